@@ -13,13 +13,12 @@ import json
 import sys
 from pathlib import Path
 
+SETUP = "run ./run_all.sh --setup once, then . .venv/bin/activate"
 try:
     from lib.config import environment, paths
     from lib.config.terminal import escape_unprintable
 except ModuleNotFoundError as missing:
-    raise SystemExit(
-        f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate"
-    ) from None
+    raise SystemExit(f"{missing}: {SETUP}") from None
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -41,25 +40,32 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(given: argparse.Namespace) -> tuple[int, str]:
     """Exit code and, if it is not 0, what went wrong."""
-    environment.set_process_environment(offline=True)  # before NumPy is imported
-    from lib.vectors import pipeline
-
     options = {key: value for key, value in vars(given).items() if key != "json"}
-    request = pipeline.Request(**options)
     stream = sys.stderr if given.json else sys.stdout
+    code = 1
     try:
-        report = pipeline.embed_texts(request, lambda line: print(line, file=stream, flush=True))
+        environment.set_process_environment(offline=True)  # before NumPy is imported
+        from lib.vectors import pipeline
+
+        code = 2
+        source = pipeline.read_source(pipeline.Request(**options))
+        code = 1
+        report = pipeline.embed_texts(source, lambda line: print(line, file=stream, flush=True))
     except KeyboardInterrupt:
         return 1, "interrupted; the same command goes on from what is kept"
-    except pipeline.BadRequest as error:
-        return 2, str(error)
-    except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
+    except ImportError as error:
+        return 1, f"{error}: {SETUP}"
+    except (ValueError, OSError, ArithmeticError, MemoryError) as error:
         problem = str(error) or type(error).__name__
         if str(paths.artifacts()) in problem:
             problem += "; THESIS_ARTIFACTS names another folder to keep things in"
-        return 1, problem
+        return code, problem
+    except RuntimeError as error:
+        if "memory" not in str(error):
+            raise
+        return 1, f"out of memory, end other programs; the same command goes on: {error}"
     line = report.pop("line")
-    print(json.dumps(report, ensure_ascii=False) if given.json else line)
+    print(json.dumps(report) if given.json else line)
     return 0, ""
 
 

@@ -108,9 +108,8 @@ def _parse_model(label: str) -> variants.Variant:
 
 def _check_out(folder: Path) -> Path:
     """The folder to write, checked now and not after hours of training."""
-    out, root = check_target(folder), paths.artifacts()
-    kept = {root / "store", root / "data"}
-    if out in (root, *root.parents) or kept & {out, *out.parents}:
+    out = check_target(folder)
+    if paths.is_kept(out.resolve()):
         raise ValueError(f"{out} is where the store and data are kept; choose another folder")
     return out
 

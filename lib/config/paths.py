@@ -23,6 +23,13 @@ def store() -> Path:
     return artifacts() / "store"
 
 
+def is_kept(folder: Path) -> bool:
+    """Whether a folder holds the store or data, or is inside one of them."""
+    root = artifacts().resolve()
+    kept = {root / "store", root / "data"}
+    return folder in (root, *root.parents) or bool(kept & {folder, *folder.parents})
+
+
 def run_name(profile: Profile) -> str:
     """The folder name of a run; that of a changed profile has a hash, to spare the plain
     results."""

@@ -318,10 +318,11 @@ def _describe_documents(folder: Path, training: bool) -> list[str]:
     firsts = np.unique(documents.contents, return_index=True)[1]
     repeated = ~empty & ~np.isin(range(len(words)), firsts)
     most = round(READ / count_tokens_per_word(documents))
-    reader, knower = ("a student of `lab`", "`lab`") if training else ("the encoder", "the encoder")
+    knower = "`lab`" if training else "the encoder"
     foreign = (words > 20) & (function_words < ENGLISH * words)
     notes = {
-        f"longer than some {most} words, where {reader} stops reading": words > most,
+        f"longer than some {most} words, where a student of `lab` stops reading": training
+        & (words > most),
         f"longer than {LONGEST:,} words, where a Paragraph Vector stops": training
         & (words > LONGEST),
         f"with hardly a word like 'the'; {knower} knows English alone": foreign,
@@ -373,7 +374,7 @@ def _describe_task(folder: Path) -> list[str]:
     read = ["a", "b", "label"] if pairs else ["id", "label"]
     for file in (folder / name for name in TASK_FILES[task.kind]):
         if file.suffix == ".jsonl" and file.is_file():
-            unread = sorted(read_fields(file) - {*read})
+            unread = sorted({*read_fields(file)} - {*read})
             lines += _name_unread(f"field of {file.name} ", unread, read)
     return lines + [f"note: {note}" for note in task.notes]
 

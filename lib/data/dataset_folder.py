@@ -7,6 +7,7 @@ in every form: names (ids, titles, groups, labels) are text in Unicode's compose
 when they are first read, so that a corpus larger than memory stays on disk.
 """
 
+import contextlib
 import gzip
 import hashlib
 import itertools
@@ -178,10 +179,10 @@ def select_fields(
 
 def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file:line, object) of every line of a JSON Lines file, plain or compressed."""
-    where = f"{path}:0"
+    where, suffix = f"{path}:0", path.suffix.lower()
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as stream:
-            lines = _split_lines(_unpack_xz(stream)) if path.suffix == ".xz" else stream
+        with (gzip.open if suffix == ".gz" else open)(path, "rb") as stream:
+            lines = _split_lines(_unpack_xz(stream)) if suffix == ".xz" else stream
             for number, line in enumerate(lines, start=1):
                 where = f"{path}:{number}"
                 if not line.strip():
@@ -245,11 +246,28 @@ def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def read_fields(path: Path) -> set[str]:
-    """The names of all fields of a Parquet or JSON Lines file."""
-    if path.suffix == ".parquet":
-        return {*parquet.read_schema(path).names}
-    return {name for _, row in read_json_lines(path) for name in row}
+def read_fields(path: Path) -> list[str]:
+    """The names of all fields of a Parquet or JSON Lines file, in the order that they come in."""
+    if not _is_parquet(path):
+        return [*dict.fromkeys(name for _, row in read_json_lines(path) for name in row)]
+    with _one_line_errors(path):
+        return parquet.read_schema(path).names
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
+
+
+@contextlib.contextmanager
+def _one_line_errors(path: Path) -> Iterator[None]:
+    """`ValueError` in one line for a Parquet file that pyarrow cannot read."""
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        if getattr(error, "errno", None):
+            raise  # the system's, as a missing permission
+        told = f"not a whole Parquet file; copy it again ({error})"
+        raise ValueError(f"{path}: {told}") from error
 
 
 def read_rows(
@@ -260,19 +278,12 @@ def read_rows(
     needed, others: the fields that are read; the former must be there.
     """
     for path in files:
-        if path.suffix != ".parquet":
+        if not _is_parquet(path):
             for where, row in read_json_lines(path):
                 yield where, select_fields(where, row, needed, others)
             continue
-        try:
-            with parquet.ParquetFile(path) as file:
-                yield from _read_parquet(path, file, needed, others)
-        except (pyarrow.ArrowException, OSError) as error:
-            if getattr(error, "errno", None):
-                raise  # the system's, as a missing permission
-            raise ValueError(
-                f"{path}: not a whole Parquet file; copy it again ({error})"
-            ) from error
+        with _one_line_errors(path), parquet.ParquetFile(path) as file:
+            yield from _read_parquet(path, file, needed, others)
 
 
 def _read_parquet(

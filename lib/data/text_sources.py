@@ -4,42 +4,77 @@ A dataset folder is taken as it is. A table (JSON Lines, CSV, Parquet) or a fold
 files is written as a dataset folder under the artifact root, once for each content; the person's
 files are only read. Of a table the columns `text`, `id`, `title`, `group` and `label` count, in
 upper or lower case; rows without an `id` get the number of their row, and labels become a task.
+What is there and not read is named.
 """
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import BeforeValidator, TypeAdapter
 
 from lib.config import paths
-from lib.data.dataset_folder import Document, OptionalName, read_rows, validate
-from lib.data.written_once import write_once
+from lib.data import dataset_folder
+from lib.data.dataset_folder import Document, OptionalName, Text, read_fields, read_rows, validate
+from lib.data.sources import compose_name
+from lib.data.written_once import SEAL, write_once
 from lib.store.code import fingerprint_code
 from lib.store.files import check_room, fingerprint, sha256
 
 TABLES = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".csv", ".parquet")
 PLAIN = (".txt", ".md")
 LABELS = "label"  # the column of labels, and the task that they become
-_OTHERS = ("title", "group", LABELS)
+COLUMNS = ("text", "id", "title", "group", LABELS)
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks; UTF-8's is passed over
 _LONGEST_FIELD = 2**31 - 1  # characters; csv's own limit is 131,072
 _GROWS = 4  # a compressed table, when it is unpacked
+_NAMED = 5  # names in a line
+# Files about a table or a dataset, beside which they are no texts.
+_ABOUT = ("readme", "license", "licence", "notice", "changelog", "citation")
+
+
+def _empty_if_null(value: Any) -> Any:
+    """A missing text, null or NaN, is a blank one, as it is in CSV."""
+    return "" if value is None or value != value else value
+
+
+def _spell_bool(value: Any) -> Any:
+    """True and False as a CSV spells them."""
+    return str(value) if isinstance(value, bool) else value
+
+
+_Name = Annotated[OptionalName, BeforeValidator(_spell_bool)]
 
 
 class _Row(Document, frozen=True):
-    label: OptionalName = ""
+    text: Annotated[Text, BeforeValidator(_empty_if_null)]
+    title: _Name = ""
+    group: _Name = ""
+    label: _Name = ""
 
 
 _ROW = TypeAdapter(_Row)
 Fields = tuple[str, dict[str, Any]]  # file:line, and what stands there
 
 
+class TextSource(NamedTuple):
+    """Texts as a dataset folder.
+
+    name: what they are called, after the file or folder. notes: lines on what is there and not
+    read.
+    """
+
+    folder: Path
+    name: str
+    notes: list[str]
+
+
 def find_dataset_folder(
     path: Path, text: str | None = None, label: str | None = None
-) -> tuple[Path, str]:
+) -> TextSource:
     """A dataset folder with the texts of a file or folder.
 
     Parameters
@@ -49,69 +84,134 @@ def find_dataset_folder(
     text, label : str, optional
         The columns of a table that hold texts and labels, where they have other names.
 
-    Returns
-    -------
-    The dataset folder, and what the texts are called: the name of the file or folder.
-
     Raises
     ------
     ValueError
         In one line, for what cannot be read: with file, line and what to do.
     """
     path = path.expanduser().resolve()
+    asked = {key: name for key, name in (("text", text), (LABELS, label)) if name is not None}
     if not path.exists():
         raise ValueError(f"{path}: no such file or folder")
-    if path.is_dir():
-        if any(path.glob("documents.*")) or any(path.glob("documents/[!.]*.parquet")):
-            return path, path.name
-        tables = sorted(p for p in path.glob("[!.]*") if _is_table(p))
-        plain = [p for p in sorted(path.rglob("*")) if _is_plain(p, path)]
-        if plain:
-            return _write_folder(path.name, plain, path, {}), path.name
-        if len(tables) != 1:
-            raise ValueError(_describe_folder(path, tables))
-        return find_dataset_folder(tables[0], text, label)
-    if not _is_table(path):
+    if _is_table(path):
+        return _read_as_table(path, asked)
+    if not path.is_dir():
         raise ValueError(
             f"{path}: expected a folder of texts, or a table ({', '.join(TABLES)}); "
             "put a single text into a folder with others"
         )
-    options = {"text": text, LABELS: label}
-    name = path.name.partition(".")[0]
-    return _write_folder(name, [path], path.parent, options), name
+    if _is_dataset_folder(path):
+        _refuse_columns(path, asked)
+        return TextSource(path, path.name, [])
+    found = sorted(_walk(path))
+    sets = [place for place in found if place.is_dir() or _is_table(place)]
+    plain = [place for place in found if _is_plain(place) and not (sets and _is_about(place))]
+    if plain and text is None:
+        sets = [place for place in sets if place.is_dir() or _has_texts(place)]
+    if len(sets) + bool(plain) != 1 or any(place.is_dir() for place in sets):
+        raise ValueError(_describe_folder(path, sets, plain))
+    read = {*sets, *plain}
+    unread = [repr(_name_below(path, place)) for place in found if place not in read]
+    notes = _list_unread(path.name, "files", unread)
+    if sets:
+        source = _read_as_table(sets[0], asked)
+        return source._replace(notes=notes + source.notes)
+    _refuse_columns(path, asked)
+    return TextSource(_write_folder(path.name, plain, path, {}), path.name, notes)
 
 
 def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(TABLES) and path.is_file()
 
 
-def _is_plain(path: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    return path.suffix.lower() in PLAIN and not hidden and path.is_file()
+def _is_dataset_folder(path: Path) -> bool:
+    names = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz")
+    plain = any((path / name).is_file() for name in names)
+    return plain or any(path.glob("documents/[!.]*.parquet"))
 
 
-def _describe_folder(path: Path, tables: Sequence[Path]) -> str:
-    inner = sorted({p.parent.name for p in path.glob("[!.]*/documents*")})
-    if inner or tables:
-        names = ", ".join(inner or [table.name for table in tables])
-        return f"{path}: holds several sets of texts; name one of them: {names}"
-    names = ", ".join(sorted(p.name for p in path.glob("[!.]*"))[:5]) or "nothing"
+def _is_plain(path: Path) -> bool:
+    return path.suffix.lower() in PLAIN and path.is_file()
+
+
+def _is_about(path: Path) -> bool:
+    return path.stem.lower() in _ABOUT
+
+
+def _has_texts(path: Path) -> bool:
+    """Whether a table is one of texts, and no list of what is known about plain files."""
+    return any(_fold(name) == "text" for name in _list_columns(path))
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """The files in a folder and below, and dataset folders as one; not what this project wrote."""
+    kept = paths.artifacts().resolve()
+    for place, folders, files in os.walk(folder):
+        here = Path(place)
+        if here != folder and _is_dataset_folder(here):
+            folders.clear()
+            yield here
+        elif here == kept or SEAL in files:
+            folders.clear()
+        else:
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            yield from (here / name for name in files if not name.startswith("."))
+
+
+def _name_below(folder: Path, path: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _describe_folder(path: Path, sets: Sequence[Path], plain: Sequence[Path]) -> str:
+    names = [_name_below(path, place) for place in sets]
+    if plain:
+        names.append(f"the {' and '.join(PLAIN)} files, in a folder of their own")
+    if names:
+        return f"{path}: holds several sets of texts; name one of them: {_join(names)}"
+    held = _join(sorted(place.name for place in path.glob("[!.]*"))) or "nothing"
     kinds = f"{', '.join(PLAIN)} files, documents.jsonl, or one table ({', '.join(TABLES)})"
-    return f"{path}: no texts; expected {kinds}, found {names}"
+    return f"{path}: no texts; expected {kinds}, found {held}"
 
 
-def _write_folder(
-    name: str, files: Sequence[Path], root: Path, options: dict[str, str | None]
-) -> Path:
+def _join(names: Sequence[str]) -> str:
+    """The first few names."""
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return ", ".join([*names[:_NAMED], *more])
+
+
+def _refuse_columns(path: Path, asked: Mapping[str, str]) -> None:
+    if asked:
+        options = " and ".join(f"--{key} {name}" for key, name in asked.items())
+        raise ValueError(f"{path}: {options}: only a table has columns, and this is none")
+
+
+def _list_unread(where: str, what: str, unread: Sequence[str], more: str = "") -> list[str]:
+    """One line, however many there are."""
+    return [f"{where}: note: {what} not read: {_join(unread)}{more}"] if unread else []
+
+
+def _read_as_table(path: Path, asked: Mapping[str, str]) -> TextSource:
+    names = _list_columns(path)
+    columns = _choose_columns(path, names, asked)
+    unread = [repr(name) for name in names if name.strip() and name not in columns.values()]
+    more = f"; expected {', '.join(COLUMNS)}, or what --text and --label name"
+    notes = _list_unread(path.name, "columns", unread, more)
+    ending = max((end for end in TABLES if path.name.lower().endswith(end)), key=len)
+    name = path.name[: -len(ending)] or "texts"
+    return TextSource(_write_folder(name, [path], path.parent, columns), name, notes)
+
+
+def _write_folder(name: str, files: Sequence[Path], root: Path, columns: Mapping[str, str]) -> Path:
+    """The dataset folder of a table with these columns, or of plain files; written if missing."""
     sums = [[path.relative_to(root).as_posix(), sha256(path)] for path in files]
-    key = fingerprint([fingerprint_code([__name__], stop=("lib",)), sums, options])
-    target = paths.artifacts() / "data" / "texts" / key / (name or "texts")
-    packed = any(path.suffix in (".gz", ".xz", ".parquet") for path in files)
+    code = fingerprint_code([__name__, dataset_folder.__name__], stop=("lib",))
+    target = paths.artifacts() / "data" / "texts" / fingerprint([code, sums, columns]) / name
+    packed = any(path.suffix.lower() in (".gz", ".xz", ".parquet") for path in files)
     size = sum(path.stat().st_size for path in files) * (_GROWS if packed else 1)
 
     def write(folder: Path) -> None:
         check_room(folder, size)
-        rows = _read_table(files[0], options) if options else _read_plain(files, root)
+        rows = _read_table(files[0], columns) if columns else _read_plain(files, root)
         if not _write_rows(folder, rows):
             raise ValueError(f"{files[0]}: expected at least one row below the header")
 
@@ -159,13 +259,10 @@ def _read_plain(files: Sequence[Path], root: Path) -> Iterator[Fields]:
         yield str(path), {"id": path.relative_to(root).as_posix(), "text": text, "title": path.stem}
 
 
-def _read_table(path: Path, options: dict[str, str | None]) -> Iterator[Fields]:
+def _read_table(path: Path, columns: Mapping[str, str]) -> Iterator[Fields]:
     """The rows of a table, under the names that a dataset folder has for its columns."""
-    is_csv = path.suffix.lower() == ".csv"
-    names = _read_header(path) if is_csv else _list_fields(path)
-    columns = _choose_columns(path, names, options)
     given = list(columns.values())
-    rows = _read_csv(path, names) if is_csv else read_rows([path], given[:1], given[1:])
+    rows = _read_csv_rows(path) if _is_csv(path) else read_rows([path], given[:1], given[1:])
     for number, (where, row) in enumerate(rows, start=1):
         fields = {key: row[name] for key, name in columns.items() if name in row}
         if "id" in columns and "id" not in fields:
@@ -173,36 +270,25 @@ def _read_table(path: Path, options: dict[str, str | None]) -> Iterator[Fields]:
         yield where, {"id": number} | fields
 
 
-def _choose_columns(
-    path: Path, names: Sequence[str], options: dict[str, str | None]
-) -> dict[str, str]:
+def _choose_columns(path: Path, names: Sequence[str], asked: Mapping[str, str]) -> dict[str, str]:
     """{what a dataset folder calls it: column}, the text first."""
     columns = {}
-    for key in ("text", "id", *_OTHERS):
-        asked = options.get(key)
-        if asked is not None and asked not in names:
-            raise ValueError(f"{path}: no column {asked!r}; there are {', '.join(names)}")
-        found = [name for name in names if name.strip().lower() == key]
-        if asked or found:
-            columns[key] = asked or (key if key in found else found[0])
+    for key in COLUMNS:
+        wanted = asked.get(key, key)
+        found = [name for name in names if _fold(name) == _fold(wanted)]
+        if key in asked and not found:
+            raise ValueError(f"{path}: no column {wanted!r}; there are {', '.join(names)}")
+        if found:
+            columns[key] = wanted if wanted in found else found[0]
     if "text" not in columns:
         told = "no column 'text'; say which one holds the texts (--text NAME)"
         raise ValueError(f"{path}: {told}: {', '.join(names) or 'there is none'}")
     return columns
 
 
-def _list_fields(path: Path) -> list[str]:
-    """The columns of a Parquet file, or the fields of the first line of a JSON Lines file."""
-    from pyarrow import ArrowException, parquet
-
-    from lib.data.dataset_folder import read_json_lines
-
-    if path.suffix.lower() != ".parquet":
-        return [*next(read_json_lines(path))[1]]
-    try:
-        return parquet.read_schema(path).names
-    except ArrowException as error:
-        raise ValueError(f"{path}: not a whole Parquet file; copy it again ({error})") from error
+def _fold(name: str) -> str:
+    """What is the same for names that differ in case, spaces around, or Unicode's form."""
+    return compose_name(name).strip().lower()
 
 
 def _open_text(path: Path) -> Any:
@@ -216,13 +302,22 @@ def _explain_encoding(where: str, path: Path, error: UnicodeError) -> str:
     return f"{where}: not UTF-8 ({error}); {remedy}"
 
 
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
+
+
+def _read_csv_rows(path: Path) -> Iterator[Fields]:
+    rows = _read_csv(path)
+    _, names = next(rows)
+    yield from ((where, dict(zip(names, values, strict=True))) for where, values in rows)
+
+
+def _list_columns(path: Path) -> list[str]:
+    return _read_header(path) if _is_csv(path) else read_fields(path)
+
+
 def _read_header(path: Path) -> list[str]:
-    with _open_text(path) as file:
-        try:
-            line = file.readline()
-        except UnicodeError as error:
-            raise ValueError(_explain_encoding(f"{path}:1", path, error)) from error
-    names = next(csv.reader([line], delimiter=_find_delimiter(line)), [])
+    _, names = next(_read_csv(path), ("", []))
     if not any(name.strip() for name in names):
         raise ValueError(f"{path}: expected a header with the names of the columns, it is empty")
     if twins := [name for name in names if name and names.count(name) > 1]:
@@ -235,22 +330,23 @@ def _find_delimiter(header: str) -> str:
     return max(",;\t", key=lambda mark: len(next(csv.reader([header], delimiter=mark), [])))
 
 
-def _read_csv(path: Path, names: Sequence[str]) -> Iterator[Fields]:
+def _read_csv(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """(file:line, values) of the header and of every row that is not empty."""
     csv.field_size_limit(_LONGEST_FIELD)
+    where, names = f"{path}:1", None
     with _open_text(path) as file:
-        delimiter = _find_delimiter(file.readline())
-        file.seek(0)
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
-        where = f"{path}:1"
         try:
-            next(reader)
+            delimiter = _find_delimiter(file.readline())
+            file.seek(0)
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
             for values in reader:
                 where = f"{path}:{reader.line_num}"
-                if len(values) != len(names) and values:
+                names = values if names is None else names
+                if values and len(values) != len(names):
                     told = f"{len(values)} values, the header has {len(names)}"
                     raise ValueError(f"{where}: {told}; put a text with {delimiter!r} in quotes")
                 if values:
-                    yield where, dict(zip(names, values, strict=True))
+                    yield where, values
         except UnicodeError as error:
             raise ValueError(_explain_encoding(f"after {where}", path, error)) from error
         except csv.Error as error:

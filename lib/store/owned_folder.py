@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from lib.store.sealed import list_changed, read_seal, sum_json, write_seal
+from lib.store.sealed import list_changed, read_seal, sum_values, write_seal
 
 SEAL = "seal.json"
 # In the seal: a dataset that this project built is no target for a student, nor a student for
@@ -168,12 +168,7 @@ def _make_work_folder(target: Path) -> Path:
 def _seal(folder: Path, kind: str) -> None:
     """Write the seal; bring every file to disk, with the mode that the umask gives a new file."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    values = {
-        path.relative_to(folder).as_posix(): sum_json(path)
-        for path in files
-        if path.suffix == ".json"
-    }
-    write_seal(folder / SEAL, files, kind=kind, json=values)
+    write_seal(folder / SEAL, files, kind=kind, json=sum_values(folder, files))
     for path in [*files, folder / SEAL]:
         path.chmod(folder.stat().st_mode & 0o666)
         with open(path, "rb") as file:

@@ -82,6 +82,15 @@ def list_changed(path: Path) -> list[str] | None:
     ]
 
 
+def sum_values(folder: Path, files: Iterable[Path]) -> dict[str, str | None]:
+    """The fact `json` of a seal in a folder: {name: `sum_json`} of those files that are JSON."""
+    return {
+        path.relative_to(folder).as_posix(): sum_json(path)
+        for path in files
+        if path.suffix == ".json"
+    }
+
+
 def sum_json(path: Path) -> str | None:
     """A SHA-256 of the values of a JSON file; None for what is none."""
     try:

@@ -13,17 +13,31 @@ MOST = 500  # stretches of a text that are read
 LONGEST = 1_000_000  # characters that an encoder of the beginning of a text looks at
 
 
+def find_start(text: str, most: int = LONGEST) -> int:
+    """Where a text begins to be read: at 0, unless its first `most` characters hold no token."""
+    if has_token(text[:most]):
+        return 0
+    return next((place for place, character in enumerate(text) if has_token(character)), 0)
+
+
+def cut_text(text: str, most: int = LONGEST) -> str:
+    """The characters of a text that are read, at most so many."""
+    start = find_start(text, most)
+    return text[start : start + most]
+
+
 def split_text(tokenizer: Any, text: str, size: int = SIZE) -> list[tuple[int, int, int]]:
     """Where the stretches of a text begin and end, in characters, and their number of tokens.
 
     tokenizer: a fast one of Hugging Face. The last stretch is shorter; the first `MOST` are given.
     """
-    start = text[: 100 * size * MOST]  # a document of megabytes is not read for nothing
+    most = 100 * size * MOST  # a document of megabytes is not read for nothing
+    start, read = find_start(text, most), cut_text(text, most)
     options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
-    offsets = tokenizer(start, truncation=False, **options)["offset_mapping"]
+    offsets = tokenizer(read, truncation=False, **options)["offset_mapping"]
     parts = [offsets[place : place + size] for place in range(0, len(offsets), size)][:MOST]
-    places = [(part[0][0], part[-1][1], len(part)) for part in parts]
-    return [place for place in places if has_token(start[slice(*place[:2])])]
+    places = [(start + part[0][0], start + part[-1][1], len(part)) for part in parts]
+    return [place for place in places if has_token(text[slice(*place[:2])])]
 
 
 def average_chunks(

@@ -61,11 +61,15 @@ def make_table(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         rows = rows.reset_index()
         table, _ = measure_models(rows)
         first = rows.iloc[0]
-        facts = {"measure": f"{first['task']} {first['metric']}", "examples": first["examples"]}
+        facts = {"measure": _name_measure(rows), "examples": first["examples"]}
         tables.append(table.assign(**facts, guessing=first["chance"]))
     columns = ["measure", "examples", "model", "value", "low", "high"]
     columns += ["against_base", "against_low", "against_high", "than_base", "guessing"]
     return pd.concat(tables, ignore_index=True)[columns]
+
+
+def _name_measure(frame: pd.DataFrame) -> str:
+    return f"{frame['task'].iloc[0]} {frame['metric'].iloc[0]}"
 
 
 def choose_model(frames: Sequence[pd.DataFrame], asked: str | None = None) -> Choice:
@@ -89,7 +93,9 @@ def choose_model(frames: Sequence[pd.DataFrame], asked: str | None = None) -> Ch
     """
     models = _list_candidates(frames)
     if asked is not None and asked not in models:
-        raise ValueError(f"{asked!r} cannot be taken; models here: {', '.join(models)}")
+        lacking = [_name_measure(frame) for frame in frames if asked not in {*frame["model"]}]
+        told = f"{asked!r} cannot be taken, as it is not judged by {', '.join(lacking)}"
+        raise ValueError(f"{told}; models here: {', '.join(models)}")
     evidence = compare_all(frames, models)
     scores = dict(zip(evidence.means.index, evidence.scores.tolist(), strict=True))
     chosen = asked or _choose_simplest(models, scores, evidence)

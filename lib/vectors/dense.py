@@ -15,7 +15,6 @@ from lib.config import profiles
 from lib.config.schema import Profile
 from lib.experiments import encoders, models, products
 from lib.store.cache import Cache, Product, Rows
-from lib.store.files import sha256
 from lib.vectors import chunks
 from lib.vectors.names import BASE, CHUNKS, CUT, STUDENT
 
@@ -27,11 +26,13 @@ class DenseModel:
     """What embeds texts with one encoder.
 
     table: the product whose rows the vectors are. load: gives what embeds texts, (texts, dim).
+    longest: tokens of a text that are read.
     """
 
     name: str
     table: Product
     load: Callable[[], Callable[[list[str]], np.ndarray]]
+    longest: int
 
     def make_rows(self, texts: list[str]) -> dict[str, np.ndarray]:
         return {"vectors": self.load()(texts)}
@@ -50,9 +51,14 @@ def list_models(
     Parameters
     ----------
     student : Path, optional
-        The folder of a trained one, which is judged, too.
+        The folder of a trained one, which is judged, too; it is read now.
     profile : Profile, optional
         Whose teacher and encoder they are, by default those of "lab".
+
+    Raises
+    ------
+    ValueError
+        In one line, for a folder that is no student, is damaged, or cannot read texts.
     """
     profile, precision = profile or profiles.load("lab"), find_precision()
     teacher = profile.structural_teacher
@@ -71,27 +77,33 @@ def list_models(
             BASE,
             name_table(BASE, layers=products.name_layers(section)),
             functools.cache(lambda: _encode_whole(models.load_layers(section), precision)),
+            section.max_positions,
         ),
         DenseModel(
             CUT,
             name_table(CUT, **by_teacher),
             functools.cache(lambda: _encode_beginning(_load_teacher(teacher), precision)),
+            teacher.max_tokens,
         ),
         DenseModel(
             CHUNKS,
             name_table(CHUNKS, **by_teacher, size=chunks.SIZE),
             functools.cache(lambda: _encode_chunks(_load_teacher(teacher), precision)),
+            chunks.SIZE * chunks.MOST,
         ),
     ]
     if student is not None:
         from lib.student import Student
 
-        weights = sha256(student / "model.safetensors")
+        trained = Student.load(student)
+        if trained.tokenizer is None:
+            raise ValueError(f"{student}: no tokenizer, so texts cannot be read; add its files")
         listed.append(
             DenseModel(
                 STUDENT,
-                name_table(STUDENT, weights=weights),
-                functools.cache(lambda: _encode_whole(Student.load(student), precision)),
+                name_table(STUDENT, files=models.hash_model(str(student))),
+                functools.cache(lambda: _encode_whole(trained, precision)),
+                trained.max_positions,
             )
         )
     return {model.name: model for model in listed}
@@ -113,13 +125,13 @@ def _load_teacher(section: Any) -> Any:
 
 def _encode_whole(student: Any, precision: str) -> Callable[[list[str]], np.ndarray]:
     student = student.to(models.find_device())
-    return lambda texts: student.encode([t[: chunks.LONGEST] for t in texts], precision=precision)
+    return lambda texts: student.encode(map(chunks.cut_text, texts), precision=precision)
 
 
 def _encode_beginning(teacher: Any, precision: str) -> Callable[[list[str]], np.ndarray]:
     def encode(texts: list[str]) -> np.ndarray:
         with torch.autocast(models.find_device(), torch.bfloat16, enabled=precision == "bf16"):
-            return teacher.encode([text[: chunks.LONGEST] for text in texts])
+            return teacher.encode(map(chunks.cut_text, texts))
 
     return encode
 

@@ -1,6 +1,6 @@
 """One object for what was chosen: it is saved as a folder, loads in two lines, embeds new texts.
 
-    encoder/encoder.json        version, model, checksums of the other files
+    encoder/encoder.json        version, model, checksums of the other files but README.md
             arrays.safetensors  the mean that is subtracted, weights of words, directions of LSA
             words.json          the words, and the expression that finds them
             dense/              a stock SentenceTransformer
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from scipy import sparse
 
 from lib import texts as forms
 from lib.config.loading import one_line_errors, quiet_transformers
-from lib.store.sealed import list_changed, read_facts, write_seal
+from lib.store.sealed import list_changed, read_facts, sum_values, write_seal
 from lib.texts import list_texts
 from lib.vectors import chunks
 from lib.vectors.lexical import Lexical, WordCounts, centre_rows, join_rows, scale_rows
@@ -35,6 +35,7 @@ from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT
 VERSION = 1
 WHOLE = (BASE, STUDENT, BOTH)  # whose dense part reads a text in one pass
 WORDS_IN_CHUNK = 90  # where no tokenizer counts: some 126 tokens of English
+TOLERANCE = 0.01  # of a cosine between vectors of one text in two precisions
 _FACTS, _ARRAYS, _WORDS = "encoder.json", "arrays.safetensors", "words.json"
 
 
@@ -72,26 +73,35 @@ class Encoder:
     words: list[str]
     weight: float | None = None
 
+    @property
+    def dim(self) -> int:
+        """Width of a vector."""
+        lexical = self.lexical if self.model in (LSA, BOTH) else None
+        return len(self.mean) + (0 if lexical is None else len(lexical.mean))
+
     def encode(self, texts: Iterable[str], *, precision: str = "fp32") -> np.ndarray:
         """Embed texts, (texts, dim) float32.
 
-        precision: of the dense part, "fp32" or "bf16".
+        precision: of the dense part, if there is one: "fp32" or "bf16".
 
         Raises
         ------
         ValueError
-            For what is no text, with its place.
+            For what is no text, with its place, and for another precision.
         """
         texts = list_texts(texts)
+        if not texts:
+            return np.zeros((0, self.dim), dtype=np.float32)
         dense = None if self.model == LSA else self._embed(texts, precision)
         return self._combine(dense, texts)
 
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
         """A vector for each stretch of some 126 tokens, for search inside long texts.
 
-        Where the dense part reads a text in one pass, it is read once, and a stretch's vector is
-        the mean of its tokens' states, which know what stands around it (late chunking, Günther et
-        al. 2024). Other dense parts embed each stretch by itself.
+        Where the dense part reads a text in one pass, it is read once, as far as `encode` reads it,
+        and a stretch's vector is the mean of its tokens' states, which know what stands around it
+        (late chunking, Günther et al. 2024). Other dense parts embed each of the first 500
+        stretches by itself.
         """
         return [self._encode_chunks(text) for text in list_texts(texts)]
 
@@ -106,6 +116,9 @@ class Encoder:
         if self.weight is None or self.lexical is None:
             raise ValueError("this encoder was made without labels, so it has no features")
         texts = list_texts(texts)
+        if not texts:
+            width = len(self.lexical.idf) + (len(self.mean) if self.weight else 0)
+            return sparse.csr_matrix((0, width), dtype=np.float32)
         words = self.lexical.weigh_words(self._counter.count(texts))
         if not self.weight:
             return sparse.csr_matrix(words)
@@ -121,7 +134,8 @@ class Encoder:
         if self.model == LSA:
             spans, dense = _split_words(text), None
         elif self.model in WHOLE:
-            spans, dense = _embed_stretches(self._student, text[: chunks.LONGEST])
+            spans, dense = _embed_stretches(self._student, chunks.cut_text(text))
+            spans += chunks.find_start(text)
         else:
             places = chunks.split_text(self._transformer.tokenizer, text)
             spans = np.array([place[:2] for place in places])
@@ -130,13 +144,15 @@ class Encoder:
         return Chunks(spans, self._combine(dense, stretches))
 
     def _embed(self, texts: list[str], precision: str) -> np.ndarray:
-        if self.model == CHUNKS:
-            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-                return chunks.average_chunks(self._transformer.tokenizer, self._embed_short, texts)
-        beginnings = [text[: chunks.LONGEST] for text in texts]
-        if self.model == CUT:
-            return self._embed_short(beginnings)
-        return self._student.encode(beginnings, precision=precision)
+        if self.model in WHOLE:
+            return self._student.encode(map(chunks.cut_text, texts), precision=precision)
+        if precision not in ("fp32", "bf16"):
+            raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
+        encode, device = self._embed_short, self._transformer.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+            if self.model == CUT:
+                return encode([chunks.cut_text(text) for text in texts])
+            return chunks.average_chunks(self._transformer.tokenizer, encode, texts)
 
     def _embed_short(self, texts: list[str]) -> np.ndarray:
         return self._transformer.encode(texts, show_progress_bar=False)
@@ -232,10 +248,10 @@ def save_encoder(
     write_dense : callable
         Writes the stock SentenceTransformer into the folder that it is given.
     card : mapping
-        What README.md says: `title`, `documents`, `verdict`, `scores` (rows), `provenance`.
+        What README.md says: `title`, `documents`, `longest` (tokens of a text that the dense part
+        reads), `verdict`, `scores` (rows), `provenance`.
     """
     folder.mkdir(parents=True)
-    files = [folder / _ARRAYS, folder / "README.md"]
     arrays = {"mean": encoder.mean}
     if encoder.lexical is not None:
         lexical = encoder.lexical
@@ -244,13 +260,50 @@ def save_encoder(
         # Private there, because another name would count as other code of all that was trained.
         values = {"pattern": forms._TERMS.pattern, "words": encoder.words}
         (folder / _WORDS).write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
-        files.append(folder / _WORDS)
     save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, folder / _ARRAYS)
     if encoder.model != LSA:
         write_dense(folder / "dense")
+    # What is for people may be edited.
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.suffix != ".md"]
     (folder / "README.md").write_text(_render_card(encoder, card), encoding="utf-8")
     facts = {"version": VERSION, "model": encoder.model, "weight": encoder.weight}
-    write_seal(folder / _FACTS, files, **facts)
+    write_seal(folder / _FACTS, files, json=sum_values(folder, files), **facts)
+
+
+def check_saved(
+    folder: Path,
+    encoder: Encoder,
+    texts: Sequence[str],
+    dense: np.ndarray | None,
+    counts: sparse.csr_matrix | None,
+) -> None:
+    """Read an encoder as others do, and compare it with what was saved.
+
+    Parameters
+    ----------
+    folder : Path
+    encoder : Encoder
+    texts : sequence of str
+        A few, short ones.
+    dense : (texts, dim) or None
+        Their vectors by its dense part, before anything is subtracted.
+    counts : (texts, words) or None
+        Of the words that its lexical part was fitted to; None without one.
+
+    Raises
+    ------
+    ValueError
+        In one line, if it embeds these texts otherwise.
+    """
+    read = load(folder)
+    if dense is not None:
+        again = scale_rows(read._embed(list(texts), "fp32"))
+        if not (again * scale_rows(dense)).sum(axis=1).min() > 1 - TOLERANCE:
+            raise ValueError(f"{folder}: the dense part is read back with other vectors")
+    if encoder.lexical is not None and read.lexical is not None:
+        again = read.lexical.embed(read._counter.count(texts))
+        if not np.allclose(again, encoder.lexical.embed(counts), atol=1e-4):
+            raise ValueError(f"{folder}: the lexical part is read back with other vectors")
 
 
 def _render_card(encoder: Encoder, card: Mapping[str, Any]) -> str:

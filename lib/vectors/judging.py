@@ -23,6 +23,7 @@ from lib.evaluation.heads import Job
 from lib.experiments import judging, ranking
 from lib.experiments.ranking import Queries
 from lib.texts import count_words, cut_halves
+from lib.vectors.chunks import cut_text
 from lib.vectors.lexical import (
     Lexical,
     WordCounts,
@@ -89,15 +90,15 @@ class Collection:
         return self.documents[int(self.rows[place])].text
 
     def fit(self, judged: np.ndarray, **options: Any) -> Lexical | None:
-        """A lexical part of the texts that are not judged; None if there is none.
+        """A lexical part of the texts that are not judged; None if none of them has a word.
 
         judged: (texts,) bool.
         """
         rows = np.flatnonzero(~judged)
-        if self.words is None or not len(rows):
-            return None
         if len(rows) > FITTED:
             rows = np.sort(np.random.default_rng(0).choice(rows, FITTED, replace=False))
+        if self.words is None or not self.words.counts[rows].nnz:
+            return None
         return fit_lexical(self.words.counts[rows], **options)
 
 
@@ -164,38 +165,43 @@ class Judged:
 
 @dataclass(frozen=True)
 class Halves:
-    """The halves of some documents; `places` are those of the documents in the collection."""
+    """The halves of some documents; `places` are those of the documents in the collection.
+
+    shared: how many documents were left out, because a half of theirs is one of another, too.
+    """
 
     places: np.ndarray
     halves: list[tuple[str, str]]
     groups: list[str]
+    shared: int
 
     @property
     def texts(self) -> list[str]:
         return [text for both in self.halves for text in both]
 
 
-def draw_halves(collection: Collection, rate: float) -> Halves | None:
-    """Documents whose halves are compared, drawn at random; None if there are not two.
+def draw_halves(collection: Collection, rate: float) -> Halves:
+    """Documents whose halves are compared, drawn at random.
 
     rate: tokens of a word, about.
     """
     order = np.random.default_rng(42).permutation(len(collection.rows))
-    places, halves, tokens, seen = [], [], 0.0, set[int]()
+    places, halves, tokens, seen, shared = [], [], 0.0, set[int](), 0
     for place in order.tolist():
-        text = collection.text(place)
-        parts = cut_halves(text[: 100 * READ], READ)
-        if parts is None or seen & {*map(content, parts)}:
-            continue  # a half of two documents, such as a form's heading, has two other halves
+        parts = cut_halves(cut_text(collection.text(place), 100 * READ), READ)
+        if parts is None:
+            continue
+        if seen & {*map(content, parts)}:
+            shared += 1  # a half of two documents, such as a form's heading, has two other halves
+            continue
         seen |= {*map(content, parts)}
         tokens += rate * sum(map(count_words, parts))
         places.append(place)
         halves.append(parts)
         if len(places) == HELD_OUT or tokens > TOKENS:
             break
-    if len(places) < 2:
-        return None
-    return Halves(np.array(places), halves, [collection.groups[place] for place in places])
+    groups = [collection.groups[place] for place in places]
+    return Halves(np.array(places, dtype=np.int64), halves, groups, shared)
 
 
 def make_group_folds(groups: Sequence[str]) -> list[np.ndarray]:
@@ -257,7 +263,8 @@ def judge_classification(name: str, task: Task, judged: Judged) -> pd.DataFrame:
     Texts are classified by logistic regression on rows of norm 1, the same for all models. Pairs
     are by `classifiers.by_comparing`, and of TF-IDF by their cosine.
     """
-    examples = judging.read_examples(name, task, "test", cut=0)
+    with warnings.catch_warnings(action="ignore"):  # small classes are told of elsewhere
+        examples = judging.read_examples(name, task, "test", cut=0)
     rows = judged.find_rows(examples.texts)
     contents = np.array([content(text) for text in examples.texts], dtype=np.uint64)
     ends = np.array(
@@ -377,9 +384,20 @@ def judge_ranking(name: str, task: Task, judged: Judged) -> pd.DataFrame:
 
 
 def read_queries(task: Task) -> Queries:
-    """The queries of a retrieval, or of a clustering: each text of a cluster of two at least."""
+    """The queries of a retrieval, or of a clustering: each text of a cluster of two at least.
+
+    Raises
+    ------
+    ValueError
+        If there are not two, one for each fold.
+    """
     if task.kind == "retrieval":
-        return ranking.read_queries(task)
+        queries = ranking.read_queries(task)
+        if len(queries.relevant) < 2:
+            raise ValueError(
+                "one source alone has a target with a text; expected two, in two folds"
+            )
+        return queries
     ids = [*task.texts]
     members = pd.Series(range(len(ids))).groupby([task.clusters[text_id] for text_id in ids])
     relevant = {
@@ -389,7 +407,7 @@ def read_queries(task: Task) -> Queries:
         if len(rows) > 1
     }
     if not relevant:
-        raise ValueError("no cluster has two texts")
+        raise ValueError("no cluster has two texts, of which one has to find the other")
     return Queries(ids, [*task.texts.values()], relevant)
 
 

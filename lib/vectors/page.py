@@ -99,14 +99,15 @@ def find_neighbours(vectors: np.ndarray, count: int = NEIGHBOURS) -> np.ndarray:
 
 
 def place_on_map(vectors: np.ndarray) -> np.ndarray:
-    """(texts, 2) places from 0 to 1: by t-SNE, or of very few texts by principal components."""
+    """(texts, 2) places from 0 to 1: by t-SNE, or of very few vectors by principal components."""
     from sklearn.manifold import TSNE
 
     unit = scale_rows(np.asarray(vectors, dtype=np.float32))
     unit = unit - unit.mean(axis=0)
     left, sizes, _ = np.linalg.svd(unit[choose_landmarks(len(unit))], full_matrices=False)
-    components = left[:, :50] * sizes[:50]
-    if len(components) < 5 or components.shape[1] < 2:
+    components = np.round(left[:, :50] * sizes[:50], 6)  # texts of one vector have one place
+    distinct = len(np.unique(components, axis=0))
+    if distinct < 5 or components.shape[1] < 2:
         places = np.pad(components, ((0, 0), (0, 2)))[:, :2]
     else:
         perplexity = min(30, (len(components) - 1) / 3)

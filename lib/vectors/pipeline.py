@@ -28,23 +28,21 @@ from lib.store import owned_folder, provenance
 from lib.store.cache import Cache
 from lib.store.files import check_room
 from lib.texts import count_words
-from lib.vectors import chunks, comparison, dense, judging, page
+from lib.vectors import comparison, dense, judging, page
+from lib.vectors.chunks import cut_text
 from lib.vectors.comparison import Choice
 from lib.vectors.dense import DenseModel
-from lib.vectors.encoder import Encoder, combine_parts, save_encoder
-from lib.vectors.judging import HALVES, Collection, Judged
+from lib.vectors.encoder import Encoder, check_saved, combine_parts, save_encoder
+from lib.vectors.judging import HALVES, Collection, Halves, Judged
 from lib.vectors.lexical import centre_rows, fit_lexical, mean_row
-from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, SIMPLEST_FIRST, STUDENT
+from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, SIMPLEST_FIRST, STUDENT, TFIDF
 
 KIND = "vectors"  # in the seal of what is written
 FITTED = 20_000  # documents that the deployed lexical part is fitted on, at most
 ENCODER_SIZE, BYTES_OF_TEXT = 350_000_000, 4200  # bytes; of a text: vectors kept and written, page
 SPEED = {"bf16": 7500, "fp32": 3500}  # tokens a second of a core, about
 _BLOCK = 2000  # documents that are written at once
-
-
-class BadRequest(ValueError):
-    """What a person asks for cannot be done; nothing was computed, and nothing written."""
+_COMPARED = 5  # texts that the saved encoder embeds once more
 
 
 @dataclass(frozen=True)
@@ -74,27 +72,56 @@ class Request:
 
 @dataclass(frozen=True)
 class Source:
-    """Texts that are ready to be embedded; made by `read_source`.
+    """Texts that are ready to be embedded, and what embeds them; made by `read_source`.
 
-    out: where the result goes. lengths: (texts,) tokens of the collection's texts, about. tasks:
-    those that can be judged. notes: what a person should know.
+    Attributes
+    ----------
+    request : Request
+    name : str
+    out : Path
+        Where the result goes.
+    models : mapping
+        The dense models by name.
+    collection : Collection
+    lengths : (texts,) float
+        Tokens of the collection's texts, about.
+    rate : float
+        Tokens of a word, about.
+    halves : Halves or None
+        None where fewer than two documents have halves to compare.
+    tasks : mapping
+        Those that can be judged.
+    notes : list of str
+        What a person should know.
     """
 
+    request: Request
     name: str
     out: Path
+    models: Mapping[str, DenseModel]
     collection: Collection
     lengths: np.ndarray
     rate: float
+    halves: Halves | None
     tasks: Mapping[str, Task]
     notes: list[str]
 
 
 def read_source(request: Request) -> Source:
-    """Read and check everything; whatever is wrong is a `ValueError` or `OSError` of one line."""
-    folder, name = find_dataset_folder(request.texts, request.text, request.label)
+    """Read and check everything that a person asks for; nothing is embedded, or written to `out`.
+
+    Raises
+    ------
+    ValueError, OSError
+        In one line, whatever is wrong.
+    """
+    models = _list_models(request)
+    folder, name, notes = find_dataset_folder(request.texts, request.text, request.label)
     out = _check_out(request, name)
+    if out.exists():
+        notes = [*notes, f"note: {out} is there and will be replaced"]
     documents = Documents(folder)
-    notes = [line for line in check.findings(folder, training=False) if _is_told(line)]
+    notes += [line for line in check.findings(folder, training=False) if _is_told(line)]
     collection = Collection.read(documents)
     if len(collection.rows) < 2:
         blank = int((documents.contents == 0).sum())
@@ -107,19 +134,32 @@ def read_source(request: Request) -> Source:
     for place in (paths.artifacts(), out.parent):
         place.mkdir(parents=True, exist_ok=True)
         check_room(place, size)
+    halves = judging.draw_halves(collection, rate)
+    notes += _describe_halves(halves)
+    enough = halves if len(halves.places) > 1 else None
     tasks, problems = _read_tasks(folder, float(lengths.mean()))
-    return Source(name, out, collection, lengths, rate, tasks, notes + problems)
+    notes += problems
+    return Source(request, name, out, models, collection, lengths, rate, enough, tasks, notes)
 
 
-def _check_model(request: Request) -> Path | None:
-    """The folder of the student, if there is one; `ValueError` for a model that cannot be taken."""
+def _list_models(request: Request) -> dict[str, DenseModel]:
+    """The dense models; `ValueError` for a student or a model that cannot be taken."""
     student = request.student and request.student.expanduser().resolve()
     if student and not (student / "model.safetensors").is_file():
         raise ValueError(f"{student}: no student here; name the --out of lib.train")
     known = [name for name in SIMPLEST_FIRST if student or name != STUDENT]
     if request.model not in (None, *known):
         raise ValueError(f"no model {request.model!r}; there are {', '.join(known)}")
-    return student
+    return dense.list_models(student)
+
+
+def _describe_halves(halves: Halves) -> list[str]:
+    """A line on what is not judged by halves."""
+    if len(halves.places) < 2:
+        told = "fewer than two documents have halves that no other has"
+        return [f"note: {HALVES} are not judged: {told}"]
+    told = "documents that are left out for a half that another has"
+    return [f"note: {HALVES}: {told}: {halves.shared}"] if halves.shared else []
 
 
 def _is_told(line: str) -> bool:
@@ -131,8 +171,8 @@ def _check_out(request: Request, name: str) -> Path:
     out = (request.out or Path(f"{name}_vectors")).expanduser().resolve()
     if source.is_dir() and source in (out, *out.parents):
         raise ValueError(f"{out} is inside the folder of texts; name another one (--out)")
-    if out in (paths.artifacts(), *paths.artifacts().parents):
-        raise ValueError(f"{out} holds what is kept between runs; name another folder (--out)")
+    if paths.is_kept(out):
+        raise ValueError(f"{out} is where the store and data are kept; name another one (--out)")
     return owned_folder.check_target(out, KIND)
 
 
@@ -149,6 +189,8 @@ def _read_tasks(folder: Path, length: float) -> tuple[dict[str, Task], list[str]
             task = task_files.limit_texts(whole, limit, seed=42)
             if task.folds:
                 check.check_folds(place.name, task)
+            if task.kind != "classification":
+                judging.read_queries(task)
             tasks[place.name] = task
             if len(task.texts) < len(whole.texts):
                 told = f"judged by {len(task.texts)} of its {len(whole.texts)} texts"
@@ -158,12 +200,12 @@ def _read_tasks(folder: Path, length: float) -> tuple[dict[str, Task], list[str]
     return tasks, problems
 
 
-def embed_texts(request: Request, say: Callable[[str], None]) -> dict[str, Any]:
+def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
     """Judge the models on a person's texts, embed all texts with one, and write the result.
 
     Parameters
     ----------
-    request : Request
+    source : Source
     say : callable
         Gets lines for a person.
 
@@ -174,33 +216,31 @@ def embed_texts(request: Request, say: Callable[[str], None]) -> dict[str, Any]:
 
     Raises
     ------
-    BadRequest
-        In one line, before anything is computed.
     ValueError, OSError
-        In one line, later: a full disk, a damaged store.
+        In one line: a full disk, a damaged store, a model that cannot be taken.
     """
-    try:
-        student = _check_model(request)
-        models = dense.list_models(student)
-        source = read_source(request)
-    except (ValueError, OSError) as error:
-        raise BadRequest(str(error)) from error
-    say(describe_source(source))
-    for note in source.notes:
-        say(note)
+    notes: list[str] = []
+
+    def note(lines: Sequence[str]) -> None:
+        notes.extend(lines)
+        for line in lines:
+            say(line)
+
     cache = Cache(paths.artifacts() / "store")
-    frames, problems = judge_models(source, models, cache, say)
-    table, choice = _compare(frames, request.model)
+    say(describe_source(source))
+    note(source.notes)
+    frames, problems = judge_models(source, cache)
+    note(problems)
+    table, choice = _compare(frames, source.request.model)
     if frames:
         say(format_table(table, BASE).to_string(index=False))
-        problems += comparison.describe_table(table)
+        note(comparison.describe_table(table))
     else:
-        problems.append(f"note: nothing to judge by, so {choice.model} is taken unseen")
-    for line in problems:
-        say(line)
+        note([f"note: nothing to judge by, so {choice.model} is taken unseen"])
+    note(_describe_unread(source, choice))
     say(f"taken: {choice.model}; embedding all {len(source.collection.rows)} texts with it")
-    result = make_result(source, choice, models, cache)
-    write_result(source, choice, table, result, student)
+    result = make_result(source, choice, cache)
+    write_result(source, choice, table, result)
     say(f"written to {source.out}: vectors.parquet, encoder, index.html, table.csv")
     numbers = {name: None if np.isnan(value) else value for name, value in choice.numbers.items()}
     return {
@@ -209,7 +249,7 @@ def embed_texts(request: Request, say: Callable[[str], None]) -> dict[str, Any]:
         **numbers,
         "documents": len(source.collection.documents),
         "out": str(source.out),
-        "notes": [*source.notes, *problems],
+        "notes": notes,
         "table": comparison.list_records(table),
         "line": choice.line,
     }
@@ -218,29 +258,42 @@ def embed_texts(request: Request, say: Callable[[str], None]) -> dict[str, Any]:
 def describe_source(source: Source) -> str:
     """How many texts there are, and what they cost."""
     judged = sum(len(task.texts) for task in source.tasks.values())
-    judged += 2 * min(judging.HELD_OUT, len(source.lengths))
+    judged += 2 * len(source.halves.places) if source.halves else 0
     mean = float(np.minimum(source.lengths, judging.READ).mean())
     tokens = mean * (len(source.lengths) + 3 * judged)
     minutes = max(1, round(tokens / SPEED[dense.find_precision()] / 60))
-    by = ", ".join([HALVES, *source.tasks])
+    by = ", ".join([*([HALVES] if source.halves else []), *source.tasks]) or "nothing"
     told = f"{source.name}: {len(source.lengths)} texts of some {source.lengths.mean():.0f} tokens"
     return f"{told}, judged by {by}: some {minutes} min of a core"
+
+
+def _find_dense(source: Source, choice: Choice) -> DenseModel | None:
+    """The dense part of a model; None of LSA."""
+    return source.models.get(BASE if choice.model == BOTH else choice.model)
+
+
+def _describe_unread(source: Source, choice: Choice) -> list[str]:
+    """A line on texts that go on where the model stops reading."""
+    model = _find_dense(source, choice)
+    cut = int((source.lengths > model.longest).sum()) if model else 0
+    if model is None or not cut:
+        return []
+    told = f"longer than some {model.longest:,} tokens, where {model.name} stops reading"
+    return [f"note: {cut} of {len(source.lengths)} texts are {told}"]
 
 
 # ---- judging ------------------------------------------------------------------------------------
 
 
-def judge_models(
-    source: Source, models: Mapping[str, DenseModel], cache: Cache, say: Callable[[str], None]
-) -> tuple[list[pd.DataFrame], list[str]]:
-    """A frame for each measure, and a line for each that could not be judged."""
-    halves = judging.draw_halves(source.collection, source.rate)
+def judge_models(source: Source, cache: Cache) -> tuple[list[pd.DataFrame], list[str]]:
+    """A frame for each measure, and a line for each measure or model that could not be judged."""
+    halves = source.halves
     texts = dict.fromkeys(halves.texts if halves else ())
     for task in source.tasks.values():
         texts |= dict.fromkeys(task.texts.values())
     if not texts:
         return [], []
-    judged = Judged(source.collection, [*texts], _embed(source, models, [*texts], cache))
+    judged = Judged(source.collection, [*texts], _embed(source, [*texts], cache))
     judges: dict[str, Callable[[], pd.DataFrame]] = {}
     if halves:
         judges[HALVES] = lambda: judging.judge_halves(halves, judged)
@@ -249,29 +302,27 @@ def judge_models(
     frames, problems = [], []
     for name, judge in tqdm(judges.items(), desc="judging", leave=False, disable=None):
         try:
-            frames.append(judge())
+            frame = judge()
         except ValueError as error:  # it costs its own rows
             problems.append(f"note: {name} could not be judged: {' '.join(str(error).split())}")
+            continue
+        frames.append(frame)
+        if LSA not in {*frame["model"]}:
+            told = "no document outside a fold has words that they could be fitted to"
+            problems.append(f"note: {name}: {TFIDF}, {LSA} and {BOTH} are not judged: {told}")
     return frames, problems
 
 
-def _embed(
-    source: Source, models: Mapping[str, DenseModel], texts: list[str], cache: Cache
-) -> dict[str, np.ndarray]:
+def _embed(source: Source, texts: list[str], cache: Cache) -> dict[str, np.ndarray]:
     lengths = source.rate * np.array([count_words(text) for text in texts])
-    total = sum(float(_limit(name, lengths).sum()) for name in models)
+    models = source.models.values()
+    total = sum(float(np.minimum(lengths, model.longest).sum()) for model in models)
     vectors = {}
     with show_tokens("embedding what is judged", total) as advance:
-        for name, model in models.items():
-            rows = dense.embed_texts(cache, model, texts, _limit(name, lengths), advance)
-            vectors[name] = rows[:]
+        for model in models:
+            read = np.minimum(lengths, model.longest)
+            vectors[model.name] = dense.embed_texts(cache, model, texts, read, advance)[:]
     return vectors
-
-
-def _limit(name: str, lengths: np.ndarray) -> np.ndarray:
-    """(texts,) tokens that a model reads."""
-    most = {CUT: 256, CHUNKS: chunks.SIZE * chunks.MOST}.get(name, judging.READ)
-    return np.minimum(lengths, most)
 
 
 @contextmanager
@@ -301,23 +352,26 @@ def _compare(frames: Sequence[pd.DataFrame], asked: str | None) -> tuple[pd.Data
 
 @dataclass(frozen=True)
 class Result:
-    """vectors: (texts, dim) of the collection's texts. labels: of some of them, by id."""
+    """What is written.
+
+    vectors: (texts, dim) of the collection's texts. dense: (texts, dim) those of its dense part, if
+    there is one. labels: of some texts, by id.
+    """
 
     encoder: Encoder
     vectors: np.ndarray
+    dense: np.ndarray | None
     labels: Mapping[str, str]
 
 
-def make_result(
-    source: Source, choice: Choice, models: Mapping[str, DenseModel], cache: Cache
-) -> Result:
+def make_result(source: Source, choice: Choice, cache: Cache) -> Result:
     """All texts embedded by the chosen model, fitted on all of them."""
     collection, model = source.collection, choice.model
     texts = Texts(collection.documents)
-    chosen = models.get(BASE if model == BOTH else model)
+    chosen = _find_dense(source, choice)
     rows = None
     if chosen is not None:
-        lengths = _limit(chosen.name, source.lengths)
+        lengths = np.minimum(source.lengths, chosen.longest)
         with show_tokens("embedding all texts", float(lengths.sum())) as advance:
             picked = Picked(texts, collection.rows)
             rows = dense.embed_texts(cache, chosen, picked, lengths, advance)[:]
@@ -331,10 +385,10 @@ def make_result(
     vectors = combine_parts(model, rows, mean, lexical, counts)
     words = [] if lexical is None else [collection.words.words[c] for c in lexical.columns]
     encoder = Encoder(model, source.out / "encoder", mean, lexical, words)
-    if task is None or lexical is None:
-        return Result(encoder, vectors, _list_labels(source.tasks))
-    encoder = replace(encoder, weight=_choose_weight(source, task, lexical, counts, rows, mean))
-    return Result(encoder, vectors, _list_labels(source.tasks))
+    if task is not None and lexical is not None:
+        weight = _choose_weight(source, task, lexical, counts, rows, mean)
+        encoder = replace(encoder, weight=weight)
+    return Result(encoder, vectors, rows, _list_labels(source.tasks))
 
 
 class Picked(Texts):
@@ -393,10 +447,8 @@ def _choose_weight(
     return judging.choose_weight(words, dense_part, task.labels["train"], shared)
 
 
-def write_result(
-    source: Source, choice: Choice, table: pd.DataFrame, result: Result, student: Path | None
-) -> None:
-    """Write the folder, whole or not at all."""
+def write_result(source: Source, choice: Choice, table: pd.DataFrame, result: Result) -> None:
+    """Write the folder, whole or not at all; the encoder is read back and compared before."""
     cells = format_table(table, BASE).to_dict("records") if len(table) else []
     facts = {"documents": len(source.collection.rows), "verdict": choice.line, "scores": cells}
 
@@ -405,16 +457,30 @@ def write_result(
         (new / "index.html").write_text(_make_page(source, result, facts), encoding="utf-8")
         table.to_csv(new / "table.csv", index=False)
         made = provenance.commit() | provenance.versions()
+        model = _find_dense(source, choice)
         card = facts | {"title": f"Vectors of {source.name}: {choice.model}", "provenance": made}
+        card |= {"longest": model.longest if model else None}
         save_encoder(
             new / "encoder",
             result.encoder,
-            lambda place: _write_dense(place, choice, student),
+            lambda place: _write_dense(place, choice, source.request.student),
             card,
         )
+        _check_encoder(new / "encoder", source.collection, source.lengths, result)
 
     with quiet_transformers():
         owned_folder.replace_folder(source.out, write, KIND)
+
+
+def _check_encoder(
+    folder: Path, collection: Collection, lengths: np.ndarray, result: Result
+) -> None:
+    """`ValueError` unless the saved encoder gives the shortest texts the vectors that they have."""
+    places = np.argsort(lengths, kind="stable")[:_COMPARED]
+    texts = [collection.text(place) for place in places]
+    vectors = None if result.dense is None else result.dense[places]
+    counts = None if collection.words is None else collection.words.counts[places]
+    check_saved(folder, result.encoder, texts, vectors, counts)
 
 
 def _write_vectors(path: Path, collection: Collection, vectors: np.ndarray) -> None:
@@ -443,7 +509,7 @@ def _make_page(source: Source, result: Result, facts: Mapping[str, Any]) -> str:
     for place in chosen.tolist():
         document = source.collection.documents[int(source.collection.rows[place])]
         title, label = document.title or document.id, result.labels.get(document.id, "")
-        entries.append(page.Entry(title, document.text[:each], label))
+        entries.append(page.Entry(title, cut_text(document.text, each), label))
     return page.render_page(source.name, entries, result.vectors[chosen], facts)
 
 

@@ -32,7 +32,16 @@ def test_the_mean_is_weighted_by_tokens_and_of_norm_one_each(tokenizer, monkeypa
     assert vectors == pytest.approx(np.array([[3 / 5, 2 / 5], [0.0, 1.0]]))
 
 
-def test_a_document_of_ten_megabytes_is_not_read_whole(tokenizer):
+@pytest.mark.parametrize("gap", [" ", "\0"])
+def test_a_text_is_read_from_its_first_word_on(tokenizer, gap):
+    assert chunks.cut_text("w1 w2 w3", 5) == "w1 w2" == chunks.cut_text(9 * gap + "w1 w2 w3", 5)
+    text = gap * 100 * 2 * chunks.MOST + "w1 w1 w2"
+    places = chunks.split_text(tokenizer, text, size=2)
+    assert [text[start:end] for start, end, _ in places] == ["w1 w1", "w2"]
+
+
+def test_a_document_of_ten_megabytes_is_not_read_whole(tokenizer, monkeypatch):
+    monkeypatch.setattr(chunks, "MOST", 20)
     text = "w1 w2 " * 1_700_000
     places = chunks.split_text(tokenizer, text)
     assert len(places) == chunks.MOST and places[-1][2] == chunks.SIZE

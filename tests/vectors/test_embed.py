@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,13 +13,18 @@ import pytest
 
 import lib.encoders
 from lib import embed
+from lib.config import environment
 from lib.vectors import dense, pipeline
-from lib.vectors.names import BASE, BOTH, CHUNKS, LSA
+from lib.vectors.encoder import Encoder
+from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA
 from tests.vectors.conftest import make_text
 
 
-def embed_quickly(monkeypatch):
-    """Dense vectors of letters in place of MiniLM's: what is tested here is all the rest."""
+def embed_quickly(monkeypatch, **changes):
+    """Dense vectors of letters in place of MiniLM's: what is tested here is all the rest.
+
+    changes: of the fields of all dense models.
+    """
 
     def encode(texts):
         return np.array([[text.count(c) + 1 for c in "abcdefgh"] for text in texts], "f4")
@@ -26,13 +32,11 @@ def embed_quickly(monkeypatch):
     listed = dense.list_models
 
     def list_models(student=None):
-        models = listed(student).values()
-        return {
-            model.name: dense.DenseModel(model.name, model.table, lambda: encode)
-            for model in models
-        }
+        models = listed(student).items()
+        return {name: replace(model, load=lambda: encode, **changes) for name, model in models}
 
     monkeypatch.setattr(dense, "list_models", list_models)
+    monkeypatch.setattr(Encoder, "_embed", lambda encoder, texts, precision: encode(texts))
     monkeypatch.setattr(pipeline, "_write_dense", lambda folder, *_: folder.mkdir())
 
 
@@ -99,8 +103,9 @@ def test_what_was_taken_is_what_the_encoder_gives(quickly, reviews, capsys):
 
 
 def test_json_is_one_object_alone(quickly, reviews, capsys):
-    code, lines, _ = run(capsys, reviews, "--json", "--model", BOTH)
+    code, lines, _ = run(capsys, reviews, "--json", "--model", BOTH, "--out", "é")
     report = json.loads("\n".join(lines))
+    assert report["out"].endswith("é") and lines[0].isascii()
     assert code == 0 and report["model"] == BOTH and report["documents"] == 42
     assert report["difference"] == pytest.approx(report["score"] - report["base"])
     assert {row["model"] for row in report["table"]} >= {BASE, CHUNKS, LSA, BOTH}
@@ -143,7 +148,9 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
     assert run(capsys, reviews)[0] == 0
     counted = sum(made) + sum(again)
     again.clear()
-    assert run(capsys, reviews)[0] == 0 and not again, "all of it is kept, and the folder replaced"
+    code, lines, _ = run(capsys, reviews)
+    assert code == 0 and not again, "all of it is kept, and the folder replaced"
+    assert any("reviews_vectors is there and will be replaced" in line for line in lines)
     halves, whole_texts = 2 * 40, 40
     assert counted == 3 * (halves + whole_texts), "no text was embedded twice"
 
@@ -155,6 +162,53 @@ def test_a_task_that_cannot_be_judged_costs_its_own_rows(quickly, tmp_path, caps
     (task / "train.jsonl").write_text('{"id": "0", "label": "a"}\n{"id": "99", "label": "b"}')
     code, lines, _ = run(capsys, folder)
     assert code == 0 and any("broken is not judged" in line and "'99'" in line for line in lines)
+
+
+# the task's file, and what is told of a measure or a model that is left out
+LEFT_OUT = {
+    "one source": ({"0": ["1"]}, "task is not judged: one source alone"),
+    "all documents in a fold": (
+        {str(n): [str(m) for m in range(12) if m != n] for n in range(12)},
+        "task: TF-IDF, LSA and both are not judged",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_what_cannot_be_judged_is_told_of(quickly, tmp_path, capsys, write_dataset, case):
+    relevant, told = LEFT_OUT[case]
+    folder = write_dataset(tmp_path / "mine", 12)
+    (folder / "tasks/task").mkdir(parents=True)
+    (folder / "tasks/task/relevant.json").write_text(json.dumps(relevant))
+    code, lines, _ = run(capsys, folder)
+    assert code == 0 and any(told in line for line in lines)
+
+
+def test_texts_without_halves_of_their_own_are_judged_by_labels_alone(quickly, tmp_path, capsys):
+    rows = [{"text": f"Form A 12 {n % 4}a {n}b {n}c", "label": n % 2} for n in range(20)]
+    pd.DataFrame(rows).to_csv(tmp_path / "forms.csv", index=False)
+    code, lines, _ = run(capsys, tmp_path / "forms.csv")
+    assert code == 0 and "judged by label:" in lines[0]
+    assert any("halves of documents are not judged" in line for line in lines)
+
+
+@pytest.mark.parametrize(("model", "told"), [(CUT, CUT), (BOTH, BASE), (LSA, None)])
+def test_texts_beyond_what_the_taken_model_reads_are_counted(
+    quickly, reviews, capsys, monkeypatch, model, told
+):
+    embed_quickly(monkeypatch, longest=50)
+    code, lines, _ = run(capsys, reviews, "--model", model)
+    cut = [line for line in lines if "stops reading" in line]
+    assert code == 0 and len(cut) == (told is not None)
+    assert not cut or f"40 of 40 texts are longer than some 50 tokens, where {told}" in cut[0]
+
+
+def test_an_encoder_that_embeds_otherwise_is_not_left(quickly, reviews, capsys, monkeypatch):
+    noise = np.random.default_rng(0).normal(size=(5, 8))
+    monkeypatch.setattr(Encoder, "_embed", lambda *_: noise.astype("f4"))
+    code, _, errors = run(capsys, reviews, "--model", BASE)
+    assert code == 1 and "read back" in errors[0]
+    assert not (reviews.parent / "here/reviews_vectors").exists()
 
 
 def test_groups_and_clusters_are_judged(quickly, tmp_path, capsys, write_dataset):
@@ -234,6 +288,12 @@ def test_nothing_goes_into_a_persons_folder(quickly, tmp_path, capsys, write_dat
     check_refused(capsys, "--out", ".")
 
 
+@pytest.mark.parametrize("name", ["", "store", "store/mine", "data"])
+def test_nothing_goes_where_the_store_is(quickly, tmp_path, capsys, write_dataset, artifacts, name):
+    folder = write_dataset(tmp_path / "mine", 4)
+    check_refused(capsys, "store and data are kept", folder, "--out", artifacts / name)
+
+
 def test_a_folder_that_cannot_be_written_is_told_of_before_the_work(
     quickly, tmp_path, capsys, write_dataset
 ):
@@ -257,6 +317,24 @@ def test_an_unknown_model_and_a_missing_student_are_one_line(
     check_refused(capsys, "there are base", folder, "--model", "bas")
     check_refused(capsys, "no student here", folder, "--student", tmp_path)
     check_refused(capsys, "no such file", tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KeyboardInterrupt(), "interrupted"),
+        (ModuleNotFoundError("No module named 'torch'"), "--setup"),
+        (RuntimeError("CUDA out of memory.\nTried to allocate"), "end other programs"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_ends_the_command_from_outside_is_one_line(capsys, monkeypatch, error, told):
+    def fail(**_):
+        raise error
+
+    monkeypatch.setattr(environment, "set_process_environment", fail)
+    code, lines, errors = run(capsys, "texts")
+    assert code == 1 and lines == [] and len(errors) == 1 and told in errors[0]
 
 
 # ---- with MiniLM --------------------------------------------------------------------------------

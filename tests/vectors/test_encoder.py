@@ -1,7 +1,9 @@
 """What is saved embeds new texts as it did, with and without this project."""
 
+import dataclasses
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -13,13 +15,14 @@ from lib.config import paths
 from lib.vectors import encoder as encoders
 from lib.vectors.encoder import Encoder, save_encoder
 from lib.vectors.lexical import WordCounts, fit_lexical, mean_row
-from lib.vectors.names import BASE, BOTH, LSA
+from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA
 from tests.student.tiny import make_student
 
 TEXTS = ["w1 w2 w3", "w9 w1 " * 15, "w5 w6", "w7 w1 w8 w2"]
 CARD = {
     "title": "Vectors",
     "documents": 4,
+    "longest": 40,
     "verdict": "EQUAL",
     "scores": [{"measure": "a|b", "examples": 4, "model": BASE, "value": "", "against": ""}],
     "provenance": {"commit": "0"},
@@ -107,21 +110,74 @@ def test_what_is_no_text_is_one_line(saved, texts):
     assert "\n" not in str(error.value)
 
 
-def test_another_version_a_damaged_file_and_no_encoder_are_one_line(saved, tmp_path):
-    import shutil
+@pytest.mark.parametrize("model", [BASE, CUT, CHUNKS, LSA, BOTH])
+def test_no_texts_have_no_vectors(saved, model):
+    encoder = dataclasses.replace(lib.encoders.load(saved[BOTH]), model=model)
+    lexical = len(encoder.lexical.mean) if model in (LSA, BOTH) else 0
+    width = (0 if model == LSA else saved["student"].dim) + lexical
+    if model == LSA:  # as it is made without a dense part
+        encoder = dataclasses.replace(encoder, mean=encoder.mean[:0])
+    assert encoder.encode([]).shape == (0, width) and encoder.encode([]).dtype == np.float32
+    assert encoder.encode_chunks([]) == []
+    assert encoder.features([]).shape == (0, len(encoder.words) + len(encoder.mean))
 
-    folder = tmp_path / "encoder"
-    shutil.copytree(saved[LSA], folder)
-    facts = json.loads((folder / "encoder.json").read_text())
-    (folder / "encoder.json").write_text(json.dumps(facts | {"version": 7}))
+
+@pytest.mark.parametrize("model", [BASE, CUT, CHUNKS, BOTH])
+def test_another_precision_is_one_line(saved, monkeypatch, model):
+    encoder = dataclasses.replace(lib.encoders.load(saved[BOTH]), model=model)
+    with pytest.raises(ValueError, match="precision must be"):
+        encoder.encode(["w1"], precision="fp16")
+
+
+def test_blanks_before_the_first_word_are_not_read(saved, monkeypatch):
+    for read in (encoders.chunks.find_start, encoders.chunks.cut_text):
+        monkeypatch.setattr(read, "__defaults__", (10,))
+    base, text = lib.encoders.load(saved[BASE]), " " * 20 + "w1 w2"
+    np.testing.assert_array_equal(base.encode([text]), base.encode(["w1 w2"]))
+    (stretches,) = base.encode_chunks([text])
+    assert [text[start:end] for start, end in stretches.spans] == ["w1 w2"]
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    shutil.copytree(saved[BOTH], tmp_path / "encoder")
+    return tmp_path / "encoder"
+
+
+def test_another_version_and_no_encoder_are_one_line(copy, tmp_path):
+    facts = json.loads((copy / "encoder.json").read_text())
+    (copy / "encoder.json").write_text(json.dumps(facts | {"version": 7}))
     with pytest.raises(ValueError, match="version 7, and this project reads 1; make it again"):
-        lib.encoders.load(folder)
-    (folder / "encoder.json").write_text(json.dumps(facts))
-    (folder / "words.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"damaged or changed: words\.json"):
-        lib.encoders.load(folder)
+        lib.encoders.load(copy)
     with pytest.raises(ValueError, match="no encoder here"):
         lib.encoders.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["words.json", "arrays.safetensors", "dense/model.safetensors"])
+def test_what_decides_vectors_is_sealed(copy, name):
+    content = (copy / name).read_bytes()
+    (copy / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ValueError, match=f"damaged or changed: {re.escape(name)}"):
+        lib.encoders.load(copy)
+
+
+def test_what_is_for_people_may_be_edited(copy):
+    expected = lib.encoders.load(copy).encode(TEXTS)
+    with open(copy / "README.md", "a") as file:
+        file.write("License: mine\n")
+    words = json.loads((copy / "words.json").read_text())
+    (copy / "words.json").write_text(json.dumps(words, indent=1))
+    np.testing.assert_array_equal(lib.encoders.load(copy).encode(TEXTS), expected)
+
+
+def test_what_is_saved_is_compared_with_what_it_was(saved):
+    folder, student = saved[BOTH], saved["student"]
+    encoder = lib.encoders.load(folder)
+    dense, counts = student.encode(TEXTS), WordCounts.read(TEXTS).counts
+    encoders.check_saved(folder, encoder, TEXTS, dense, counts)
+    for wrong in ((dense[::-1], counts), (dense, counts[::-1])):
+        with pytest.raises(ValueError, match="part is read back with other vectors"):
+            encoders.check_saved(folder, encoder, TEXTS, *wrong)
 
 
 # What else this project needs, none of which reading an encoder may import.

@@ -1,5 +1,7 @@
 """Models are judged by texts that nothing was fitted on, and scores are those done by hand."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,12 @@ def test_what_is_judged_is_left_out_of_what_is_fitted(collect):
     assert "alone1" in words and "alone0" not in words
 
 
+def test_documents_of_stop_words_alone_are_nothing_to_fit_to(collect):
+    collection = collect([{"text": "sea boat"}, {"text": "it is what it was"}])
+    assert collection.fit(np.array([True, False])) is None
+    assert collection.fit(np.array([True, True])) is None
+
+
 def test_texts_without_words_have_no_lexical_models(collect):
     collection = collect([{"text": "the"}, {"text": "of the"}, {"text": "and"}])
     assert collection.words is None and len(collection.groups) == 3
@@ -77,8 +85,10 @@ def test_halves_of_documents_that_tell_nothing_find_each_other_by_their_words(co
 
 def test_a_half_that_two_documents_share_is_compared_once(collect):
     collection = collect([{"text": f"the same words. other{n} words{n} end{n}"} for n in range(4)])
-    assert judging.draw_halves(collection, 1.0) is None
-    assert judging.draw_halves(collect([{"text": "one"}, {"text": "two"}], "short"), 1.0) is None
+    halves = judging.draw_halves(collection, 1.0)
+    assert len(halves.places) == 1 and halves.shared == 3
+    short = judging.draw_halves(collect([{"text": "one"}, {"text": "two"}], "short"), 1.0)
+    assert len(short.places) == 0 == short.shared
 
 
 def make_classification(count, groups=None):
@@ -96,6 +106,14 @@ def test_a_classification_has_a_row_for_each_model_and_one_for_the_classifier(co
     assert [*frame.index] == [*DENSE, TFIDF, LSA, BOTH, CLASSIFIER]
     assert (frame["scores"].map(np.mean) > 0.9).all()
     assert frame["chance"].iloc[0] == 0.5 and frame["groups"].iloc[0].shape == (40, 1)
+
+
+def test_classes_of_fewer_texts_than_folds_are_no_warning(collect):
+    task = make_classification(40)
+    task.labels["train"][:] = np.arange(40) < 3
+    judged = make_judged(collect(list_rows(40)), [*task.texts.values()])
+    with warnings.catch_warnings(action="error"):
+        judging.judge_task("kinds", task, judged)
 
 
 def test_pairs_are_judged_without_the_classifier(collect):
@@ -132,6 +150,19 @@ def test_texts_of_a_cluster_find_each_other(collect):
     judged = make_judged(collect(rows), [*texts.values()])
     frame = judging.judge_task("kinds", task, judged).set_index("model")
     assert frame["scores"].map(np.mean)[BASE] > 0.9 and frame["examples"].iloc[0] == 23
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        Task("retrieval", {"0": "One.", "1": "Two."}, relevant={"0": ["1"]}),
+        Task("clustering", {"0": "One.", "1": "Two."}, clusters={"0": "a", "1": "b"}),
+    ],
+    ids=lambda task: task.kind,
+)
+def test_queries_are_two_at_least(task):
+    with pytest.raises(ValueError, match="one source|no cluster"):
+        judging.read_queries(task)
 
 
 def test_a_retrieval_is_judged_by_folds_as_by_one(collect):

@@ -43,6 +43,14 @@ def test_any_number_of_texts_has_places(count):
     assert page.find_neighbours(np.eye(count)).shape == (count, min(10, count - 1))
 
 
+@pytest.mark.parametrize("distinct", [1, 2, 5])
+def test_texts_of_one_vector_have_one_place(distinct):
+    kinds = np.arange(12) % distinct
+    places = page.place_on_map(np.eye(8, dtype="f4")[kinds] + 1)
+    assert np.isfinite(places).all() and len(places) == 12
+    assert distinct == 5 or len(np.unique(places.round(3), axis=0)) == distinct
+
+
 def test_texts_beyond_the_landmarks_go_where_their_like_are(monkeypatch):
     monkeypatch.setattr(page, "LANDMARKS", 40)
     centres = np.repeat(np.eye(2), 60, axis=0)
