@@ -28,14 +28,14 @@ def costs(data: pd.DataFrame) -> Figure:
         chosen = (data["trained"] == trained).to_numpy()
         rows = data[chosen].rename(columns={"score": "value"})
         _mark(scores, rows, places[chosen], color=color, marker=marker, label=words)
-        times.barh(places[chosen], rows["milliseconds"], height=0.6, color=color)
+        times.plot(rows["milliseconds"], places[chosen], marker, color=color, markersize=5)
     times.set(
         xscale="log",
         xlim=(data["milliseconds"].min() / 2, data["milliseconds"].max() * 5),
         xlabel="milliseconds for a document",
     )
     for place, value in zip(places, data["milliseconds"], strict=True):
-        times.text(value, place, f" {value:.2g}", va="center", fontsize=8)
+        times.text(value, place, f"  {value:.2g}", va="center", fontsize=8)
     scores.set(xlabel="accuracy above chance, mean of the tasks")
     rows_from_top(scores, [*data["model"]])
     figure.legend(handles=labelled([scores]), loc="outside lower center", ncols=2)

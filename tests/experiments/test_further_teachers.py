@@ -57,14 +57,13 @@ def test_targets_are_the_beginning_all_chunks_or_with_negatives(prepared):
     assert documents[CHUNKS].contextual is None and documents[BESIDE].contextual is not None
 
 
-def test_ingredients_make_students_of_their_own(prepared, make_bench, edit_source):
+def test_ingredients_make_students_of_their_own(prepared, edit_source):
     labels = ("cosine", CHUNKS, NEGATIVES, BESIDE)
-    before = {label: prepared.student_product(parse(label), 0) for label in labels}
-    assert len({product.key for product in before.values()}) == len(labels)
+    before = {label: prepared.student_product(parse(label), 0).name for label in labels}
+    assert len({*before.values()}) == len(labels)
     edit_source("lib.distillation.negatives", add_constant)
-    after = {label: prepared.student_product(parse(label), 0) for label in labels}
-    changed = {label for label in labels if before[label].name != after[label].name}
-    assert changed == {NEGATIVES}
+    after = {label: prepared.student_product(parse(label), 0).name for label in labels}
+    assert {label for label in labels if before[label] != after[label]} == {NEGATIVES}
 
 
 def test_they_are_trained_and_judged_as_all_students_are(make_bench):
