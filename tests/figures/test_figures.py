@@ -444,7 +444,7 @@ class TestSave:
         code = (
             "import sys; from pathlib import Path; from lib import figures\n"
             "sys.path[:0] = ['tests/figures']; import test_figures as t\n"
-            "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), NOISE)\n"
+            "data = figures.boxplot_frame('fig4_3', t.all_models('fig4_3'), t.NOISE)\n"
             "figure = figures.boxplot(data, 'fig4_3')\n"
             f"figures.save(figure, 'fig4_3', data, Path({str(tmp_path)!r}))"
         )
