@@ -1,8 +1,7 @@
 """The notebooks in JupyterLab, in a real browser, opened and used as the README says: at smoke
 scale, two workers.
 
-It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` runs it alone, as it
-looks at bars while they move.
+It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` installs both.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from lib.config import environment, paths, profiles
 from lib.store import parallel
 from lib.store.files import write_atomically
 
-dask = pytest.mark.slow  # starts processes; tests/run.sh has a step for these, and installs Dask
+dask = pytest.mark.slow  # starts processes, and needs Dask, which tests/run.sh installs
 LOOPBACK = ["--host", "127.0.0.1", "--no-dashboard"]
 
 

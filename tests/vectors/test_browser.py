@@ -1,6 +1,6 @@
 """`index.html` in a real browser: searched, looked at, on a desktop and a phone, without a network.
 
-It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` runs it alone.
+It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` installs both.
 """
 
 from __future__ import annotations
