@@ -36,7 +36,9 @@ _FIXED = {
     "tfidf": "TF-IDF",
     "lsa": "LSA",
     "sbert_chunks": "SBERT, mean of chunks",
+    "both": "chunks + LSA",
 }
+_CAN_BE_CUT = ("base", "student", "lsa", "both")
 _CUT = ";cut"  # ends the label of a model whose test texts are cut
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
 _STUDENT = re.compile(
@@ -62,7 +64,8 @@ class Variant:
     ----------
     kind : "base" (the student before training), "sbert", "paragraph_vector", "student", or a
         baseline that the thesis does not have: "tfidf", "lsa" (TF-IDF reduced by what Paragraph
-        Vectors read), "sbert_chunks" (mean of SBERT over the pieces of a text)
+        Vectors read), "sbert_chunks" (mean of SBERT over the pieces of a text), "both" (the last
+        two side by side)
     structural : the structural loss, in the labels of Figure 4.3
     contextual : the label of the contextual teacher, or of the Paragraph Vector that this is
     student_projection, contextual_projection : labels of Section 4.5.2, unscaled
@@ -179,10 +182,10 @@ def parse(label: str) -> Variant:
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
-        if whole.cut or whole.kind not in ("base", "student"):
-            raise ValueError(
-                f"{label!r}: only texts of students and {_FIXED['base']} are cut, and once"
-            )
+        if whole.cut or whole.kind not in _CAN_BE_CUT:
+            names = [_FIXED[kind] for kind in _CAN_BE_CUT if kind in _FIXED]
+            told = f"only texts of students, {', '.join(names)} are cut, and once"
+            raise ValueError(f"{label!r}: {told}")
         return replace(whole, cut=True)
     for kind, name in _FIXED.items():
         if label == name:

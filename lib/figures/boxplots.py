@@ -132,7 +132,7 @@ def boxplot(
         ):
             axis.axvline(level, **settings()["chance"], label=f"mean chance, {name}: {level:.2f}")
         squeeze(axis, np.array([*normalized, level]))
-        axis.set(title=name, xlabel="normalised accuracy")
+        axis.set(title=name_panel(label, name, data), xlabel="normalised accuracy")
         axis.grid(axis="y", visible=False)
     names = []
     for row in models[["short", "seeds", "collapsed"]].max().itertuples(index=False):
@@ -157,6 +157,18 @@ def boxplot(
         handles=[*handles, *labelled(axes)], title="\n".join(told), **settings()["boxes_legend"]
     )
     return figure
+
+
+def name_panel(label: str, name: str, data: pd.DataFrame) -> str:
+    """The title of a panel: "ours", or "published" with how many of its tasks are drawn.
+
+    data: has the columns task and published.
+    """
+    if name == "ours":
+        return name
+    drawn = data.loc[data["published"].notna(), "task"].nunique()
+    tasks = published.load(label)["task"].nunique()
+    return name if drawn == tasks else f"{name}, {drawn} of its {tasks} tasks"
 
 
 def seed_means(

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from lib import published
 from lib.config import roles
-from lib.figures.boxplots import seed_means
+from lib.figures.boxplots import name_panel, seed_means
 from lib.figures.style import COLORS, INK, labelled, rows_from_top, settings, style
 
 
@@ -70,7 +70,8 @@ def spans(data: pd.DataFrame) -> Figure:
     figure, panels = _panels("fig5_5", data.assign(row=""), "row")
     for axis, source, _, shown in panels:
         _grouped(axis, shown, "metric", _palette(data))
-        axis.set(xlabel="", ylabel="mean and span of the tasks", title=source, ylim=(0, None))
+        title = name_panel("fig5_5", source, data)
+        axis.set(xlabel="", ylabel="mean and span of the tasks", title=title, ylim=(0, None))
     figure.legend(
         handles=labelled(figure.axes, _palette(data)),
         loc="outside right center",
@@ -296,6 +297,6 @@ def _palette(frame: pd.DataFrame) -> dict[str, str]:
     places = dict.fromkeys((*published.CHAPTER_5, *shown))
     return {
         model: color
-        for model, color in zip(places, itertools.cycle(COLORS), strict=False)
+        for model, color in zip(places, itertools.cycle((*COLORS, INK)), strict=False)
         if model in shown
     }

@@ -187,7 +187,11 @@ class TestBoxplotFrame:
         assert data["published"].notna().tolist() == [
             task in ("ARXIV", "PAN") for task in data["task"]
         ]
-        assert len(figures.boxplot(data, "fig4_2").axes) == (2 if "PAN" in tasks else 1)
+        axes = figures.boxplot(data, "fig4_2").axes
+        assert len(axes) == (2 if "PAN" in tasks else 1)
+        drawn = len({"ARXIV", "PAN"} & {*tasks})
+        titles = [axis.get_title() for axis in axes[1:]]
+        assert titles == [f"published, {drawn} of its 6 tasks"][: len(titles)]
 
     @pytest.mark.parametrize(
         ("change", "message"),
