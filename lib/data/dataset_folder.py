@@ -1,4 +1,4 @@
-"""Dataset folders, the one form in which texts and tasks come in; README.md shows their files.
+"""Dataset folders, the one form in which texts and tasks come in: docs/own_documents.md shows them.
 
 Whatever is wrong is a `ValueError` of one line with file, line number and reason; no row is
 skipped. `list_unread` names the files and fields that nothing reads. The same data mean the same

@@ -16,7 +16,7 @@ import pandas as pd
 from lib import published
 from lib.chapters.final_students import list_students
 from lib.chapters.sensitivity import CONTROL, THESIS_BATCHES
-from lib.config import manifest, paths
+from lib.config import manifest, paths, profiles
 from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE
 from lib.statistics.effects import chance_corrected
@@ -47,7 +47,6 @@ from lib.words import (
     survival,
 )
 
-MARKERS = "<!-- numbers -->", "<!-- /numbers -->"
 CLAUSES = {  # what a sentence makes of a number of them
     "holds": "hold",
     "reversed": "are reversed",
@@ -78,6 +77,18 @@ LEARNING = {
 }
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
 UNKNOWN = float("nan")
+# What README fills in; a page of its own in a changed profile.
+EMPTY = "<!-- findings -->\n<!-- /findings -->\n\n<!-- scale -->\n<!-- /scale -->\n"
+TRAIN_1M = 1_000_000  # documents; the profile thesis has fewer until its corpus is made larger
+# Rows of README's table of sizes that have no ratio.
+OTHER_MATERIAL = [
+    "| base: the student before training | Longformer | three layers of MiniLM that learned to "
+    "guess masked words | another model |",
+    "| SBERT | all-mpnet-base-v2, 384 tokens | all-MiniLM-L6-v2, 48 tokens | another model |",
+    "| tasks | arXiv papers, film reviews, citations, plagiarism | the same kinds of questions "
+    "about Wikipedia passages and review sentences; passage pairs stand in for citations | "
+    "stand-ins |",
+]
 RATE = 0.05  # of false discoveries, from which q is told
 
 
@@ -171,15 +182,15 @@ def write_pages(profile: Profile) -> list[Path]:
     run's folder.
     """
     tables, folder = Tables(paths.figures(profile)), paths.run_folder(profile) / "pages"
-    readme = folder / "numbers.md"
-    numbers = readme_numbers(tables)
+    readme, text = folder / "front_page.md", EMPTY
     if profile.name == "mini" and not profile.departures:
         folder, readme = paths.ROOT / "docs", paths.ROOT / "README.md"
-        numbers = between_markers(readme.read_text(encoding="utf-8"), numbers)
+        text = readme.read_text(encoding="utf-8")
+    blocks = {"findings": tell_findings(tables), "scale": tabulate_scale(profile)}
     pages = {
         folder / "results.md": results_page(tables, folder),
         folder / "verdicts.md": verdicts_page(tables, other_ledgers(tables.folder)),
-        readme: numbers,
+        readme: replace_blocks(text, blocks),
     }
     for file, text in pages.items():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -187,13 +198,18 @@ def write_pages(profile: Profile) -> list[Path]:
     return [*pages]
 
 
-def between_markers(text: str, block: str) -> str:
-    """The text with another block between the two markers; `ValueError` if it has no such place."""
-    start, end = MARKERS
-    if text.count(start) != 1 or text.count(end) != 1:
-        raise ValueError(f"expected {start} and {end} once each, around the numbers to replace")
-    before, rest = text.split(start)
-    return f"{before}{start}\n{block}\n{end}{rest.split(end)[1]}"
+def replace_blocks(text: str, blocks: Mapping[str, str]) -> str:
+    """The text with what stands between `<!-- name -->` and `<!-- /name -->` replaced.
+
+    blocks: name -> what comes there. `ValueError` if a name has no such place, or several.
+    """
+    for name, block in blocks.items():
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        if text.count(start) != 1 or text.count(end) != 1:
+            raise ValueError(f"expected {start} and {end} once each, around what to replace")
+        before, rest = text.split(start)
+        text = f"{before}{start}\n{block}\n{end}{rest.split(end)[1]}"
+    return text
 
 
 def other_ledgers(folder: Path) -> dict[str, pd.DataFrame]:
@@ -204,22 +220,32 @@ def other_ledgers(folder: Path) -> dict[str, pd.DataFrame]:
     }
 
 
-def readme_numbers(tables: Tables) -> str:
-    """README's table: five questions and what came out, some dozen numbers."""
-    thesis = thesis_findings(tables.ledger())
-    rows = {
-        f"Do the thesis' {len(thesis)} findings repeat, by its protocol?": verdict_counts(thesis),
-        "Do they survive two other ways to read the embeddings, explained below?": _survival_counts(
-            thesis
-        ),
-        "Cosine or MSE as a loss?": _cosine_or_mse(tables),
-        "Which loss is best?": _heads(tables),
-        "Does Paragraph Vector help a student of the cosine loss?": _gradient_share(tables),
-        "Is the student better than its base and its teacher?": _best_student(tables),
+def tell_findings(tables: Tables) -> str:
+    """README's first screen: how the verdicts fall, and the five things worth a visit."""
+    told = (
+        _scrambled_negatives(),
+        _solved_accuracies(),
+        _best_loss(tables),
+        _sentences_found(tables),
+        _speed(),
+    )
+    return f"{_verdicts_in_short(thesis_findings(tables.ledger()))}\n\n{bullets(*told)}"
+
+
+def tabulate_scale(profile: Profile) -> str:
+    """README's table of what is the thesis' and what is not: sizes of both, with their ratio."""
+    theirs = profiles.load("thesis")
+    sizes = {
+        "tokens that a student reads": (theirs.student, profile.student, "max_positions"),
+        "documents of a student in Chapter 4": (theirs.training, profile.training, "documents"),
+        "documents of Paragraph Vector": (theirs.corpus, profile.corpus, "train_documents"),
     }
-    known = [f"| {question} | {text} |" for question, text in rows.items() if text]
-    head = "| question | what came out (95% intervals in brackets) |"
-    return "\n".join([head, "|---|---|", *known])
+    compared = {what: (getattr(a, key), getattr(b, key)) for what, (a, b, key) in sizes.items()}
+    compared["documents of a final student"] = (TRAIN_1M, profile.final.documents)
+    rows = ["| | the thesis | `mini`, the default here | |", "|---|---|---|---|"]
+    for what, (large, small) in compared.items():
+        rows.append(f"| {what} | {large:,} | {small:,} | 1:{large / small:.0f} |")
+    return "\n".join(rows + OTHER_MATERIAL)
 
 
 def results_page(tables: Tables, folder: Path) -> str:
@@ -433,14 +459,81 @@ def verdict_counts(ledger: pd.DataFrame, column: str = "verdict") -> str:
     return list_names(parts or ["none was run"])
 
 
-def _survival_counts(thesis: pd.DataFrame) -> str:
-    """How the findings fall by the other readouts: those that repeat, and all."""
+def _verdicts_in_short(thesis: pd.DataFrame) -> str:
+    """How many findings repeat, and what becomes of these by the other readouts."""
     repeat = thesis[thesis["verdict"] == HOLDS]
-    told = f"Of all {len(thesis)}, {verdict_counts(thesis, column='survives')}"
+    told = f"**Of the thesis' {len(thesis)} findings, {len(repeat)} repeat by its own protocol.**"
     if repeat.empty:
         return told
-    some = verdict_counts(repeat, column="survives")
-    return f"Of the {len(repeat)} that hold by its protocol, {some}. {told}"
+    kept, turned = (int((repeat["survives"] == word).sum()) for word in (HOLDS, REVERSED))
+    return (
+        f"{told} Read in two other ways, {count(kept)} of these {_singular_or('hold', kept)} and "
+        f"{count(turned)} {_singular_or('are reversed', turned)}. [All of them](docs/results.md)."
+    )
+
+
+def _singular_or(words: str, number: int) -> str:
+    return _singular(words) if number == 1 else words
+
+
+def _scrambled_negatives() -> str:
+    """What the missing axis of Figure 4.4 did, in the published distances."""
+    drawn = published.load("fig4_4")
+    negatives = drawn[(drawn["distance"] == "cosine") & (drawn["to"] == "negatives")]
+    return (
+        "**One missing `axis` scrambled a published figure.** All "
+        f"{count(negatives['model'].nunique())} models, the untrained one too, are about "
+        f"{negatives['mean'].mean():.2f} away from their negatives there. "
+        "[Notebook 03](docs/notebooks/03_composite_analysis.ipynb) shows how."
+    )
+
+
+def _solved_accuracies() -> str:
+    """How many accuracies the thesis drew and did not print."""
+    drawn = pd.concat(published.load(label) for label in published.CHAPTER_4)
+    number = len(drawn.drop_duplicates(["identity", "task"]))
+    return (
+        f"**The thesis prints no accuracy of its Chapter 4.** We solved all {number} from the "
+        "boxes of its vector figures: [they are here](params/published/README.md)."
+    )
+
+
+def _best_loss(tables: Tables) -> str:
+    """The thesis' best loss by its own readout, and without a head."""
+    leads = {name: _lead(tables.heads(name)) for name in ("thesis", "none")}
+    return (
+        "**The best loss depends on who reads.** Max-margin MSE minus cosine is "
+        f"{signed(leads['thesis'])} with the thesis' heads, {signed(leads['none'])} without a "
+        "head. [Notebook 02](docs/notebooks/02_structural_loss.ipynb) has it by other heads."
+    )
+
+
+def _sentences_found(tables: Tables) -> str:
+    """How often the right text comes first in notebook 00: teacher, student and TF-IDF."""
+    rows = tables.read("tab_search")
+    if rows.empty:
+        return ""
+    first = rows.set_index("reader")["first"]
+    return (
+        "**A student finds what its teacher never read**: the right text comes first for "
+        f"{percent(first['student'])} of the searches, for its teacher for "
+        f"{percent(first['teacher'])}. TF-IDF does it for {percent(first['TF-IDF'])}. "
+        "[Notebook 00](docs/notebooks/00_start_here.ipynb) trains it."
+    )
+
+
+def _speed() -> str:
+    """How many times as fast as Hugging Face's Longformer the student is, by document length."""
+    rows = pd.read_csv(paths.ROOT / "tests" / "benchmarks" / "results" / "alternatives.csv")
+    rows = rows[(rows["step"] == "inference") & (rows["precision"] == "fp32")]
+    rates = rows.pivot(index="case", columns="model", values="tokens_per_second")
+    times = rates["student"] / rates["Longformer"]
+    equal = times.drop("mixed")
+    return (
+        "**Longformer's embeddings, several times as fast on a CPU.** Documents of one length take "
+        f"1/{equal.min():.1f} to 1/{equal.max():.1f} of Hugging Face's time. "
+        "[What one would pick instead](docs/speed.md) is measured, too."
+    )
 
 
 def _singular(words: str) -> str:
@@ -564,59 +657,8 @@ def _list_of(ledger: pd.DataFrame, verdict: str, title: str, column: str = "verd
     return "\n".join([title, "", *listed]) if listed else f"{none}."
 
 
-def _cosine_or_mse(tables: Tables) -> str:
-    claim = tables.claim("cosine-over-mse")
-    told = f"With the thesis' heads, {comparison('cosine', 'MSE', claim)}"
-    lengths = tables.lengths()
-    if len(lengths) < 2:
-        return told
-    lead = (lengths["cosine"] - lengths["MSE"]).iloc[-1]
-    return (
-        f"{told}. Without a head, cosine minus MSE is {signed(lead)} after {lengths.index[-1]} "
-        "updates, the longest training tried"
-    )
-
-
-def _heads(tables: Tables) -> str:
-    leads = [_lead(tables.heads(column)) for column in ("thesis", "compare", "none")]
-    if np.isnan(leads).any():
-        return ""
-    longer = _lead(tables.heads(CONTROL))
-    steps = "" if np.isnan(longer) else f" ({signed(longer)} at the thesis' number of steps)"
-    return (
-        f"Max-margin MSE minus cosine is {signed(leads[0])} with the thesis' heads{steps}, "
-        f"{signed(leads[1])} with heads that compare, and {signed(leads[2])} without a head"
-    )
-
-
 def _lead(scores: pd.Series) -> float:
     return scores.get(MM_MSE, UNKNOWN) - scores.get("cosine", UNKNOWN)
-
-
-def _gradient_share(tables: Tables) -> str:
-    share, alike = (
-        tables.check(check, "fig4_8") for check in ("treatment_given", "students_differ")
-    )
-    if pd.isna(share) or pd.isna(alike):
-        return ""
-    return (
-        f"{answer_twice(tables.claim('both-cosine-over-structural'))}. "
-        f"Its share of the gradient is {percent(share)}, the median over students. Embeddings with "
-        f"and without it have a mean cosine of {signed(alike)}; 1 would be the same embeddings"
-    )
-
-
-def _best_student(tables: Tables) -> str:
-    scores = tables.accuracy("all")
-    own = scores.reindex([*list_students()]).dropna()
-    if own.empty or not {*BASELINES} <= {*scores.index}:
-        return ""
-    told = (
-        f"With the thesis' heads and all labels, the best one is right on {percent(own.max(), 1)} "
-        f"of the test examples, its base on {percent(scores['Longformer'], 1)}, SBERT on "
-        f"{percent(scores['SBERT'], 1)}. TF-IDF is right on {percent(scores['TF-IDF'], 1)}"
-    )
-    return ". ".join([told, *_sbert_by_other_heads(tables)])
 
 
 def _sbert_by_other_heads(tables: Tables) -> list[str]:

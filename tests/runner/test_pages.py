@@ -31,12 +31,11 @@ def change(tables, label, **columns):
 
 
 def test_a_turned_verdict_and_a_moved_number_turn_the_sentences(tables):
-    before = pages.readme_numbers(tables)
-    assert "cosine is ahead of MSE by" in before
+    assert "cosine is ahead of MSE by" in pages.results_page(tables, tables.folder)
     change(tables, "tab_claims", verdict="reversed", effect=-0.1, low=-0.2, high=-0.05)
-    assert "cosine is behind MSE by .100 [.050, .200]" in pages.readme_numbers(tables)
-    thesis = pages.thesis_findings(tables.ledger())
-    assert f"{len(thesis)} are reversed" in pages.results_page(tables, tables.folder)
+    page = pages.results_page(tables, tables.folder)
+    assert "cosine is behind MSE by .100 [.050, .200]" in page
+    assert f"{len(pages.thesis_findings(tables.ledger()))} are reversed" in page
 
 
 def test_the_two_questions_are_counted_and_listed_apart(tables):
@@ -58,11 +57,10 @@ def test_those_that_repeat_are_counted_by_whether_they_survive(tables):
         verdict=ledger["verdict"].mask(ledger.index == turned[0], "open").to_numpy(),
         survives=ledger["survives"].mask(ledger.index.isin(turned), "reversed").to_numpy(),
     )
-    table = pages.readme_numbers(tables)
-    some, everything = table.split("Of the ")[1].split("Of all ")
+    told = pages.tell_findings(tables)
     holding = (ledger["verdict"][thesis] == "holds").sum()
-    assert some.startswith(f"{holding - 1} that") and "2 are reversed" in some
-    assert everything.startswith(f"{thesis.sum()}, ") and "3 are reversed" in everything
+    assert f"{thesis.sum()} findings, {holding - 1} repeat" in told
+    assert "two are reversed" in told
 
 
 def test_a_finding_that_may_be_one_of_many_has_its_q(tables):
@@ -147,7 +145,7 @@ def test_what_was_not_drawn_is_not_told(tables):
     for file in tables.folder.glob("*.csv"):
         if file.stem != "tab_claims":
             file.unlink()
-    told = pages.readme_numbers(tables) + pages.results_page(tables, tables.folder)
+    told = pages.tell_findings(tables) + pages.results_page(tables, tables.folder)
     assert "nan" not in told and MISSING not in told
 
 
@@ -186,12 +184,24 @@ def test_every_finding_is_on_the_page_of_verdicts(tables):
     assert len(rows) >= len(tables.ledger())
 
 
-def test_only_the_block_between_the_markers_is_replaced():
-    start, end = pages.MARKERS
-    text = f"before\n{start}\nold\n{end}\nafter\n"
-    assert pages.between_markers(text, "new") == f"before\n{start}\nnew\n{end}\nafter\n"
+def test_only_what_stands_between_markers_is_replaced():
+    text = "before\n<!-- a -->\nold\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\nafter\n"
+    told = "before\n<!-- a -->\nnew\n<!-- /a -->\nbetween\n<!-- b -->\n1\n<!-- /b -->\nafter\n"
+    assert pages.replace_blocks(text, {"a": "new", "b": "1"}) == told
     with pytest.raises(ValueError, match="once each"):
-        pages.between_markers("no markers", "new")
+        pages.replace_blocks("no markers", {"a": "new"})
+
+
+def test_the_front_page_follows_the_tables(tables):
+    heads = pd.read_csv(tables.folder / "tab_heads.csv", keep_default_na=False, na_values=[""])
+    best = heads["model"].eq("max-margin;MSE;γ=1.0")
+    change(tables, "tab_heads", thesis=heads["thesis"].mask(best, 0.5 + heads["thesis"]))
+    (tables.folder / "tab_search.csv").write_text(
+        "reader,first\nteacher,0.123\nstudent,0.456\nTF-IDF,0.987\n"
+    )
+    told = pages.tell_findings(tables)
+    assert {"12%", "46%", "99%"} <= {*re.findall(r"\d+%", told)}
+    assert told.count("\n* ") == 5
 
 
 def test_a_changed_profile_writes_under_the_artifact_root(tables, tmp_path, monkeypatch):
