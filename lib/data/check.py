@@ -253,7 +253,10 @@ def _find_folders(path: Path) -> list[Path]:
     marks = itertools.chain(names, (f"[!.]*/{name}" for name in names))
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
     if not folders:
-        told = "neither a dataset folder nor a folder of them: no documents.jsonl (see docs/own_documents.md)"
+        told = (
+            "neither a dataset folder nor a folder of them: no documents.jsonl "
+            "(see docs/own_documents.md)"
+        )
         raise ValueError(f"{path}: {told if path.exists() else 'no such folder'}")
     return [path] if path in folders else folders
 

@@ -25,6 +25,7 @@ from lib.statistics.verdicts import (
     MARGIN,
     NOT_RUN,
     NOT_TESTABLE,
+    OPEN,
     REVERSED,
     RULES,
     VERDICTS,
@@ -290,6 +291,8 @@ order by another: the rows are in the order of the thesis' heads.*
 *Do they repeat?* By the thesis' own protocol, of its {len(thesis)} findings
 {verdict_counts(thesis)}.
 
+{_tell_reach(thesis)}
+
 *Do they survive?* By two readouts that need little training,
 {verdict_counts(thesis, column="survives")}.
 
@@ -378,7 +381,7 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
     rows = ["| finding | where | published | " + " | ".join(columns) + " |"]
     rows.append("|---" * (3 + len(columns)) + "|")
     for name, row in own.iterrows():
-        finding = re.sub(r"([|*])", r"\\\1", row["finding"])
+        finding = _escape(row["finding"])
         where = manifest.full_name(row["label"])
         told = [column.get(name, NOT_RUN) for column in columns.values()]
         rows.append(f"| {' | '.join([finding, where, row['published_verdict'], *told])} |")
@@ -387,7 +390,66 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
 {WRITTEN.format(name="*")}
 
 [results.md](results.md) says what the words mean."""
-    return f"{_note_rules(head, ledgers)}\n\n{counts_table(ledgers)}\n\n" + "\n".join(rows) + "\n"
+    parts = [_note_rules(head, ledgers), counts_table(ledgers), "\n".join(rows)]
+    return "\n\n".join([*parts, _tell_why_open(own), _tell_why_untested(own)]) + "\n"
+
+
+def _tell_why_open(ledger: pd.DataFrame) -> str:
+    """A table of the findings that are open by the first question, with what ours could show."""
+    rows = find_open(ledger)
+    if rows.empty:
+        return ""
+    table = [
+        f"| {_escape(row['finding'])} | {signed(row['published_effect'])} | {estimate(row)} "
+        f"| {signed(row['reach'])} | {'yes' if row['within'] else 'no'} |"
+        for _, row in rows.iterrows()
+    ]
+    return f"""## Why some are too close to call
+
+By the thesis' protocol. The *reach* is half the width of our interval: a smaller difference cannot
+be told from none here. Where the published difference is within reach and the finding is open all
+the same, ours is of another size.
+
+| finding | published | ours | reach | within |
+|---|---|---|---|---|
+""" + "\n".join(table)
+
+
+def find_open(ledger: pd.DataFrame) -> pd.DataFrame:
+    """The open findings with a published effect, with the reach of ours.
+
+    Returns
+    -------
+    Their rows of the ledger with `reach`, half of the interval's width, and `within`: whether the
+    published effect is at least that.
+    """
+    rows = ledger[ledger["verdict"] == OPEN].dropna(subset=["published_effect", "low", "high"])
+    reach = (rows["high"] - rows["low"]) / 2
+    return rows.assign(reach=reach, within=rows["published_effect"].abs() >= reach)
+
+
+def _tell_why_untested(ledger: pd.DataFrame) -> str:
+    """A list of the findings that cannot be tested, each with the checks that failed."""
+    rows = ledger[ledger["verdict"] == NOT_TESTABLE]
+    listed = [f"* {row['finding']} *{row['note']}.*" for _, row in rows.iterrows()]
+    return "\n".join(["## Why some cannot be tested here", "", *listed]) if listed else ""
+
+
+def _tell_reach(thesis: pd.DataFrame) -> str:
+    """How many open findings claim a difference that is too small for our tasks."""
+    rows = find_open(thesis)
+    small = int((~rows["within"]).sum())
+    if not small:
+        return ""
+    return (
+        f"Of the {len(rows)} that are too close to call, {count(small)} claim a difference smaller "
+        "than our tasks can show: [the list](verdicts.md#why-some-are-too-close-to-call)."
+    )
+
+
+def _escape(text: str) -> str:
+    """The text as a cell of a Markdown table."""
+    return re.sub(r"([|*])", r"\\\1", text)
 
 
 OTHER_RULES = f"""Our rules for verdicts have changed; the current version is {RULES}

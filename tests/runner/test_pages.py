@@ -178,6 +178,16 @@ def test_told_counts_add_up(tables):
         assert sum(map(int, re.findall(r"\d+", pages.verdict_counts(part)))) == len(part)
 
 
+def test_an_open_finding_is_told_with_what_could_be_seen(tables):
+    change(tables, "tab_claims", verdict="open", published_effect=0.02, low=-0.05, high=0.03)
+    rows = pages.find_open(tables.ledger())
+    assert rows["reach"].eq(0.04).all() and not rows["within"].any()
+    change(tables, "tab_claims", published_effect=-0.05)
+    assert pages.find_open(tables.ledger())["within"].all()
+    page = pages.verdicts_page(tables, {})
+    assert all(page.count(pages._escape(name)) >= 2 for name in rows["finding"])
+
+
 def test_every_finding_is_on_the_page_of_verdicts(tables):
     page = pages.verdicts_page(tables, {})
     rows = [line for line in page.splitlines() if line.count("|") == 6]
