@@ -404,7 +404,7 @@ def _tell_why_open(ledger: pd.DataFrame) -> str:
         f"| {signed(row['reach'])} | {'yes' if row['within'] else 'no'} |"
         for _, row in rows.iterrows()
     ]
-    return f"""## Why some are too close to call
+    return """## Why some are too close to call
 
 By the thesis' protocol. The *reach* is half the width of our interval: a smaller difference cannot
 be told from none here. Where the published difference is within reach and the finding is open all
