@@ -78,6 +78,30 @@ LEARNING = {
 }
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
 UNKNOWN = float("nan")
+# Figure on the page of results -> what is to be seen, and how to read it.
+PICTURES = {
+    "fig5_3": (
+        "Boxplots of seven models in three rounds, ours and published",
+        "Compare cosine-masked, MSE-contextual and only-MSE with Longformer and SBERT, in the rows "
+        "that end with all. Ours are read by the thesis' heads.",
+    ),
+    "figA_3": (
+        "Two falling lines: the heavier the contextual loss, the less alike the students",
+        "How heavy must Paragraph Vector's loss be before it shows? Below the dashed line it "
+        "changes the student more than another seed does. At ×1, as in the thesis, it is above.",
+    ),
+    "figA_5": (
+        "Each loss by three readouts",
+        "The same embeddings by three readouts. Compare the order of the models by one colour with "
+        "their order by another: the rows are in the order of the thesis' heads.",
+    ),
+    "fig_ledger": (
+        "All findings, with intervals, on the published numbers and on ours",
+        "Each row is a finding, under the figure that it is about; right of the line is where the "
+        "thesis says it is. In the last column the upper mark is by heads that compare, the lower "
+        "one without a head. The grey strip is a difference of .02.",
+    ),
+}
 # What README fills in; a page of its own in a changed profile.
 EMPTY = "<!-- findings -->\n<!-- /findings -->\n\n<!-- scale -->\n<!-- /scale -->\n"
 TRAIN_1M = 1_000_000  # documents; the profile thesis has fewer until its corpus is made larger
@@ -257,6 +281,13 @@ def results_page(tables: Tables, folder: Path) -> str:
     news = ledger.drop(thesis.index)
     name = tables.folder.name
     ledgers = {name: ledger} | other_ledgers(tables.folder)
+
+    def show(label: str) -> str:
+        if not (tables.folder / f"{label}.svg").is_file():
+            return ""
+        seen, caption = PICTURES[label]
+        return f"![{seen}]({figures}/{label}.svg)\n\n*{caption}*"
+
     return f"""# What came out
 
 {WRITTEN.format(name=name)}
@@ -269,11 +300,15 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {bullets(*_start_and_teachers(tables), _citations(tables))}
 
+{show("fig5_3")}
+
 ## Does Paragraph Vector help?
 
 {_answer(tables.claim("both-cosine-over-structural"))}
 
 {bullets(*_paragraph_vector(tables))}
+
+{show("figA_3")}
 
 ## Which loss is best?
 
@@ -281,10 +316,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {bullets(*_losses(tables))}
 
-![Each loss by three readouts]({figures}/figA_5.svg)
-
-*The same embeddings by three readouts. Compare the order of the models by one colour with their
-order by another: the rows are in the order of the thesis' heads.*
+{show("figA_5")}
 
 ## How the verdicts fall
 
@@ -296,11 +328,7 @@ order by another: the rows are in the order of the thesis' heads.*
 *Do they survive?* By two readouts that need little training,
 {verdict_counts(thesis, column="survives")}.
 
-![All findings, with intervals, on the published numbers and on ours]({figures}/fig_ledger.svg)
-
-*Each row is a finding, under the figure that it is about; right of the line is where the thesis
-says it is. In the last column the upper mark is by heads that compare, the lower one without a
-head. The grey strip is a difference of .02.*
+{show("fig_ledger")}
 
 {MEANINGS.format(steps=tell_steps(tables))}
 
