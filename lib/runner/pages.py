@@ -88,7 +88,7 @@ PICTURES = {
     "figA_3": (
         "Two falling lines: the heavier the contextual loss, the less alike the students",
         "How heavy must Paragraph Vector's loss be before it shows? Below the dashed line it "
-        "changes the student more than another seed does. At ×1, as in the thesis, it is above.",
+        "changes the student more than another seed does. ×1 is the weight in the thesis.",
     ),
     "figA_5": (
         "Each loss by three readouts",
