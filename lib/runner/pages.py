@@ -572,9 +572,9 @@ def _scrambled_negatives() -> str:
     negatives = drawn[(drawn["distance"] == "cosine") & (drawn["to"] == "negatives")]
     return (
         "**One missing `axis` scrambled a published figure.** All "
-        f"{count(negatives['model'].nunique())} models, the untrained one too, are about "
-        f"{negatives['mean'].mean():.2f} away from their negatives there. "
-        "[Notebook 03](docs/notebooks/03_composite_analysis.ipynb) shows how."
+        f"{count(negatives['model'].nunique())} models, the untrained one too, have a cosine "
+        f"distance of {negatives['mean'].mean():.2f} to their negatives there, as if these were "
+        "random. [Notebook 03](docs/notebooks/03_composite_analysis.ipynb) shows how."
     )
 
 
@@ -594,7 +594,7 @@ def _best_loss(tables: Tables) -> str:
     return (
         "**The best loss depends on who reads.** Max-margin MSE minus cosine is "
         f"{signed(leads['thesis'])} with the thesis' heads, {signed(leads['none'])} without a "
-        "head. [Notebook 02](docs/notebooks/02_structural_loss.ipynb) has it by other heads."
+        "head. [Notebook 02](docs/notebooks/02_structural_loss.ipynb) compares them all."
     )
 
 
@@ -620,9 +620,9 @@ def _speed() -> str:
     times = rates["student"] / rates["Longformer"]
     equal = times.drop("mixed")
     return (
-        "**Longformer's embeddings, several times as fast on a CPU.** Documents of one length take "
-        f"1/{equal.min():.1f} to 1/{equal.max():.1f} of Hugging Face's time. "
-        "[What one would pick instead](docs/speed.md) is measured, too."
+        "**Longformer's embeddings, several times as fast on a CPU**: "
+        f"{equal.min():.1f} to {equal.max():.1f} times as fast as Hugging Face's code on documents "
+        "of one length. [Other models](docs/speed.md) are measured, too."
     )
 
 
