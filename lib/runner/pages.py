@@ -335,29 +335,15 @@ def results_page(tables: Tables, folder: Path) -> str:
 {_note_rules(counts_table(ledgers), ledgers)}
 
 {_read_off(thesis)}
-[tab_claims]({figures}/tab_claims.md) lists each finding with its numbers, and
-[verdicts.md](verdicts.md) shows the verdicts side by side. [tab_checks]({figures}/tab_checks.md)
+[verdicts.md](verdicts.md) tells them finding by finding, and
+[tab_claims]({figures}/tab_claims.md) has the numbers. [tab_checks]({figures}/tab_checks.md)
 lists the checks that come before a verdict. [tab_yardstick]({figures}/tab_yardstick.md) shows how
 far apart two runs of the thesis may be.
 
 {tell_unneeded_failures(tables)}
-{DISCOVERIES}
-
-{_list_of(thesis, HOLDS, "These repeat:")}
-
-{_list_of(thesis, REVERSED, "These are reversed by the thesis' protocol:")}
-
-{_list_of(thesis, HOLDS, "These survive:", "survives")}
-
-{_list_of(thesis, REVERSED, "These are reversed by both other readouts:", "survives")}
-
 ## The news paper
 
 Of its {len(news)} findings {verdict_counts(news)}.
-
-{_list_of(news, HOLDS, "These hold:")}
-
-{_list_of(news, REVERSED, "These are reversed:")}
 
 ## Real documents
 
@@ -402,8 +388,10 @@ and six tasks, and for other test examples."""
 
 
 def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
-    """docs/verdicts.md: every finding with its verdicts in each ledger."""
+    """docs/verdicts.md: the findings by their verdicts, why some have none, and all in a table."""
     own = tables.ledger()
+    thesis = thesis_findings(own)
+    news = own.drop(thesis.index)
     ledgers = {tables.folder.name: own, **others}
     columns = _list_columns(ledgers)
     rows = ["| finding | where | published | " + " | ".join(columns) + " |"]
@@ -413,13 +401,30 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
         where = manifest.full_name(row["label"])
         told = [column.get(name, NOT_RUN) for column in columns.values()]
         rows.append(f"| {' | '.join([finding, where, row['published_verdict'], *told])} |")
-    head = f"""# The findings and their verdicts, side by side
+    lists = f"""# The findings and their verdicts
 
 {WRITTEN.format(name="*")}
 
-[results.md](results.md) says what the words mean."""
-    parts = [_note_rules(head, ledgers), counts_table(ledgers), "\n".join(rows)]
-    return "\n\n".join([*parts, _tell_why_open(own), _tell_why_untested(own)]) + "\n"
+[results.md](results.md) says what the words mean. {DISCOVERIES}
+
+## The thesis
+
+{_list_of(thesis, HOLDS, "These repeat:")}
+
+{_list_of(thesis, REVERSED, "These are reversed by the thesis' protocol:")}
+
+{_list_of(thesis, HOLDS, "These survive:", "survives")}
+
+{_list_of(thesis, REVERSED, "These are reversed by both other readouts:", "survives")}
+
+## The news paper
+
+{_list_of(news, HOLDS, "These hold:")}
+
+{_list_of(news, REVERSED, "These are reversed:")}"""
+    together = _note_rules(f"## Side by side\n\n{counts_table(ledgers)}", ledgers)
+    parts = [lists, _tell_why_open(own), _tell_why_untested(own), together, "\n".join(rows)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _tell_why_open(ledger: pd.DataFrame) -> str:

@@ -40,10 +40,11 @@ def test_a_turned_verdict_and_a_moved_number_turn_the_sentences(tables):
 
 def test_the_two_questions_are_counted_and_listed_apart(tables):
     change(tables, "tab_claims", survives="readouts disagree", none_verdict="open")
-    page = pages.results_page(tables, tables.folder)
+    page = pages.verdicts_page(tables, {})
     thesis = pages.thesis_findings(tables.ledger())
     assert "These survive:" not in page and "These repeat:" in page
-    assert f"{len(thesis)} depend on the readout" in page
+    told = pages.results_page(tables, tables.folder)
+    assert f"{len(thesis)} depend on the readout" in told
     assert ".060 (holds)" in page and ".070 (open)" in page
 
 
@@ -65,17 +66,17 @@ def test_those_that_repeat_are_counted_by_whether_they_survive(tables):
 
 def test_a_finding_that_may_be_one_of_many_has_its_q(tables):
     change(tables, "tab_claims", q=0.04, survives_q=0.04)
-    clear = pages.results_page(tables, tables.folder)
+    clear = pages.verdicts_page(tables, {})
     change(tables, "tab_claims", q=0.06, survives_q=0.04)
-    one = pages.results_page(tables, tables.folder)
+    one = pages.verdicts_page(tables, {})
     change(tables, "tab_claims", q=0.06, survives_q=0.06)
-    both = pages.results_page(tables, tables.folder)
+    both = pages.verdicts_page(tables, {})
     assert clear.count("q .0") == 0 < one.count("q .06") < both.count("q .06")
 
 
 def test_lists_have_both_answers_of_a_finding(tables):
     change(tables, "tab_claims", survives="reversed", compare_effect=-0.123, none_effect=-0.234)
-    lines = pages.results_page(tables, tables.folder).splitlines()
+    lines = pages.verdicts_page(tables, {}).splitlines()
     ledger = pages.thesis_findings(tables.ledger())
     with_heads = ledger[~ledger["label"].str.startswith(pages.RANKED)]
     with_heads = with_heads[with_heads["verdict"] == "holds"]  # the others are numbers
@@ -137,7 +138,7 @@ def test_a_failed_check_that_no_finding_needs_is_told_and_no_other(tables):
 def test_what_the_untrained_base_passes_is_said(tables):
     change(tables, "tab_claims", vacuous="yes")
     thesis = pages.thesis_findings(tables.ledger())
-    found = pages.results_page(tables, tables.folder).count("the untrained base passes, too")
+    found = pages.verdicts_page(tables, {}).count("the untrained base passes, too")
     assert found >= 2 * len(thesis)
 
 
@@ -146,6 +147,7 @@ def test_what_was_not_drawn_is_not_told(tables):
         if file.stem != "tab_claims":
             file.unlink()
     told = pages.tell_findings(tables) + pages.results_page(tables, tables.folder)
+    told += pages.verdicts_page(tables, {})
     assert "nan" not in told and MISSING not in told
 
 
