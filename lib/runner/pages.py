@@ -475,8 +475,8 @@ def _tell_reach(thesis: pd.DataFrame) -> str:
     if not small:
         return ""
     return (
-        f"Of the {len(rows)} that are too close to call, {count(small)} claim a difference smaller "
-        "than our tasks can show: [the list](verdicts.md#why-some-are-too-close-to-call)."
+        f"Of those too close to call, {count(small)} claim a difference smaller than our tasks can "
+        "show: [the list](verdicts.md#why-some-are-too-close-to-call)."
     )
 
 
