@@ -19,6 +19,7 @@ from lib.chapters.sensitivity import CONTROL, THESIS_BATCHES
 from lib.config import manifest, paths
 from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE
+from lib.runner.gallery import gallery_page
 from lib.statistics.effects import chance_corrected
 from lib.statistics.verdicts import (
     HOLDS,
@@ -179,6 +180,7 @@ def write_pages(profile: Profile) -> list[Path]:
     pages = {
         folder / "results.md": results_page(tables, folder),
         folder / "verdicts.md": verdicts_page(tables, other_ledgers(tables.folder)),
+        folder / "figures.md": gallery_page(profile, folder),
         readme: numbers,
     }
     for file, text in pages.items():
