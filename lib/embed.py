@@ -16,7 +16,7 @@ from pathlib import Path
 SETUP = "run ./run_all.sh --setup once, then . .venv/bin/activate"
 try:
     from lib.config import environment, paths
-    from lib.config.terminal import escape_unprintable
+    from lib.config.terminal import escape_unprintable, name_command
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: {SETUP}") from None
 
@@ -24,7 +24,7 @@ except ModuleNotFoundError as missing:
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
     parser = argparse.ArgumentParser(
-        prog="python -m lib.embed", description="Embed your own texts, and say how well."
+        prog=name_command("lib.embed"), description="Embed your own texts, and say how well."
     )
     parser.add_argument("texts", type=Path, help="a folder of texts, or a table")
     parser.add_argument("--out", type=Path, help="folder to write; default: <name>_vectors here")

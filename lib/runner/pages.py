@@ -1,4 +1,5 @@
-"""The pages that notebook 09 writes: docs/results.md, docs/verdicts.md and the numbers in README.
+"""The pages that notebook 09 writes: docs/results.md, docs/verdicts.md, docs/figures.md and the
+numbers in README.
 
 Every number and every verdict comes from the tables that notebooks have saved. The pages of `mini`
 replace the committed ones; those of another or a changed profile go under the artifact root.
@@ -19,6 +20,7 @@ from lib.chapters.sensitivity import CONTROL, THESIS_BATCHES
 from lib.config import manifest, paths, profiles
 from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE
+from lib.runner.gallery import gallery_page
 from lib.statistics.effects import chance_corrected
 from lib.statistics.verdicts import (
     HOLDS,
@@ -215,6 +217,7 @@ def write_pages(profile: Profile) -> list[Path]:
     pages = {
         folder / "results.md": results_page(tables, folder),
         folder / "verdicts.md": verdicts_page(tables, other_ledgers(tables.folder)),
+        folder / "figures.md": gallery_page(profile, folder),
         readme: replace_blocks(text, blocks),
     }
     for file, text in pages.items():

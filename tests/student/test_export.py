@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from huggingface_hub import HfApi
 from ruamel.yaml import YAML
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
@@ -282,6 +286,34 @@ def test_a_base_that_is_no_hub_id_stays_out_of_the_metadata(student, tmp_path, b
     assert "base_model" not in metadata and f"## Base model\n\n{base}\n" in text
 
 
+def test_push_to_hub_hands_the_library_an_export_that_loads_from_there(
+    student, tmp_path, monkeypatch
+):
+    hub = create_autospec(HfApi)  # refuses calls that the library would refuse
+    monkeypatch.setattr("huggingface_hub.HfApi", hub)
+    upload = hub.return_value.upload_folder
+    upload.side_effect = lambda *, folder_path, **_: shutil.copytree(folder_path, tmp_path / "hub")
+    student.push_to_hub("me/mine", card={"license": "mit"}, private=True, commit_message="first")
+    hub.return_value.create_repo.assert_called_once_with("me/mine", private=True, exist_ok=True)
+    assert (
+        upload.call_args.kwargs.items() >= {"repo_id": "me/mine", "commit_message": "first"}.items()
+    )
+    metadata, text = read_card(tmp_path / "hub")
+    assert metadata["license"] == "mit" and text.startswith("# mine")
+    (tmp_path / "hub" / ".gitattributes").write_text("*.safetensors filter=lfs\n")  # the hub's own
+    np.testing.assert_array_equal(
+        Student.load(tmp_path / "hub").encode(TEXTS), student.encode(TEXTS)
+    )
+
+
+def test_nothing_is_uploaded_if_the_export_fails(student, monkeypatch):
+    hub = create_autospec(HfApi)
+    monkeypatch.setattr("huggingface_hub.HfApi", hub)
+    with pytest.raises(ValueError, match="no 'licence'"):
+        student.push_to_hub("me/mine", card={"licence": "mit"})
+    assert not hub.return_value.mock_calls
+
+
 def test_an_unknown_key_of_a_card_is_refused_before_anything_is_written(student, tmp_path):
     with pytest.raises(ValueError, match="^a model card has no 'licence'; expected any of title"):
         student.export(tmp_path / "exported", {"licence": "mit"})
@@ -342,6 +374,21 @@ def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     name, accuracy = done.stdout.splitlines()[-1].split()
     assert name == "own-topic" and float(accuracy) > 0.8
+
+
+def test_mteb_is_told_what_the_export_tells(student, tmp_path):
+    pytest.importorskip("mteb")  # the extra `mteb`
+    card = {"license": "mit", "base_model": "owner/base"}
+    student.export(tmp_path / "exported", card)
+    script = paths.ROOT / "docs" / "mteb_task.py"
+    command = [sys.executable, script, tmp_path / "exported", "--meta", "me/mine"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    facts = ast.parse(done.stdout[done.stdout.index("ModelMeta(") :], mode="eval").body.keywords
+    told = {fact.arg: getattr(fact.value, "value", None) for fact in facts}
+    weights = load_file(tmp_path / "exported" / "model.safetensors").values()
+    assert told.items() >= {"name": "me/mine", "embed_dim": 32, "max_tokens": 40}.items()
+    assert (told["license"], told["adapted_from"]) == ("mit", "owner/base")
+    assert told["n_parameters"] == sum(weight.numel() for weight in weights)
 
 
 def test_export_needs_a_tokenizer(student, tmp_path):
