@@ -62,7 +62,9 @@ def load(export: Path) -> SentenceTransformer:
     if not export.is_dir():  # sentence-transformers would look for it on the hub
         raise ValueError(f"{export}: no such folder")
     with one_line_errors(f"load {export}"):
-        return SentenceTransformer(str(export), device="cpu", trust_remote_code=False)
+        model = SentenceTransformer(str(export), device="cpu", trust_remote_code=False)
+    model.model_card_data.model_name = f"local/{export.resolve().name}"  # MTEB asks for two parts
+    return model
 
 
 def score(export: Path, folder: Path) -> str:
