@@ -322,6 +322,11 @@ class Bench:
         note = self.cache.find(product) or {}
         return {name: note[name] for name in products.PARAGRAPH_VECTOR_FACTS}
 
+    def load_paragraph_vector(self, label: str) -> Any:
+        """A trained single Paragraph Vector, of `lib.teachers.paragraph_vector`."""
+        self.paragraph_vector(label)  # which trains it if it is not there
+        return self.cache.model(self._paragraph_vector_product(label, 0), models.miss_product)
+
     def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.JoinedColumns:
         """(texts, dim) rows of a Paragraph Vector or LSA; of a compound its parts side by side."""
         parts, texts = [], keep_order(texts)

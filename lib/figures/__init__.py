@@ -12,6 +12,7 @@ from lib.figures.distributions import (
     violins,
 )
 from lib.figures.estimates import costs, differences
+from lib.figures.lessons import heat_map, histories, nearest, pulls, walks, word_pulls
 from lib.figures.scores import (
     curves,
     dots,
