@@ -328,9 +328,9 @@ def _embed(source: Source, texts: list[str], cache: Cache) -> dict[str, np.ndarr
 @contextmanager
 def show_tokens(what: str, total: float) -> Iterator[Callable[[float, bool], None]]:
     """A bar with tokens a second and the time left; what was kept does not count as fast."""
-    with tqdm(
-        desc=what, total=int(total), unit="token", unit_scale=True, mininterval=1, leave=False
-    ) as bar:
+    options = {"unit": "token", "unit_scale": True, "mininterval": 1, "leave": False}
+    # Without smoothing the speed is that of all but `initial`.
+    with tqdm(desc=what, total=int(total), smoothing=0, **options) as bar:
 
         def advance(tokens: float, new: bool) -> None:
             if not new:

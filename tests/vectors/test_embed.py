@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 
@@ -156,6 +157,25 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
 
 
 def test_a_task_that_cannot_be_judged_costs_its_own_rows(quickly, tmp_path, capsys, write_dataset):
+def test_what_was_kept_does_not_count_as_fast(monkeypatch):
+    bars, now = [], 0.0
+
+    class Bar(pipeline.tqdm):
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.start_t = self.last_print_t = 0.0
+            self._time = lambda: now
+            bars.append(self)
+
+    monkeypatch.setattr(pipeline, "tqdm", Bar)
+    with pipeline.show_tokens("embedding", 10_000) as advance:
+        for second, tokens, new in ((2, 5000, False), (4, 3000, False), (10, 100, True)):
+            now = second
+            advance(tokens, new)
+        (speed,) = re.findall(r"([\d.]+)token/s", str(bars[0]))
+    assert float(speed) == pytest.approx(10)
+
+
     folder = write_dataset(tmp_path / "mine", 30)
     task = folder / "tasks/broken"
     task.mkdir(parents=True)
