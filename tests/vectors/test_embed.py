@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -294,6 +295,20 @@ def test_nul_bytes_in_a_table_are_told_of_and_not_read(quickly, tmp_path, capsys
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     code, lines, _ = run(capsys, tmp_path / "a.jsonl")
     assert code == 0 and any("4 documents with NUL bytes" in line for line in lines)
+
+
+def test_a_warning_is_one_line(quickly, reviews, capsys):
+    left = reviews.parent / "here/.reviews_vectors-x.thesis-saving"
+    left.mkdir()
+    embed.main([str(reviews), "--model", LSA])
+    lines = [line for line in capsys.readouterr().err.splitlines() if left.name in line]
+    assert len(lines) == 1 and lines[0].startswith("warning: ")
+    assert warnings.showwarning.__module__ != embed.__name__
+
+
+def test_very_few_texts_give_no_warning(quickly, tmp_path, capsys, write_dataset):
+    embed.main([str(write_dataset(tmp_path / "mine", 3)), "--model", LSA])
+    assert "warning" not in capsys.readouterr().err.lower()
 
 
 def test_nothing_goes_into_a_persons_folder(quickly, tmp_path, capsys, write_dataset, monkeypatch):
