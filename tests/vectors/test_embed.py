@@ -157,7 +157,6 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
     assert counted == 3 * (halves + whole_texts), "no text was embedded twice"
 
 
-def test_a_task_that_cannot_be_judged_costs_its_own_rows(quickly, tmp_path, capsys, write_dataset):
 def test_what_was_kept_does_not_count_as_fast(monkeypatch):
     bars, now = [], 0.0
 
@@ -177,6 +176,7 @@ def test_what_was_kept_does_not_count_as_fast(monkeypatch):
     assert float(speed) == pytest.approx(10)
 
 
+def test_a_task_that_cannot_be_judged_costs_its_own_rows(quickly, tmp_path, capsys, write_dataset):
     folder = write_dataset(tmp_path / "mine", 30)
     task = folder / "tasks/broken"
     task.mkdir(parents=True)
@@ -221,7 +221,7 @@ def test_texts_beyond_what_the_taken_model_reads_are_counted(
     code, lines, _ = run(capsys, reviews, "--model", model)
     cut = [line for line in lines if "stops reading" in line]
     assert code == 0 and len(cut) == (told is not None)
-    assert not cut or f"40 of 40 texts are longer than some 50 tokens, where {told}" in cut[0]
+    assert not cut or f"40 of 40 texts are longer than some 50 tokens, where {told!r}" in cut[0]
 
 
 def test_an_encoder_that_embeds_otherwise_is_not_left(quickly, reviews, capsys, monkeypatch):
@@ -268,9 +268,9 @@ def check_refused(capsys, told, *arguments):
 
 TEXTS = {
     "an empty folder": ({}, "found nothing"),
-    "one text": ({"a.txt": b"The only one."}, "1 different text of 1"),
-    "one text twice": ({"a.txt": b"The same.", "b.txt": b"The  same."}, "1 different text of 2"),
-    "only blanks": ({"a.txt": b" ", "b.txt": b"\n"}, "0 different text of 2, 2 blank"),
+    "one text": ({"a.txt": b"The only one."}, "1 of 1"),
+    "one text twice": ({"a.txt": b"The same.", "b.txt": b"The  same."}, "1 of 2"),
+    "only blanks": ({"a.txt": b" ", "b.txt": b"\n"}, "0 of 2, 2 blank"),
     "NUL bytes": ({"a.txt": b"a\0b", "b.txt": b"Two."}, "NUL"),
     "another encoding": ({"a.txt": b"\xc4pfel", "b.txt": b"Two."}, "iconv"),
     "no text column": ({"a.csv": b"name,body\na,b\n"}, "name, body"),
@@ -349,7 +349,7 @@ def test_an_unknown_model_and_a_missing_student_are_one_line(
     quickly, tmp_path, capsys, write_dataset
 ):
     folder = write_dataset(tmp_path / "mine", 4)
-    check_refused(capsys, "there are base", folder, "--model", "bas")
+    check_refused(capsys, "'base', 'teacher, cut'", folder, "--model", "bas")
     check_refused(capsys, "no student here", folder, "--student", tmp_path)
     check_refused(capsys, "no such file", tmp_path / "nowhere")
 
