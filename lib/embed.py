@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from pathlib import Path
 
 SETUP = "run ./run_all.sh --setup once, then . .venv/bin/activate"
@@ -33,7 +34,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--text", metavar="NAME", help="column of a table that holds the texts")
     parser.add_argument("--label", metavar="NAME", help="column of a table that holds labels")
     parser.add_argument("--json", action="store_true", help="print one JSON object alone")
-    code, problem = _run(parser.parse_args(arguments))
+    given = parser.parse_args(arguments)
+    with warnings.catch_warnings():  # what shows them is changed, and put back
+        code, problem = _run(given)
     if code:
         parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
@@ -42,6 +45,9 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
     """Exit code and, if it is not 0, what went wrong."""
     options = {key: value for key, value in vars(given).items() if key != "json"}
     stream = sys.stderr if given.json else sys.stdout
+    warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+    # scikit-learn's shares of variance, which nothing reads, where a fold has one text to fit to.
+    warnings.filterwarnings("ignore", "invalid value", RuntimeWarning, "sklearn")
     code = 1
     try:
         environment.set_process_environment(offline=True)  # before NumPy is imported
