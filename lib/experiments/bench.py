@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -44,6 +44,7 @@ MODELS_PER_JOB = 8  # whose heads one job trains: amortises the loop, and occupi
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # of every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
 Job = tuple[Callable[..., None], tuple]
+T = TypeVar("T")
 
 # What only some students run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
@@ -202,6 +203,16 @@ class Bench:
             self._memory[key] = find()
         return self._memory[key]
 
+    @functools.cached_property
+    def _named(self) -> dict[Any, Any]:
+        """What was named or made before: neither settings nor data change under a bench."""
+        return {}
+
+    def _name_once(self, name: Any, find: Callable[[], T]) -> T:
+        if name not in self._named:
+            self._named[name] = find()
+        return self._named[name]
+
     def open_documents(self, name: str) -> Documents:
         """The documents of a dataset folder."""
         return Documents(sources.find_dataset(self.roots, name))
@@ -270,6 +281,9 @@ class Bench:
 
     def _name_base(self) -> models.Base:
         """The student before training, which may have to be made."""
+        return self._name_once("base", self._find_base)
+
+    def _find_base(self) -> models.Base:
         section = self.profile.student
         if section.language_model is None:
             return models.Base(section)
@@ -433,6 +447,9 @@ class Bench:
 
     def student_product(self, variant: Variant, seed: int) -> Product:
         """The trained student as a product; the teachers' rows must be there, or are made."""
+        return self._name_once((variant, seed), lambda: self._name_student(variant, seed))
+
+    def _name_student(self, variant: Variant, seed: int) -> Product:
         settings = self.profile.training
         unread = {"checkpoint_every", "gradient_checkpointing"}
         if settings.passes == 1:  # as the students were named before there were several
@@ -494,6 +511,10 @@ class Bench:
 
     def _find_encoder(self, variant: Variant, seed: int) -> Encoder:
         """What embeds with a model; a student must be there."""
+        name = ("encoder", variant, seed)
+        return self._name_once(name, lambda: self._name_encoder(variant, seed))
+
+    def _name_encoder(self, variant: Variant, seed: int) -> Encoder:
         computed = [self.device, self.precision]
         if variant.kind == "base":
             return products.name_encoder(self._name_base(), computed)
@@ -530,7 +551,8 @@ class Bench:
             "loss" (updates,); of one with a contextual teacher "watched" (measurements, 4).
         """
         variant = variants.parse(model) if isinstance(model, str) else model
-        self.embed([(variant, seed)], split=split)
+        made = ("embedded", variant, seed, split)
+        self._name_once(made, lambda: self.embed([(variant, seed)], split=split))
         sets = ("validation",) if split is None else ("validation", "halves")
         result = {name: self._embed_texts(variant, seed, self.texts(name)) for name in sets}
         if variant.kind == "student":

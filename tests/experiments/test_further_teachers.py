@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA, parse
+from lib.experiments import Bench
 from tests.experiments.test_reuse import add_constant
 
 BESIDE = "cosine;LSA;S:768(ReLU)x1024;C:-"
@@ -58,11 +59,15 @@ def test_targets_are_the_beginning_all_chunks_or_with_negatives(prepared):
 
 
 def test_ingredients_make_students_of_their_own(prepared, edit_source):
+    def name_students():
+        bench = Bench(prepared.profile, prepared.cache)
+        return {label: bench.student_product(parse(label), 0).name for label in labels}
+
     labels = ("cosine", CHUNKS, NEGATIVES, BESIDE)
-    before = {label: prepared.student_product(parse(label), 0).name for label in labels}
+    before = name_students()
     assert len({*before.values()}) == len(labels)
     edit_source("lib.distillation.negatives", add_constant)
-    after = {label: prepared.student_product(parse(label), 0).name for label in labels}
+    after = name_students()
     assert {label for label in labels if before[label] != after[label]} == {NEGATIVES}
 
 

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from lib.statistics import verdicts
 from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import SeedNoise, TaskScores, from_examples, from_runs
 from lib.statistics.verdicts import (
+    DRAWS,
     EQUIVALENT,
     HOLDS,
     NOT_TESTABLE,
@@ -152,6 +154,7 @@ def test_a_p_near_the_limit_repeats_with_other_draws(monkeypatch):
     """With draws of another generator a p near .05 moves by some .001: its third digit decides no
     verdict.
     """
+    monkeypatch.setattr(verdicts, "DRAWS", DRAWS)
     generator = np.random.default_rng
     means = evidence(a=0.546, **dict.fromkeys("bcdefgh", 0.5))
     found = []
