@@ -76,7 +76,8 @@ def checkout(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(paths.ROOT / "lib", root / "lib", ignore=ignored)
     shutil.copytree(paths.ROOT / "params", root / "params")
-    shutil.copy(paths.ROOT / "requirements.lock", root)
+    for name in ("requirements.lock", "pyproject.toml"):  # without the second it is no checkout
+        shutil.copy(paths.ROOT / name, root)
     (root / "params" / "manifest.yaml").write_text(MANIFEST)
     tiny = "extends: mini\nname: tiny\nbuild: null\ndata_roots: [data]\n"  # nothing is built
     (root / "params" / "tiny.yaml").write_text(tiny + "tasks: {folders: {}}\n")
