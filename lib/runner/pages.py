@@ -563,7 +563,8 @@ def _verdicts_in_short(thesis: pd.DataFrame) -> str:
     told = f"**Of the thesis' {len(thesis)} findings, {len(repeat)} repeat by its own protocol.**"
     if repeat.empty:
         return told
-    kept, turned = (int((repeat["survives"] == word).sum()) for word in (HOLDS, REVERSED))
+    read = repeat[~repeat["label"].str.startswith(RANKED)]  # a ranking is read in one way
+    kept, turned = (int((read["survives"] == word).sum()) for word in (HOLDS, REVERSED))
     return (
         f"{told} Read in two other ways, {count(kept)} of these {_singular_or('hold', kept)} and "
         f"{count(turned)} {_singular_or('are reversed', turned)}. [All of them](docs/results.md)."
@@ -598,11 +599,12 @@ def _solved_accuracies() -> str:
 
 def _best_loss(tables: Tables) -> str:
     """The thesis' best loss by its own readout, and without a head."""
-    leads = {name: _lead(tables.heads(name)) for name in ("thesis", "none")}
+    leads = {name: _lead(tables.heads(name)) for name in ("thesis", CONTROL, "none")}
+    steps = "" if np.isnan(leads[CONTROL]) else f" ({signed(leads[CONTROL])} if trained for longer)"
     return (
         "**The best loss depends on who reads.** Max-margin MSE minus cosine is "
-        f"{signed(leads['thesis'])} with the thesis' heads, {signed(leads['none'])} without a "
-        "head. [Notebook 02](docs/notebooks/02_structural_loss.ipynb) compares them all."
+        f"{signed(leads['thesis'])} with the thesis' heads{steps}, {signed(leads['none'])} without "
+        "a head. [Notebook 02](docs/notebooks/02_structural_loss.ipynb) compares them all."
     )
 
 
@@ -740,14 +742,16 @@ def _list_of(ledger: pd.DataFrame, verdict: str, title: str, column: str = "verd
     """The findings with a verdict on one question, each with its answer to the other one."""
     rows, listed = ledger[ledger[column] == verdict], []
     first = column == "verdict"
+    passed = ["vacuous"] if first else ["compare_vacuous", "none_vacuous"]
     for name, row in rows.iterrows():
-        found = estimate(row) if first else other_effects(row)
+        ranked = row["label"].startswith(RANKED)
+        found = estimate(row) if first or ranked else other_effects(row)
         if (q := row["q" if first else "survives_q"]) >= RATE:
             found += f"; q {signed(q, 2)}"
-        if row["vacuous"] == "yes":
+        if row[passed].eq("yes").all():
             found += "; the untrained base passes, too"
         other = survival(row) if first else repetition(row)
-        told = [] if row["label"].startswith(RANKED) else [f"{other}."]
+        told = [] if ranked else [f"{other}."]
         if name in NOTES:
             told.append(NOTES[name])
         listed.append(" ".join([f"* {row['finding']} ({found})", *told]))
