@@ -89,11 +89,12 @@ class CorpusSettings(Settings):
 
 
 class TaskFolder(Settings):
-    """Where a task is, its folds if it has no validation split, and how many texts to keep."""
+    """Where a task is, how it is cross-validated, and how many texts to keep."""
 
     folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
     folds: Annotated[int, Field(ge=2)] | None = None
     cross_fit: bool = False  # Chapter 4 has the folds of train.jsonl, Chapter 5 those of test.jsonl
+    blocks: Annotated[int, Field(ge=2)] | None = None  # of texts, whatever splits there are
     texts: Annotated[int, Field(ge=4)] | None = None  # those that most examples use
 
 
@@ -255,6 +256,7 @@ class FinalSettings(Settings):
     rounds: Annotated[
         dict[Text, Count | Annotated[float, Field(gt=0, lt=1)] | None], Field(min_length=1)
     ]
+    baselines: Texts = ()  # models beside those of grids/beyond.yaml, by identity
 
 
 class NewsSettings(Settings):

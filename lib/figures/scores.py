@@ -16,7 +16,8 @@ from lib.figures.boxplots import UNTRAINED, seed_means
 from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
 from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
-GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks")  # not trained here, the same by every seed
+# Not trained here, the same by every seed.
+GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks", "LSA", "chunks + LSA")
 _VECTORS = ("DM", "PV")  # noisy in their own way
 # Figure -> columns that tell its rows and its columns of panels.
 _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("metric", "task")}

@@ -256,6 +256,32 @@ def test_a_label_runs_its_whole_notebook():
         command_line.select_notebooks(profiles.load("published"), ["tab_claims"])
 
 
+def test_a_profile_that_shows_some_labels_makes_no_others_of_their_notebooks():
+    lab = profiles.load("lab")
+    asked = command_line.select_notebooks(lab, ["06"])
+    assert [entry.label for made in asked.values() for entry in made] == [
+        *("tab4_9", "fig4_10", "fig4_12")
+    ]
+    with pytest.raises(profiles.ParameterError, match=r"lab leaves it out; --set shown=\[\]"):
+        command_line.select_notebooks(lab, ["fig4_11"])
+    everything = profiles.load("lab", overrides=["shown=[]"])
+    assert command_line.select_notebooks(everything, ["fig4_11"])
+    grid = command_line.select_notebooks(lab, ["04"])
+    assert len(next(iter(grid.values()))) > 1, "a notebook with none of them makes all it can"
+
+
+@kernels
+def test_cells_of_labels_that_are_not_shown_are_left_out(checkout):
+    write_notebook(checkout, "01_first", 'save("fig1_1", [".svg", ".csv"])', "1 / 0", "nb.finish()")
+    path = checkout / "notebooks/01_first.ipynb"
+    notebook = nbformat.read(path, 4)
+    notebook.cells[4].metadata["tags"] = ["tab1_2"]
+    nbformat.write(notebook, path)
+    done = run(checkout, "01", "--set", "shown=[fig1_1]")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert read_results(done.stdout) == {"fig1_1": "made"}
+
+
 def test_the_command_line_takes_requests_anywhere():
     words = "fig4_2 --set heads.epochs=2 lab 03 --budget gpu --keep --jobs 3".split()
     options = command_line.read_arguments(words)
