@@ -538,23 +538,26 @@ class Bench:
 
     def _embed_texts(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """(texts, dim) vectors of a model that is there."""
+        if variant.kind not in NOT_KEPT:
+            return self._read_rows(variant, seed, texts)[:]
+        model = self._name_model(variant, 0)
+        name = [model.kind, model.inputs, variant.cut, hash_content(hash_items(texts))]
+        return self.remember(name, lambda: self._embed_at_once(variant, texts))
+
+    def _embed_at_once(self, variant: Variant, texts: Sequence[str]) -> Any:
+        """Vectors of words, alone or with dense ones: a readout and a round later, the same."""
+        from lib.evaluation import baselines
+        from lib.evaluation.joined import join_rows
+
         if variant.kind == "both":
-            from lib.evaluation.joined import join_rows
-
-            words = Variant("lsa", cut=variant.cut)
-            parts = [self._embed_texts(part, 0, texts) for part in (_find_dense(variant), words)]
-            return join_rows(*parts)
-        if variant.kind in OF_WORDS:
-            from lib.evaluation import baselines
-
-            texts = self._cut_texts(texts) if variant.cut else texts
-
-            if variant.kind == "tfidf":
-                return baselines.tfidf(self.texts("train"), texts)
-            read, dim = self._find_lsa()
-            name = ["lsa", hash_content(read.names), dim]
-            return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
-        return self._read_rows(variant, seed, texts)[:]
+            parts = (_find_dense(variant), Variant("lsa", cut=variant.cut))
+            return join_rows(*(self._embed_texts(part, 0, texts) for part in parts))
+        texts = self._cut_texts(texts) if variant.cut else texts
+        if variant.kind == "tfidf":
+            return baselines.tfidf(self.texts("train"), texts)
+        read, dim = self._find_lsa()
+        name = ["lsa", hash_content(read.names), dim]
+        return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
 
     def _cut_texts(self, texts: Sequence[str]) -> Sequence[str]:
         """Texts as far as the structural teacher reads them."""
