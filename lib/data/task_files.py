@@ -7,6 +7,7 @@ kept, counted and reported in `notes`.
 
 import heapq
 import itertools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -170,6 +171,7 @@ def read_task(
     cross_fit: bool = False,
     blocks: int | None = None,
     texts: int | None = None,
+    without: str | None = None,
     seed: int = 0,
 ) -> Task:
     """Read and check the task in a folder `<dataset folder>/tasks/<task>`.
@@ -189,6 +191,9 @@ def read_task(
         texts, see `deal_blocks`.
     texts : int, optional
         Keep at most so many texts, see `limit_texts`.
+    without : str, optional
+        Leave out texts in which this regular expression finds something, a mark of their class for
+        instance, and all examples that use them.
     seed : int
         Draws the validation examples, which texts are kept, and the blocks.
 
@@ -200,7 +205,7 @@ def read_task(
     task_kind = kind(folder)
     splits = [split for split in SPLITS if (folder / f"{split}.jsonl").is_file()]
     if blocks:
-        return _read_blocks(folder, splits, blocks, texts, seed)
+        return _read_blocks(folder, splits, blocks, texts, without, seed)
     folded = splits and "validation" not in splits
     if not (folded if folds else not splits or "test" in splits):
         told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
@@ -215,11 +220,16 @@ def read_task(
         task = _read_clustering(folder, documents)
     else:
         task = _read_classification(folder, documents, splits, folds, cross_fit, seed)
-    return limit_texts(task, texts, seed)
+    return limit_texts(_leave_out(task, without), texts, seed)
 
 
 def _read_blocks(
-    folder: Path, splits: list[str], blocks: int, texts: int | None, seed: int
+    folder: Path,
+    splits: list[str],
+    blocks: int,
+    texts: int | None,
+    without: str | None,
+    seed: int,
 ) -> Task:
     """The examples of all splits as one, "train", cross-validated over blocks of texts."""
     if "test" not in splits:
@@ -228,7 +238,8 @@ def _read_blocks(
     task = _read_classification(folder, documents, splits, None, False, seed, pooled=True)
     inputs = {"train": list(itertools.chain.from_iterable(task.inputs.values()))}
     labels = {"train": np.concatenate([*task.labels.values()])}
-    task = limit_texts(replace(task, inputs=inputs, labels=labels), texts, seed)
+    task = _leave_out(replace(task, inputs=inputs, labels=labels), without)
+    task = limit_texts(task, texts, seed)
     blocks_of_texts = deal_blocks(
         task.inputs["train"], task.labels["train"], blocks, np.random.default_rng(seed)
     )
@@ -358,7 +369,20 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
     """
     if limit is None or len(task.texts) <= limit:
         return task
-    kept = _choose_texts(task, limit, np.random.default_rng(seed))
+    return _keep_texts(task, _choose_texts(task, limit, np.random.default_rng(seed)))
+
+
+def _leave_out(task: Task, pattern: str | None) -> Task:
+    if pattern is None:
+        return task
+    marked = re.compile(pattern)
+    kept = {text_id for text_id, text in task.texts.items() if not marked.search(text)}
+    told = f"{len(task.texts) - len(kept)} texts left out: {pattern!r} is in them"
+    return replace(_keep_texts(task, kept), notes=(*task.notes, told))
+
+
+def _keep_texts(task: Task, kept: set[str]) -> Task:
+    """The task on some of its texts; `ValueError` if a class or all sources are lost."""
     inputs, labels, relevant = {}, {}, {}
     for split, examples in task.inputs.items():
         rows = [row for row, ids in enumerate(examples) if kept.issuperset(ids)]
@@ -371,7 +395,7 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
     lost_class = any({*labels[split]} != {*task.labels[split]} for split in labels)
     if lost_class or (task.relevant and not relevant):
         told = "texts leave a class without examples, or no source: allow more"
-        raise ValueError(f"{limit} of {len(task.texts)} {told}")
+        raise ValueError(f"{len(kept)} of {len(task.texts)} {told}")
     texts = {text_id: text for text_id, text in task.texts.items() if text_id in kept}
     clusters = {text_id: name for text_id, name in task.clusters.items() if text_id in kept}
     return replace(

@@ -91,6 +91,13 @@ def test_blocks_of_single_texts_test_all_of_them_class_by_class(root):
         assert abs(np.bincount(task.labels["train"][test], minlength=2) - 4).max() <= 1
 
 
+def test_texts_that_carry_a_mark_are_left_out(root):
+    task = read(root, "topics", blocks=5, without=r"\b[34]\d\Z")
+    assert sorted(task.texts, key=int) == [str(n) for n in range(30)]
+    assert len(task.inputs["train"]) == 30 and "20 texts left out" in task.notes[0]
+    assert {*read(root, "topics", folds=5, without="5").texts}.isdisjoint({"5", "15", "25"})
+
+
 def test_blocks_need_examples_and_more_than_one_class_outside_them(root):
     with pytest.raises(ValueError, match="related: expected examples, which blocks cross-validate"):
         read(root, "related", blocks=2)
