@@ -240,9 +240,15 @@ def _read_blocks(
     labels = {"train": np.concatenate([*task.labels.values()])}
     task = _leave_out(replace(task, inputs=inputs, labels=labels), without)
     task = limit_texts(task, texts, seed)
-    blocks_of_texts = deal_blocks(
-        task.inputs["train"], task.labels["train"], blocks, np.random.default_rng(seed)
-    )
+    # Documents of a group, and equal texts, are not parted.
+    names = {
+        text_id: task.groups.get(text_id) or str(dataset_folder.content(text))
+        for text_id, text in task.texts.items()
+    }
+    named = [tuple(names[text_id] for text_id in ids) for ids in task.inputs["train"]]
+    dealt = deal_blocks(named, task.labels["train"], blocks, np.random.default_rng(seed))
+    used = itertools.chain.from_iterable(task.inputs["train"])
+    blocks_of_texts = {text_id: dealt[names[text_id]] for text_id in used}
     return replace(task, folds=blocks, blocks=blocks_of_texts)
 
 
@@ -252,26 +258,28 @@ def deal_blocks(
     count: int,
     generator: np.random.Generator,
 ) -> dict[str, int]:
-    """Deal the texts of examples into blocks: {id: number of its block}.
+    """Deal the texts of examples into blocks: {name: number of its block}.
+
+    inputs: one or two names of each example, of what must not be parted.
 
     A pair of two blocks is tested by none, so a text that one pair alone uses goes where the other
     text goes. All others are shuffled and dealt in turn: those of pairs by how many use them,
     single ones class by class, so that blocks are alike.
     """
     uses = Counter(itertools.chain.from_iterable(inputs))
-    led = {}  # a text -> the one that it follows
-    for ids in inputs:
-        first, second = sorted((ids[0], ids[-1]), key=uses.__getitem__)
+    led = {}  # a name -> the one that it follows
+    for names in inputs:
+        first, second = sorted((names[0], names[-1]), key=uses.__getitem__)
         if uses[first] == 1 and first != second:
             led[first] = second
     keys = {}
-    for ids, label in zip(inputs, np.asarray(labels).tolist(), strict=True):
-        for text_id in ids:
-            keys[text_id] = label if len(ids) == 1 else -uses[text_id]
-    shuffled = generator.permutation([text_id for text_id in keys if text_id not in led]).tolist()
+    for names, label in zip(inputs, np.asarray(labels).tolist(), strict=True):
+        for name in names:
+            keys[name] = label if len(names) == 1 else -uses[name]
+    shuffled = generator.permutation([name for name in keys if name not in led]).tolist()
     order = sorted(shuffled, key=keys.__getitem__)
-    blocks = {text_id: place % count for place, text_id in enumerate(order)}
-    return blocks | {text_id: blocks[other] for text_id, other in led.items()}
+    blocks = {name: place % count for place, name in enumerate(order)}
+    return blocks | {name: blocks[other] for name, other in led.items()}
 
 
 def _read_retrieval(folder: Path, documents: Documents) -> Task:

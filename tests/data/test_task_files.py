@@ -91,6 +91,16 @@ def test_blocks_of_single_texts_test_all_of_them_class_by_class(root):
         assert abs(np.bincount(task.labels["train"][test], minlength=2) - 4).max() <= 1
 
 
+def test_blocks_part_neither_groups_nor_equal_texts(root, write):
+    texts = (f"text {n // 2}" if n < 20 else f"text {n}" for n in range(60))
+    rows = ({"id": n, "text": text} for n, text in enumerate(texts))
+    grouped = (row | ({"group": f"g{row['id'] % 4}"} if row["id"] >= 30 else {}) for row in rows)
+    write(root / "own/documents.jsonl", *grouped)
+    blocks = read(root, "topics", blocks=4).blocks
+    assert all(blocks[str(n)] == blocks[str(n + 1)] for n in range(0, 20, 2))
+    assert all(blocks[str(n)] == blocks[str(n + 4)] for n in range(30, 46))
+
+
 def test_texts_that_carry_a_mark_are_left_out(root):
     task = read(root, "topics", blocks=5, without=r"\b[34]\d\Z")
     assert sorted(task.texts, key=int) == [str(n) for n in range(30)]
