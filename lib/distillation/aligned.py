@@ -7,9 +7,11 @@ document it may learn another vector instead. The idea is Dewey's (arXiv 2503.20
 """
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -223,6 +225,8 @@ def train_aligned(
     scheme: AlignedScheme,
     *,
     seed: int,
+    checkpoint: Path | None = None,
+    advance: Callable[[int, float], Any] = lambda update, loss: None,
 ) -> AlignedHistory:
     """Train a student in place, and leave it with the weights that were best on held-out documents.
 
@@ -241,6 +245,12 @@ def train_aligned(
     scheme : AlignedScheme
     seed : int
         Of the spans, and of dropout.
+    checkpoint : Path, optional
+        A file that a training which was stopped goes on from, with the same numbers. It is written
+        at each look at held-out documents, and the caller removes it. It is of this training
+        alone: nothing checks that.
+    advance : callable
+        Is told after each update which one it was, and its loss.
 
     Raises
     ------
@@ -259,7 +269,8 @@ def train_aligned(
     torch.manual_seed(seed)
     generator = np.random.default_rng(seed)
     device, history = trained[0].device, AlignedHistory()
-    best = {}
+    best: dict[str, Tensor] = {}
+    parts = {"student": student, "optimizer": optimizer, "schedule": schedule}
 
     def compute_loss(texts: Sequence[StretchedDocument], spans: list[Span]) -> Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=scheme.precision == "bf16"):
@@ -282,9 +293,24 @@ def train_aligned(
         history.held_out.append((update, float(np.mean(losses))))
         if history.best == update:
             best.update(copy.deepcopy(student.state_dict()))
+        if checkpoint is not None:
+            states = {name: part.state_dict() for name, part in parts.items()}
+            states |= {"best": best, "history": vars(history), "torch": torch.get_rng_state()}
+            new = checkpoint.with_suffix(".new")
+            torch.save(states | {"spans": generator.bit_generator.state}, new)
+            os.replace(new, checkpoint)
 
-    check(0)
-    for update in range(1, scheme.updates + 1):
+    if checkpoint is not None and checkpoint.exists():
+        states = torch.load(checkpoint, map_location=device, weights_only=True)
+        for name, part in parts.items():
+            part.load_state_dict(states[name])
+        best.update(states["best"])
+        history = AlignedHistory(**states["history"])
+        torch.set_rng_state(states["torch"].cpu())
+        generator.bit_generator.state = states["spans"]
+    else:
+        check(0)
+    for update in range(len(history.loss) + 1, scheme.updates + 1):
         student.train()
         loss = compute_loss(documents, draw_spans(documents, scheme, generator))
         if not torch.isfinite(loss):
@@ -296,6 +322,7 @@ def train_aligned(
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
         history.loss.append(loss.item())
+        advance(update, history.loss[-1])
         if update % scheme.check_every == 0 or update == scheme.updates:
             check(update)
     student.load_state_dict(best)

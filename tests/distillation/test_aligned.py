@@ -159,6 +159,28 @@ def test_training_learns_and_repeats():
     assert losses[-1] < 0.5 * losses[0] and not student.training
 
 
+def test_a_training_that_was_stopped_goes_on_with_the_same_numbers(tmp_path):
+    documents, held_out = make_documents(30), make_documents(10, seed=1)
+    whole, history = train(documents, held_out)
+    options = {"seed": 0, "checkpoint": tmp_path / "training.pt"}
+    given = (documents, held_out, ([2], [3]), SCHEME)
+
+    def stop(update, loss):
+        if update == 17:
+            raise KeyboardInterrupt
+
+    first = Bag()
+    with pytest.raises(KeyboardInterrupt):
+        train_aligned(first, first.embed, *given, **options, advance=stop)
+    student, seen = Bag(), []
+    again = train_aligned(
+        student, student.embed, *given, **options, advance=lambda *update: seen.append(update)
+    )
+    assert seen == [*enumerate(history.loss, 1)][10:]  # a checkpoint was written after update 10
+    assert again.loss == history.loss and again.held_out == history.held_out
+    assert_close(student.table.weight, whole.table.weight, rtol=0, atol=0)
+
+
 def test_the_best_weights_are_kept():
     """Held-out documents that want the opposite: training harms, so the start is kept."""
     documents = make_documents(30)

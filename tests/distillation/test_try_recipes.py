@@ -51,28 +51,100 @@ def test_a_folder_of_events(tmp_path):
     assert len(queries.relevant) == 4 and all(len(rows) == 1 for rows in queries.relevant.values())
 
 
-def test_the_better_half_goes_on():
+def test_the_better_ones_go_on():
     scores = dict(zip("abcde", (0.1, 0.5, 0.3, 0.2, 0.4), strict=True))
-    assert try_recipes.keep_best(scores, 0.5) == ["b", "e", "c"]
-    assert try_recipes.keep_best({"a": 0.1, "b": 0.2, "c": 0.3}, 0.5) == ["c", "b"]
-    assert try_recipes.keep_best({"a": 0.1, "b": 0.2}, 0.5) == ["b"]
+    assert try_recipes.keep_best(scores, 3) == ["b", "e", "c"]
+
+
+def draw_noise(scale, seed):
+    """(50,) with mean 0."""
+    noise = np.random.default_rng(seed).normal(0, scale, 50)
+    return noise - noise.mean()
+
+
+def make_table(**levels):
+    """Models with one level, or one for each of two folders; a hundredth of noise that they share.
+
+    The recipe has two seeds.
+    """
+    noise, rows = draw_noise(0.01, 0), []
+    for name, level in levels.items():
+        for task, value in zip(("x, halves", "y, task"), np.broadcast_to(level, 2), strict=True):
+            row = {"model": name.replace("_", " "), "task": task, "chance": 0.0}
+            row |= {"groups": np.arange(50).astype(str)}
+            for seed in (0, 1) if name == "aligned" else (0,):
+                scores = value + noise + draw_noise(0.001, [seed, len(name)])
+                rows.append(row | {"seed": seed, "scores": scores})
+    return pd.DataFrame(rows)
 
 
 def test_the_table_has_differences_of_means():
-    rng, rows = np.random.default_rng(0), []
-    noise = rng.normal(0, 0.01, 50)
-    for name, level in {"base": 0.5, "chunks": 0.6, "aligned": 0.7}.items():
-        for task in ("x halves", "x task"):
-            rows.append(
-                {
-                    "model": name,
-                    "task": task,
-                    "seed": 0,
-                    "chance": 0.0,
-                    "scores": level + noise,
-                    "groups": np.arange(50).astype(str),
-                }
-            )
-    text = try_recipes.describe(pd.DataFrame(rows))
-    last = next(line for line in text.splitlines() if line.startswith("aligned"))
-    assert "+0.200 [" in last and "+0.100 [" in last
+    text = try_recipes.describe(make_table(base=0.5, mean_of_chunks=0.6, aligned=0.7))
+    last = next(line for line in text.splitlines() if line.startswith("| aligned"))
+    assert "| 0.700 |" in last and "+0.200 [" in last and "+0.100 [" in last
+
+
+@pytest.mark.parametrize(
+    ("level", "default"),
+    [
+        (0.7, True),
+        (0.55, False),  # its mean is below that of the chunks
+        ((0.9, 0.58), False),  # on one folder it is clearly below them
+        ((0.9, 0.59999), True),  # or not clearly
+    ],
+)
+def test_which_default(level, default):
+    table = make_table(base=0.5, mean_of_chunks=0.6, aligned=level)
+    assert try_recipes.conclude(table, "aligned").startswith(
+        "aligned" if default else "No training"
+    )
+
+
+class Bag:
+    """A student that takes no time: counts of letters."""
+
+    def encode(self, texts, precision):
+        alphabet = "abcdefghijklmnopqrstuvwxyz"
+        return np.array([[text.count(letter) + 0.1 for letter in alphabet] for text in texts], "f4")
+
+
+def test_trials_choose_and_report_and_go_on_where_they_were(tmp_path, monkeypatch):
+    for name, task in {"stories": "kinds", "reviews": "kinds"}.items():
+        rows = [
+            {"id": f"d{i}", "text": f"{'abc'[i % 3] * 4} {'xyz'[i % 3] * 3} word{i} is this"}
+            for i in range(40)
+        ]
+        write(tmp_path / "all" / name / "documents.jsonl", rows)
+        labels = [{"id": f"d{i}", "label": "abc"[i % 3]} for i in range(40)]
+        for part, few in {"train": labels[:20], "test": labels[20:]}.items():
+            write(tmp_path / "all" / name / "tasks" / task / f"{part}.jsonl", few)
+        try_recipes.make_folder(tmp_path / "all" / name, task, tmp_path / "few" / name)
+    plan = {
+        "choosing": {"stories": {}},
+        "reporting": {"reviews": {}},
+        "recipes": ["thesis", "aligned"],
+        "rungs": [{"updates": 1, "keep": 1}],
+        "final": {"updates": 2},
+        "seeds": {"choosing": [0], "reporting": [0, 1]},
+    }
+    for key, value in plan.items():
+        monkeypatch.setitem(try_recipes.PLAN, key, value)
+    trained = []
+
+    def train(recipe, *lessons, seed, updates, **options):
+        trained.append((updates, seed))
+        return Bag(), try_recipes.trained.AlignedHistory()
+
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "kept"))
+    monkeypatch.setattr(try_recipes, "RESULTS", tmp_path / "recipes.md")
+    monkeypatch.setattr(try_recipes.trained, "train_student", train)
+    monkeypatch.setattr(
+        try_recipes, "train_as_in_thesis", lambda *_: trained.append("thesis") or Bag()
+    )
+    monkeypatch.setattr("sys.argv", ["try_recipes.py", "run", str(tmp_path / "few")])
+    try_recipes.main()
+    assert trained[:2] == ["thesis", (1, 0)] and len(trained) == 5
+    first = (tmp_path / "recipes.md").read_text()
+    assert first.count("## ") == 4 and "Which default" in first
+    try_recipes.main()
+    assert len(trained) == 5 and (tmp_path / "recipes.md").read_text() == first
