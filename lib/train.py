@@ -1,9 +1,11 @@
-"""Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine`.
+"""Train one student and keep it: `python -m lib.train RECIPE --data my_texts --out students/mine`.
 
-With `--data`, sizes follow from what is there, and a table tells how good the student is. With
-`--profile`, under `torchrun --nproc_per_node 2 -m lib.train ...`, the batches spread over all
-processes (docs/scale.md). What fails is one line and exit code 1 (a bad request: 2). Everything
-that was computed is kept: the same command goes on from there.
+Without a recipe nothing is trained. Recipes for one's own documents are in `lib.vectors.recipes`;
+the losses of the thesis are recipes, too, and end in a table of how good the student is. With
+`--data`, sizes follow from what is there. With `--profile`, under
+`torchrun --nproc_per_node 2 -m lib.train ...`, the batches spread over all processes
+(docs/scale.md). What fails is one line and exit code 1 (a bad request: 2). Everything that was
+computed is kept: the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ try:
     from lib.store import provenance
     from lib.store.owned_folder import check_target
     from lib.teachers import labels
+    from lib.vectors.recipes import RECIPES
 except ModuleNotFoundError as missing:
     raise SystemExit(
         f"{missing}: run ./run_all.sh --setup once, then . .venv/bin/activate"
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     from lib.experiments.students import Lesson
 
 IS_MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
+NO_TRAINING = (
+    "No training is the default: `python -m lib.embed my_texts` compares the models that need none."
+)
 _LOST_PROCESS = re.compile("memory|gloo|nccl|connection|socket|clients", re.IGNORECASE)
 
 
@@ -44,7 +50,12 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m lib.train", description="Train one student and save it."
     )
     parser.add_argument(
-        "model", help="cosine, max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-"
+        "model",
+        nargs="?",
+        metavar="RECIPE",
+        help=f"with --data {', '.join(RECIPES)}; or losses of the thesis: cosine, "
+        "max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-; by default nothing is "
+        "trained, and the recipes are described",
     )
     parser.add_argument("--data", type=Path, help="a dataset folder, or a folder of them")
     parser.add_argument(
@@ -55,18 +66,37 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--set", nargs="*", default=[], metavar="key=value", help="changed settings"
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for the trained student")
+    parser.add_argument("--out", type=Path, help="folder for the trained student")
     parser.add_argument("--export", action="store_true", help="write a stock SentenceTransformer")
-    code, problem = _run(parser.parse_args(arguments))
+    given = parser.parse_args(arguments)
+    if given.model is None:
+        print(describe_recipes())
+        return
+    if given.out is None:
+        parser.error("the following arguments are required: --out")
+    code, problem = _run(given)
     if code:
         parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
+
+
+def describe_recipes() -> str:
+    """What is done without a recipe, and the recipes with what a student learns by them."""
+    purposes = {name: recipe.purpose for name, recipe in RECIPES.items()}
+    purposes["MSE, cosine, ..."] = "the losses of the thesis: what SBERT says of the beginning"
+    lines = [f"  {name:<20}{purpose}" for name, purpose in purposes.items()]
+    results = "what they came to: tests/benchmarks/results/recipes.md"
+    return "\n".join(
+        [NO_TRAINING, "", "Recipes, and what a student learns by them:", *lines, results]
+    )
 
 
 def _run(given: argparse.Namespace) -> tuple[int, str]:
     """Exit code and, if it is not 0, what went wrong."""
     code = 2
     try:
-        variant = _parse_model(given.model)
+        variant = None if given.model in RECIPES else _parse_model(given.model)
+        if variant is None and given.data is None:
+            raise ValueError(f"{given.model!r} is for documents of your own: name them (--data)")
         out = _check_out(given.out)
         environment.set_process_environment(offline=False)  # before NumPy is imported
         changes = _suggest_changes(given, out) if given.data else []
@@ -78,7 +108,10 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
         bench = Bench(profile)
         bench.check_data()
         code = 1
-        _train(bench, variant, given, out)
+        if variant is None:
+            _train_by_recipe(bench, given, out)
+        else:
+            _train(bench, variant, given, out)
         return 0, ""
     except KeyboardInterrupt:
         return 1, "interrupted; the same command goes on from what is kept"
@@ -100,7 +133,9 @@ def _parse_model(label: str) -> variants.Variant:
     try:
         variant = variants.parse(label)
     except ValueError:
-        raise profiles.make_unknown_error("model", label, variants.STRUCTURAL_LOSSES) from None
+        raise profiles.make_unknown_error(
+            "recipe", label, [*RECIPES, *variants.STRUCTURAL_LOSSES]
+        ) from None
     if variant.kind != "student" or variant.pooling != "mean":
         raise ValueError(f"{label!r} is no student that can be saved; expected a loss, as cosine")
     return variant
@@ -169,6 +204,69 @@ def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, o
     print(f"saved to {out}: {len(losses)} updates, loss {losses[0]:.4f} -> {losses[-1]:.4f}")
     if failed:
         raise failed
+
+
+def _train_by_recipe(bench: Bench, given: argparse.Namespace, out: Path) -> None:
+    """Train by a recipe for one's own documents; `lib.embed` judges the student."""
+    from lib.experiments import products
+    from lib.store.cache import Product, hash_content
+    from lib.vectors import trained
+
+    recipe, profile = RECIPES[given.model], bench.profile
+    texts = {name: bench.texts(name) for name in ("train", "validation")}
+    inputs = {
+        "recipe": vars(recipe),
+        "updates": trained.UPDATES,
+        "seed": given.seed,
+        "computed": [bench.device, bench.precision],
+        **{name: hash_content(part.names) for name, part in texts.items()},
+    }
+    product = Product("recipe", inputs, (products.find_code("lib.vectors.trained"),))
+    checkpoint = bench.cache.scratch(product, ".checkpoint")
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    count = len(texts["train"])
+    print(f"reading {count} documents, each stretch by the teacher", flush=True)
+    lessons = [trained.read_lesson([*part], bench.precision) for part in texts.values()]
+    with tqdm(desc="training", total=trained.UPDATES, unit="update", mininterval=1) as bar:
+
+        def advance(update: int, loss: float) -> None:
+            bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+            bar.update(update - bar.n)
+
+        student, history = trained.train_student(
+            recipe,
+            *lessons,
+            updates=trained.UPDATES,
+            seed=given.seed,
+            precision=bench.precision,
+            checkpoint=checkpoint,
+            advance=advance,
+        )
+    losses = dict(history.held_out)
+    told = f"{losses[0]:.4f} -> {losses[history.best]:.4f}"
+    teacher = Path(profile.structural_teacher.model).name
+    card = {
+        "title": f"{given.model}, of {count} documents",
+        "base_model": teacher,
+        "teachers": [f"{teacher}, stretches of {trained.SIZE} tokens"] + ["LSA"] * recipe.joint,
+        "losses": recipe.purpose,
+        "data": {"texts read in training": count, "held out": len(texts["validation"])},
+        "training": {
+            "weights": f"of update {history.best} of {trained.UPDATES}, the best on held-out texts",
+            "loss on held-out texts": told,
+            "seed": given.seed,
+            "precision": bench.precision,
+        },
+        "provenance": provenance.commit() | provenance.versions(),
+    }
+    if given.export:
+        student.export(out, card=card)
+    else:
+        student.save(out)
+    checkpoint.unlink(missing_ok=True)
+    best = f"update {history.best} of {trained.UPDATES}"
+    print(f"saved to {out}: {best}, loss on held-out texts {told}")
+    print(f"judge it: python -m lib.embed {given.data} --student {out}")
 
 
 def _make_student(

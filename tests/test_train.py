@@ -16,6 +16,8 @@ from lib.distillation import training
 from lib.experiments import Bench, models
 from lib.store import owned_folder
 from lib.student import Student, export
+from lib.vectors import trained
+from lib.vectors.recipes import RECIPES
 
 SMOKE = ["--profile", "smoke"]
 INTERRUPTED = "interrupted; the same command goes on from what is kept\n"
@@ -52,8 +54,10 @@ def refused(capsys, arguments, code=2):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cosin"], "unknown model 'cosin'; nearest: cosine\n"),
-        (["max-margin"], "unknown model 'max-margin'; nearest: max-margin;{distance};γ={gamma}\n"),
+        (["cosin"], "unknown recipe 'cosin'; nearest: cosine\n"),
+        (["max-margin"], "unknown recipe 'max-margin'; nearest: max-margin;{distance};γ={gamma}\n"),
+        (["aligned-crop"], "unknown recipe 'aligned-crop'; nearest: aligned-crops"),
+        (["aligned"], "'aligned' is for documents of your own: name them (--data)\n"),
         (["SBERT"], "'SBERT' is no student that can be saved"),
         (["cosine", "--profile", "minni"], "unknown profile 'minni'; nearest: mini"),
         (["cosine", "--set", "training.document=3"], "unknown key; nearest: training.documents"),
@@ -522,3 +526,40 @@ def test_a_table_that_is_interrupted_trains_nothing_again(
     train.main(command)
     assert [len(each) for each in updates] == [2]
     assert "- notes/kind accuracy: " in (tmp_path / "out/README.md").read_text()
+
+
+def test_without_a_recipe_nothing_is_trained(untrained, capsys):
+    train.main([])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == train.NO_TRAINING
+    assert all(any(name in line for line in lines) for name in (*RECIPES, "MSE"))
+    with pytest.raises(SystemExit, match="2"):
+        train.main(["aligned", "--data", "notes"])
+
+
+def test_a_recipe_is_trained_on_own_documents_and_goes_on(notes, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(trained, "UPDATES", 3)
+    monkeypatch.setattr(trained, "CHECK_EVERY", 1)
+    monkeypatch.setattr(trained, "TOKENS", 100)
+    command = ["aligned", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out"), "--export"]
+    train_aligned, seen = trained.train_aligned, []
+
+    def stop(*arguments, advance, **options):
+        def look(update, loss):
+            advance(update, loss)
+            seen.append(update)
+            if seen == [1, 2]:
+                raise KeyboardInterrupt
+
+        return train_aligned(*arguments, advance=look, **options)
+
+    monkeypatch.setattr(trained, "train_aligned", stop)
+    with pytest.raises(SystemExit, match="1"):
+        train.main(command)
+    assert INTERRUPTED in capsys.readouterr().err
+    train.main(command)
+    assert seen == [1, 2, 2, 3]
+    assert f"lib.embed {notes} --student {tmp_path / 'out'}" in capsys.readouterr().out
+    assert Student.load(tmp_path / "out").max_positions == trained.LONGEST
+    assert "stretches of 126 tokens" in (tmp_path / "out" / "README.md").read_text()
+    assert not [*(paths.artifacts() / "store" / "recipe").glob("*.checkpoint")]

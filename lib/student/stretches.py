@@ -71,7 +71,10 @@ def find_special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 
 def embed_stretches(
-    student: Student, spans: TokenIds, sizes: Sequence[Sequence[int]], opening: int = 1
+    student: Student,
+    spans: TokenIds,
+    sizes: Sequence[Sequence[int] | np.ndarray],
+    opening: int = 1,
 ) -> tuple[Float[Tensor, "stretches dim"], Float[Tensor, "spans dim"]]:
     """Embed spans and the stretches in them, differentiably and in one pass.
 
@@ -80,7 +83,7 @@ def embed_stretches(
     student : Student
     spans : sequence of token id lists
         Special tokens included.
-    sizes : sequence of sequences of int
+    sizes : sequence of sequences or arrays of int
         The tokens of each stretch of each span, in order.
     opening : int
         Special tokens that open a span.

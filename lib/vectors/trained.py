@@ -35,7 +35,7 @@ from lib.vectors.recipes import Recipe
 POSITIONS = 128  # that all-MiniLM was trained on, with the two special tokens
 WINDOW, LONGEST = 256, 4096  # tokens: what is read around a token, and of a text
 TOKENS = 4000  # of an update
-CHECK_EVERY = 25  # updates
+UPDATES, CHECK_EVERY = 200, 25  # of a training; between two looks at held-out documents
 
 
 class Lesson(NamedTuple):
