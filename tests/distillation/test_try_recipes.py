@@ -148,3 +148,18 @@ def test_trials_choose_and_report_and_go_on_where_they_were(tmp_path, monkeypatc
     assert first.count("## ") == 4 and "Which default" in first
     try_recipes.main()
     assert len(trained) == 5 and (tmp_path / "recipes.md").read_text() == first
+
+
+def test_the_recipe_of_the_thesis_trains_and_is_not_trained_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    texts = [f"the boat {'sails' * (i % 3)} past house {i}" for i in range(12)]
+    parts = dict.fromkeys(try_recipes.PARTS, texts)
+    folder = try_recipes.Folder("boats", parts, dict.fromkeys(parts, np.arange(12)), False)
+    vectors = try_recipes.Vectors(folder)
+    name = try_recipes.try_recipe(vectors, "thesis", 2, 0, "validation")
+    rows = vectors.embed(name, "texts", "train")
+    moved = np.abs(rows - vectors.embed(try_recipes.REPAIRED, "texts", "train")).max()
+    assert rows.shape == (12, 384) and moved > 1e-3
+    assert not [*vectors.place.glob("*checkpoint*")]
+    monkeypatch.setattr(try_recipes, "train_as_in_thesis", None)
+    assert try_recipes.try_recipe(vectors, "thesis", 2, 0, "validation") == name
