@@ -30,6 +30,12 @@ def test_teachers_of_a_compound_stand_side_by_side(make_bench):
     assert_array_equal(bench.contextual(f"{pv}+{LSA}", texts)[:], np.hstack(parts))
 
 
+def test_a_loaded_paragraph_vector_embeds_as_the_kept_rows(make_bench):
+    bench, label = make_bench(), "DM;100;lowercase;2"
+    model, texts = bench.load_paragraph_vector(label), bench.texts("validation")
+    assert_array_equal(model.encode(texts), bench.contextual(label, texts)[:])
+
+
 @pytest.fixture
 def prepared(make_bench):
     """A bench with what students of these ingredients learn from."""
