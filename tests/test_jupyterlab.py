@@ -230,6 +230,28 @@ def test_a_wrong_parameter_is_one_line_and_corrected_the_notebook_runs(lab):
     lab.set_profile("smoke")
     lab.run_all()
     lab.check_end("00_start_here")
+    lab.page.locator(".jupyter-widgets select").select_option("256")
+    lab.page.get_by_text("(the teacher reads 256 tokens)").wait_for()
+    assert lab.errors() == []
+
+
+def test_a_slider_that_is_moved_draws_the_picture_again(lab, checkout):
+    """That of 03, whose first cells are toys."""
+    toys = nbformat.read(paths.NOTEBOOKS / "03_composite_analysis.ipynb", 4)
+    offered = next(place for place, cell in enumerate(toys.cells) if "play.offer" in cell.source)
+    toys.cells = toys.cells[: offered + 1]
+    nbformat.write(toys, checkout / "notebooks/toys.ipynb")
+    lab.open("toys")
+    lab.run_all()
+    image = lab.page.locator(".jp-OutputArea-output img")
+    before = image.get_attribute("src")
+    lab.page.get_by_role("slider").first.press("ArrowRight")
+    lab.page.wait_for_function(
+        "before => [...document.images].some(({src}) => src.startsWith('data') && src !== before)",
+        arg=before,
+    )
+    assert image.count() == 1, "the new picture takes the place of the old one"
+    assert lab.errors() == []
 
 
 def test_interrupt_ends_the_workers_with_one_line_and_run_all_goes_on(lab, checkout):
