@@ -16,6 +16,7 @@ import pytest
 from lib.config import manifest, paths, profiles
 from lib.experiments.bench import Bench
 from lib.published import figure_models
+from lib.store import parallel
 
 pytestmark = pytest.mark.smoke
 ENTRIES = manifest.load()
@@ -34,7 +35,7 @@ def run(artifacts, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def first(artifacts):
-    """In one process after another; the rehearsal and JupyterLab have workers."""
+    """Without workers, whose start takes as long as what they do here."""
     return run(artifacts, "--force", "--jobs", "1")
 
 
@@ -128,7 +129,8 @@ def test_a_second_run_reuses_everything_and_starts_no_kernel(first, artifacts):
 
 
 def test_two_runs_give_the_same_records(first, artifacts, tmp_path, monkeypatch):
-    """A student of each teacher anew, in another process and under another artifact root."""
+    """A student of one teacher and one of both anew, by workers and under another artifact root."""
+    monkeypatch.setenv("THESIS_JOBS", "2")
     models = ["cosine", figure_models.list_references(["fig4_8"])[0]]
     names, frames = ["model", "task", "value", "embedding_fingerprint", "fingerprint"], []
     for root, reading in ((artifacts, True), (tmp_path, False)):
@@ -136,4 +138,5 @@ def test_two_runs_give_the_same_records(first, artifacts, tmp_path, monkeypatch)
         bench = Bench.load("smoke")
         bench = bench.reading() if reading else bench
         frames.append(bench.run(models, seeds=[0])[names])
+    parallel.end_workers()
     assert {*frames[0]["model"]} == {*models} and frames[0].equals(frames[1])
