@@ -57,7 +57,11 @@ _JUDGED = (*_NUMBERS, "verdict", "holding", "decided_by", "arithmetic")
 _COLUMNS = [
     *("id", "section", "label", "finding", "quote", "read_off"),
     *(f"published_{name}" for name in (*_JUDGED, "reason")),
-    *(f"{prefix}{name}" for prefix in READOUT_OF_PREFIX for name in (*_JUDGED, "vacuous")),
+    *(
+        f"{prefix}{name}"
+        for prefix in READOUT_OF_PREFIX
+        for name in (*_JUDGED, "seed_share", "vacuous")
+    ),
     *("survives", "survives_p", "survives_q"),
     *("one_task_low", "one_task_high", "seeds", "checks", "rules", "profile", "note"),
 ]

@@ -11,7 +11,7 @@ from scipy import stats
 
 from lib.statistics import verdicts
 from lib.statistics.effects import Comparison, pair
-from lib.statistics.intervals import SeedNoise, TaskScores, from_examples, from_runs
+from lib.statistics.intervals import PROCESSOR_SD, SeedNoise, TaskScores, from_examples, from_runs
 from lib.statistics.verdicts import (
     DRAWS,
     EQUIVALENT,
@@ -137,6 +137,18 @@ def test_it_says_how_much_hangs_on_one_task():
     one = judge(units("a", "b"), from_runs(table, noise=SeedNoise(0.01, 8), weights={"u": 1.0}))
     assert np.isnan([one.one_task_low, one.one_task_high]).all()
     assert one.effect == pytest.approx(0.1)
+
+
+def test_more_runs_take_away_the_part_of_the_error_that_is_the_seeds(simulate):
+    scores = simulate(np.random.default_rng(0), 2, seeds=3)
+    measured = from_examples(scores, processor_sd=PROCESSOR_SD)
+    judged = judge(units(["m0"], ["m1"]), measured)
+    assert 0 < judged.seed_share < 1
+    more = replace(measured, runs=5 * measured.runs, processor=measured.processor / 5)
+    (now,), (then,) = (each.errors(np.array([[1.0, -1.0]]))[0] for each in (measured, more))
+    assert then**2 / now**2 == pytest.approx(1 - judged.seed_share * 4 / 5)
+    assert judge(units("a", "b"), evidence(a=0.5, b=0.4)).seed_share == 1  # all that is known
+    assert np.isnan(judge(units("a", "b"), evidence(a=0.5, b=0.4, sd=None)).seed_share)
 
 
 def test_draws_are_shared_by_all_models(simulate):
