@@ -312,11 +312,17 @@ class Profile(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        # Folders are found in either of Unicode's forms.
-        folders = [unicodedata.normalize("NFC", name) for name in self.corpus.names]
-        for key, values in (("seeds", self.seeds), ("corpus.folders", folders)):
+        for key, listed in {
+            "seeds": self.seeds,
+            "reference_seeds": self.reference_seeds,
+            "data_roots": self.data_roots,
+            "corpus.folders": self.corpus.names,
+            "news.texts": self.news.texts,
+        }.items():
+            # Folders are found in either of Unicode's forms.
+            values = [unicodedata.normalize("NFC", str(value)) for value in listed]
             if len(set(values)) < len(values):
-                raise ValueError(f"{key}: expected each once, got {', '.join(map(str, values))}")
+                raise ValueError(f"{key}: expected each once, got {', '.join(values)}")
         there = self.corpus.train_documents
         used = {"training": self.training.documents, "final": self.final.documents}
         more = [f"{key}.documents={wanted}" for key, wanted in used.items() if wanted > there]

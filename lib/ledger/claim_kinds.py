@@ -78,6 +78,11 @@ class Claim(Settings):
             return ("task_not_at_chance", *self.checks)
         return (RANKING, *self.checks)
 
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """What the checks are about that it has to pass: all findings, its numbers, or itself."""
+        return ("", self.source, self.id)
+
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score. tasks: those at hand."""
         chosen = [task for task in tasks if task in self.tasks or not self.tasks]

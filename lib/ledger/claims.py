@@ -254,8 +254,7 @@ def _judge_claim(
         row |= {f"published_{name}": value for name, value in asdict(published).items()}
     else:
         row["published_verdict"] = verdicts.NOT_RUN
-    about = ("", claim.figure, claim.id)
-    failed = {check: why for (check, label), why in failures.items() if label in about}
+    failed = {check: why for (check, label), why in failures.items() if label in claim.subjects}
     missing, ours = "", {}
     for prefix, readout in READOUT_OF_PREFIX.items():
         missing = _find_missing(claim, scores, readout)
@@ -406,7 +405,12 @@ def _judge_published(claim: Claim) -> Judgement | None:
             figure for figure, *pair in RERUNS if figure == claim.source and compared == {*pair}
         ]
         noise = measure_published_noise(claim.source, weights, without="".join(about))
-    evidence = intervals.from_runs(runs, weights=weights, noise=noise)
+    evidence = intervals.from_runs(
+        runs,
+        weights=weights,
+        noise=noise,
+        student_of=lambda name: _split_round(claim.source, name)[0],
+    )
     return claim.judge_scores(evidence, _list_models(claim))
 
 

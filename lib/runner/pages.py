@@ -20,6 +20,7 @@ from lib.chapters.sensitivity import CONTROL, THESIS_BATCHES
 from lib.config import manifest, paths, profiles
 from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE
+from lib.ledger.claims import load_claims
 from lib.runner.gallery import gallery_page
 from lib.statistics.effects import chance_corrected
 from lib.statistics.verdicts import (
@@ -34,6 +35,7 @@ from lib.statistics.verdicts import (
 )
 from lib.store.files import write_atomically
 from lib.words import (
+    MISSING,
     answer,
     answer_twice,
     bullets,
@@ -64,10 +66,12 @@ CLAUSES = {  # what a sentence makes of a number of them
 HEADINGS = {"verdict": "repeats", "survives": "survives"}  # column of the ledger -> heading
 BASELINES = {
     "Longformer": "The untrained base, called Longformer, is right on {}",
-    "SBERT": "SBERT is right on {}",
+    "SBERT": "SBERT is right on {}, and guessing on {guessing}",
     "TF-IDF": "TF-IDF is right on {}",
 }
 CITATIONS = ("OC", "AAN", "S2ORC")  # tasks
+# Column of `tab_heads` -> who reads there.
+READERS = {"thesis": "the thesis' heads", "compare": "heads that compare", "none": "no head"}
 # Finding -> what its words leave out.
 NOTES = {"abstract-citations": "In `mini`, passage pairs stand in for citations."}
 RANKED = ("fig5_5", "fig5_6", "news")  # figures whose scores need no head: both questions are one
@@ -77,6 +81,8 @@ LEARNING = {
     "about a student that has learned little that can be read without a head.",
     "students_converged": "Twice the updates change this student by more than that. So findings "
     "about students are about students that are still learning, and longer training may turn them.",
+    "students_differ": "The contextual teacher changes these students less than another seed does. "
+    "So findings about them say little about that teacher.",
 }
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
 UNKNOWN = float("nan")
@@ -162,12 +168,23 @@ class Tables:
         rows = rows[(rows["task"] == "mean") & (rows["round"] == name)]
         return rows.set_index("model")["value"].dropna()
 
-    def leads(self, name: str, rival: str) -> list[float]:
-        """By how much each final student is ahead of a rival in one round, chance-corrected."""
+    def guessing(self) -> float:
+        """Mean accuracy of guessing over the tasks of Chapter 5; NaN where it was not run."""
+        rows = self.read("fig5_3")
+        return UNKNOWN if rows.empty else rows.groupby("task")["chance"].first().mean()
+
+    def scores(self) -> pd.Series:
+        """Model and round of Chapter 5, such as "only-MSE;all" -> mean score, chance-corrected."""
         rows = self.read("fig5_3")
         if rows.empty:
+            return pd.Series(dtype=float)
+        return rows.assign(score=chance_corrected(rows)).groupby("model")["score"].mean()
+
+    def leads(self, name: str, rival: str) -> list[float]:
+        """By how much each final student is ahead of a rival in one round, chance-corrected."""
+        scores = self.scores()
+        if scores.empty:
             return [UNKNOWN]
-        scores = rows.assign(score=chance_corrected(rows)).groupby("model")["score"].mean()
         own = [scores.get(f"{student};{name}", UNKNOWN) for student in list_students()]
         return sorted(np.subtract(own, scores.get(f"{rival};{name}", UNKNOWN)))
 
@@ -301,7 +318,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {_answer(tables.claim("cosine-over-baselines"))}
 
-{bullets(*_start_and_teachers(tables), _citations(tables))}
+{bullets(_cosine_by_readout(tables), *_start_and_teachers(tables), _citations(tables))}
 
 {show("fig5_3")}
 
@@ -404,6 +421,7 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
         where = manifest.full_name(row["label"])
         told = [column.get(name, NOT_RUN) for column in columns.values()]
         rows.append(f"| {' | '.join([finding, where, row['published_verdict'], *told])} |")
+    notes = tell_notes(tables)
     lists = f"""# The findings and their verdicts
 
 {WRITTEN.format(name="*")}
@@ -412,9 +430,9 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
 
 ## The thesis
 
-{_list_of(thesis, HOLDS, "These repeat:")}
+{_list_of(thesis, HOLDS, "These repeat:", notes=notes)}
 
-{_list_of(thesis, REVERSED, "These are reversed by the thesis' protocol:")}
+{_list_of(thesis, REVERSED, "These are reversed by the thesis' protocol:", notes=notes)}
 
 {_list_of(thesis, HOLDS, "These survive:", "survives")}
 
@@ -609,16 +627,16 @@ def _best_loss(tables: Tables) -> str:
 
 
 def _sentences_found(tables: Tables) -> str:
-    """How often the right text comes first in notebook 00: teacher, student and TF-IDF."""
+    """How often the right text comes first in notebook 00, by a sentence the teacher never read."""
     rows = tables.read("tab_search")
     if rows.empty:
         return ""
-    first = rows.set_index("reader")["first"]
+    first = rows.set_index("reader")["sentence"]
     return (
-        "**A student finds what its teacher never read**: the right text comes first for "
-        f"{percent(first['student'])} of the searches, for its teacher for "
-        f"{percent(first['teacher'])}. TF-IDF does it for {percent(first['TF-IDF'])}. "
-        "[Notebook 00](docs/notebooks/00_start_here.ipynb) trains it."
+        "**A student reads on where its teacher stops.** By a sentence from there it ranks the "
+        f"right text first for {percent(first['student after'])}, the teacher for "
+        f"{percent(first['teacher'])}. "
+        "[Notebook 00](docs/notebooks/00_start_here.ipynb) shows what beats both."
     )
 
 
@@ -683,15 +701,22 @@ def tell_unneeded_failures(tables: Tables) -> str:
 
     Empty if there are none, or nothing was checked.
     """
-    checks, ledger = tables.read("tab_checks"), tables.ledger()
+    checks = tables.read("tab_checks")
     if checks.empty:
         return ""
-    needed = {name for names in ledger["checks"].dropna() for name in names.split(", ")}
-    failed = checks[checks["passed"].eq(False) & ~checks["check"].isin(needed)]
+    needed = {
+        (check, label)
+        for claim in load_claims()
+        for check in claim.needed
+        for label in claim.subjects
+    }
     told = []
-    for row in failed.itertuples():
+    for row in checks[checks["passed"].eq(False)].fillna({"label": ""}).itertuples():
+        if (row.check, row.label) in needed:
+            continue
         ends = "" if pd.isna(row.low) else f" {interval(row.low, row.high)}"
-        entry = f"{row.what} ({signed(row.value)}{ends}; needed: {row.needed})"
+        where = f"{manifest.full_name(row.label)}, " if row.label else ""
+        entry = f"{where}{row.what} ({signed(row.value)}{ends}; needed: {row.needed})"
         told.append(f"{entry}. {LEARNING.get(row.check, '')}")
     if not told:
         return ""
@@ -738,7 +763,30 @@ def group_findings(ledger: pd.DataFrame) -> str:
     return bullets(*listed)
 
 
-def _list_of(ledger: pd.DataFrame, verdict: str, title: str, column: str = "verdict") -> str:
+def tell_notes(tables: Tables) -> dict[str, str]:
+    """Finding -> what its verdict by the thesis' protocol leaves out."""
+    heads, longer, final = tables.heads("thesis"), tables.heads(CONTROL), tables.scores()
+    broken, base, plain = (
+        signed(heads.get(name, UNKNOWN)) for name in ("max-margin;MSE;γ=1.5", "Longformer", "MSE")
+    )
+    told = {
+        "sbert-over-longformer": "With heads trained for the thesis' number of steps, SBERT minus "
+        f"the base is {signed(_lead(longer, 'SBERT', 'Longformer'))}.",
+        "mm-mse-collapses": f"With the thesis' heads it scores {broken}, its base "
+        f"{base} and plain MSE {plain}.",
+        "mse-contextual-second": "It was not tested against only-MSE; with all labels, its score "
+        f"minus that of only-MSE is {signed(_lead(final, 'MSE-contextual;all', 'only-MSE;all'))}.",
+    }
+    return NOTES | {name: words for name, words in told.items() if MISSING not in words}
+
+
+def _list_of(
+    ledger: pd.DataFrame,
+    verdict: str,
+    title: str,
+    column: str = "verdict",
+    notes: Mapping[str, str] = NOTES,
+) -> str:
     """The findings with a verdict on one question, each with its answer to the other one."""
     rows, listed = ledger[ledger[column] == verdict], []
     first = column == "verdict"
@@ -752,15 +800,15 @@ def _list_of(ledger: pd.DataFrame, verdict: str, title: str, column: str = "verd
             found += "; the untrained base passes, too"
         other = survival(row) if first else repetition(row)
         told = [] if ranked else [f"{other}."]
-        if name in NOTES:
-            told.append(NOTES[name])
+        if name in notes:
+            told.append(notes[name])
         listed.append(" ".join([f"* {row['finding']} ({found})", *told]))
     none = title.replace("These", "None", 1).removesuffix(":")
     return "\n".join([title, "", *listed]) if listed else f"{none}."
 
 
-def _lead(scores: pd.Series) -> float:
-    return scores.get(MM_MSE, UNKNOWN) - scores.get("cosine", UNKNOWN)
+def _lead(scores: pd.Series, model: str = MM_MSE, rival: str = "cosine") -> float:
+    return scores.get(model, UNKNOWN) - scores.get(rival, UNKNOWN)
 
 
 def _sbert_by_other_heads(tables: Tables) -> list[str]:
@@ -776,6 +824,24 @@ def _sbert_by_other_heads(tables: Tables) -> list[str]:
     ]
 
 
+def _cosine_by_readout(tables: Tables) -> str:
+    """By which readouts the student of the first question is ahead of its base and of SBERT."""
+    told = []
+    for rival, words in (("Longformer", "its base"), ("SBERT", "SBERT")):
+        leads = {
+            name: _lead(tables.heads(column), "cosine", rival) for column, name in READERS.items()
+        }
+        ahead = [name for name, lead in leads.items() if lead > 0]
+        by = f"{list_names(ahead)} alone" if ahead else "no readout"
+        if len(ahead) == len(leads):
+            by = "every readout"
+        told.append(f"ahead of {words} by {by} ({', '.join(map(signed, leads.values()))})")
+    return (
+        f"The cosine student is {list_names(told)}. The readouts are {list_names(READERS.values())}"
+        ", in this order."
+    )
+
+
 def _start_and_teachers(tables: Tables) -> list[str]:
     told = []
     scores = tables.accuracy("all")
@@ -785,8 +851,9 @@ def _start_and_teachers(tables: Tables) -> list[str]:
             f"{_by_heads(tables)} and all labels, the final students are right on "
             f"{list_names(own)} of the test examples."
         )
+    guessing = percent(tables.guessing(), 1)
     told += [
-        f"{words.format(percent(scores[name], 1))}."
+        f"{words.format(percent(scores[name], 1), guessing=guessing)}."
         for name, words in BASELINES.items()
         if name in scores
     ]
@@ -831,11 +898,28 @@ def _paragraph_vector(tables: Tables) -> list[str]:
         f"{percent(tables.check('treatment_given', 'fig4_9'))} in the gradient.",
         "Students that learn from it alone correlate with it more, on held-out documents, than "
         f"students given other documents' vectors: by {signed(learned)}.",
+        _students_of_context(tables),
         "As an encoder, is the large Paragraph Vector better than SBERT? "
         f"{answer(tables.claim('pv-over-sbert'))}.",
         "Does its loss with long documents masked beat cosine alone? "
         f"{answer_twice(tables.claim('weighting-masked-over-structural'))}.",
     ]
+
+
+def _students_of_context(tables: Tables) -> str:
+    """How many students of Paragraph Vector alone have collapsed, and how many learned nothing."""
+    drawn, watched = tables.read("fig4_7"), tables.read("figA_2")
+    if drawn.empty or watched.empty:
+        return ""
+    alone = watched["share"].eq(1)  # the contextual loss has the whole gradient
+    ends = watched[alone].groupby("model").last()
+    collapsed = drawn.groupby("model")["collapsed"].any().reindex(ends.index)
+    below = int((ends["embedding"] < ends["chance"]).sum())
+    return (
+        f"Of these {count(len(ends), 'student')}, {count(int(collapsed.sum()))} have collapsed: "
+        f"all their embeddings point one way. {count(below).capitalize()} end with less of that "
+        "correlation than documents paired at random."
+    )
 
 
 def _losses(tables: Tables) -> list[str]:
@@ -857,6 +941,12 @@ def _losses(tables: Tables) -> list[str]:
     for column, begin in words.items():
         scores = tables.heads(column)
         place = scores.rank(ascending=False).get(MM_MSE, UNKNOWN)
+        if abs(_lead(scores)) < MARGIN:
+            told.append(
+                f"{begin} max-margin MSE is level with cosine: its score minus cosine's is "
+                f"{signed(_lead(scores))}."
+            )
+            continue
         told.append(
             f"{begin} max-margin MSE is {ordinal(place)} of {len(scores)} models; its score minus "
             f"cosine's is {signed(_lead(scores))}."

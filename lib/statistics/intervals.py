@@ -101,6 +101,10 @@ class Evidence:
         (models,) names of classes. Models of one class are assumed to be equally noisy.
     noise
         Class -> how far one run of it moves by its seed; a class that is missing is unknown.
+    together
+        (models, models) correlation of what seeds do to two models: 1 for a model and itself, 0 for
+        two students, between them where one student is judged twice (with few labels and with
+        many).
     sampling, independent
         (models, models) covariance of the scores by the choice of test examples: with the examples'
         groups, and as if there were no groups. Zero if unknown.
@@ -118,6 +122,7 @@ class Evidence:
     runs: np.ndarray
     classes: np.ndarray
     noise: Mapping[str, SeedNoise]
+    together: np.ndarray
     sampling: np.ndarray
     independent: np.ndarray
     groups: float = np.inf
@@ -138,6 +143,7 @@ class Evidence:
             means=self.means.iloc[places].set_axis(names),
             runs=self.runs[places],
             classes=self.classes[places],
+            together=self.together[np.ix_(places, places)],
             sampling=self.sampling[np.ix_(places, places)],
             independent=self.independent[np.ix_(places, places)],
             processor=np.broadcast_to(self.processor, len(names))[places],
@@ -147,13 +153,14 @@ class Evidence:
         """Standard errors and degrees of freedom of weighted sums of scores.
 
             SE^2 = max(T + sum_c (S_c - overlap_c) R_c, T, sum_c S_c R_c) + sum_m w_m^2 P_m
-            R_c = sum over models m of class c of w_m^2 / runs_m
+            R_c = sum over models m, n of class c of w_m w_n r_mn / sqrt(runs_m runs_n)
 
         T is the variance by the choice of test examples, w' sampling w, and at least what it would
         be if examples were independent. S_c is the variance of one run by its seed, pooled over the
         models of a class. Pooling needs models that are about equally noisy: where students of the
         contextual loss alone, with an SD of .03, were pooled with others of .008, 19 to 28% of the
-        verdicts on no effect were false.
+        verdicts on no effect were false. r is `together`: three rounds of heads read the same
+        students, so their mean is less sure than that of three students, by up to sqrt(3).
 
         P is the variance by the processor. From one processor to another (kernels for AVX-512 and
         for AVX2) the chance-corrected means over six tasks of 72 trained models of `mini` moved by
@@ -181,10 +188,11 @@ class Evidence:
             (sums,), by Satterthwaite's formula. T has half of (groups - 1), at most what its
             scatter in simulations of pairs corresponds to. P counts as known.
         """
-        shares = sums**2 / self.runs
+        scaled = sums / np.sqrt(self.runs)
         seeds, contained, seed_part = np.zeros((3, len(sums)))
         for name in dict.fromkeys(self.classes):
-            share = shares[:, self.classes == name].sum(axis=1)
+            own = scaled * (self.classes == name)
+            share = ((own @ self.together) * own).sum(axis=1)
             sd, df = self.noise.get(name, _UNKNOWN)
             part = np.where(share > 0, sd**2 * share, 0.0)
             seeds += part
@@ -200,7 +208,11 @@ class Evidence:
             return np.where(total > 0, np.sqrt(total), np.nan), total**2 / (text_part + seed_part)
 
     def draws(self, count: int) -> np.ndarray:
-        """(count, models) draws of how far all scores are off together."""
+        """(count, models) draws of how far all scores are off together.
+
+        Seeds count as independent, those of one student too: the largest of several errors is then
+        larger, if anything.
+        """
         variance = {
             name: max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
             for name, noise in self.noise.items()
@@ -266,7 +278,8 @@ def from_examples(
         Model -> its class: seed noise is pooled within classes. By default all are one class.
     student_of
         Model -> the trained model behind it, where one is judged several times (with few labels
-        and with many): its seeds count once as degrees of freedom.
+        and with many): its seeds count once as degrees of freedom, and what they do to two of its
+        models is correlated as measured, pooled over the class.
     processor_sd
         What a processor changes in one run's mean over six tasks: `PROCESSOR_SD` for scores of
         trained heads, 0 where nothing is trained by stochastic steps.
@@ -317,6 +330,7 @@ def from_examples(
         runs,
         classes,
         noise,
+        _correlate_seeds(values @ weight, owner, np.array([*map(student_of, seeds)]), classes),
         sampling=average @ covariance @ average.T,
         independent=average @ alone @ average.T,
         groups=_effective(sizes),
@@ -325,11 +339,34 @@ def from_examples(
     )
 
 
+def _correlate_seeds(
+    values: np.ndarray, owner: np.ndarray, students: np.ndarray, classes: np.ndarray
+) -> np.ndarray:
+    """(models, models) `Evidence.together`.
+
+    values, owner: (runs,) scores and their models, in the order of students and classes, (models,).
+    The correlation is pooled over the pairs of a class, which share a student; none is negative.
+    """
+    runs = pd.DataFrame({"model": owner, "value": values})
+    by_model = runs.groupby("model", sort=False)["value"]
+    runs = runs.assign(apart=runs["value"] - by_model.transform("mean"), seed=by_model.cumcount())
+    apart = runs.pivot(index="model", columns="seed", values="apart")
+    apart = apart.reindex(dict.fromkeys(owner)).fillna(0.0).to_numpy()
+    products, together = apart @ apart.T, np.eye(len(apart))
+    twins = (students[:, None] == students) & (together == 0)
+    for name in dict.fromkeys(classes):
+        pairs = twins & (classes == name)[:, None]
+        if squares := (products.diagonal() @ pairs.sum(1)):
+            together[pairs] = max(products[pairs].sum() / squares, 0.0)
+    return together
+
+
 def from_runs(
     runs: pd.DataFrame,
     *,
     weights: Mapping[str, float] | None = None,
     noise: SeedNoise | None = None,
+    student_of: Callable[[str], str] = lambda model: model,
 ) -> Evidence:
     """Evidence without test examples, such as published numbers: seeds are the only noise.
 
@@ -342,6 +379,9 @@ def from_runs(
     noise
         How far one run's score moves by its seed, the same for all models; by default measured on
         the models with several seeds.
+    student_of
+        As in `from_examples`. Nothing says how much two scores of one student have in common, so
+        they count as one.
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
@@ -350,7 +390,9 @@ def from_runs(
     means, nothing = by_model.mean(), np.zeros((by_model.ngroups, by_model.ngroups))
     counts, classes = by_model.size().to_numpy(float), np.full(by_model.ngroups, "")
     known = {"": noise} if noise else {}
-    return Evidence(means, weight, counts, classes, known, nothing, nothing)
+    students = np.array([*map(student_of, means.index)])
+    together = (students[:, None] == students).astype(float)
+    return Evidence(means, weight, counts, classes, known, together, nothing, nothing)
 
 
 def _share_groups(

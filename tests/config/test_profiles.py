@@ -153,6 +153,9 @@ REFUSED = [
     ({"overrides": ["training.documents=9999"]}, "is less than training.documents=9999: lower"),
     ({"overrides": ["training.documents=4"]}, "training.documents=4 do not fill a batch of "),
     ({"overrides": ["corpus.folders=[news, news]"]}, "corpus.folders: expected each once, got"),
+    ({"overrides": ["news.texts=[news, wikipedia, news]"]}, "news.texts: expected each once, got"),
+    ({"overrides": ["reference_seeds=[1, 1]"]}, "reference_seeds: expected each once, got 1, 1"),
+    ({"overrides": ["data_roots=[built, built]"]}, "data_roots: expected each once, got"),
     ({"overrides": {"corpus.folders": ["\u00e9", "e\u0301"]}}, "folders: expected each once"),
     (
         {"overrides": ["corpus.folders=[../news]"]},

@@ -5,6 +5,7 @@ to a verdict.
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from lib import published
 from lib.chapters import published_noise
@@ -608,6 +609,19 @@ def test_rounds_of_one_student_are_no_more_seeds(with_examples):
         "student": 3,
         "paragraph_vector": 2,
     }
+    names = list(evidence.means.index)
+    first, last, other = map(names.index, ("only-MSE;1k", "only-MSE;all", "cosine-masked;all"))
+    assert evidence.together[first, [last, other]] == pytest.approx([1, 0])
+
+
+def test_the_mean_over_published_rounds_is_no_surer_than_one_round(thesis):
+    """Three students against the base, by hand."""
+    row = thesis.loc["abstract-citations"]
+    noise = published_noise.measure_published_noise(
+        "fig5_3", dict.fromkeys(("OC", "AAN", "S2ORC"), 1 / 3)
+    )
+    half = stats.t.ppf(0.975, noise.df) * noise.sd * np.sqrt(1 / 3 + 1)
+    assert row["high"] - row["effect"] == pytest.approx(half)
 
 
 @pytest.mark.parametrize(
@@ -643,6 +657,16 @@ def test_a_failed_check_is_not_testable_here(as_records):
         {"fig4_2": as_records["fig4_2"]}, failures={("task_not_at_chance", ""): "IMDB"}
     )
     assert set(always.loc[always["label"] == "fig4_2", "verdict"]) == {verdicts.NOT_TESTABLE}
+
+
+def test_a_finding_meets_the_checks_of_the_numbers_that_it_is_judged_on(as_records):
+    """Figure 5.4 has the scores of Figure 5.3, so a round at chance there says nothing here."""
+    found = claims.judge_claims(
+        {"fig5_3": as_records["fig5_3"]}, failures={("round_not_at_chance", "fig5_3"): "ARXIV"}
+    )
+    needing = found["checks"].str.contains("round_not_at_chance", na=False)
+    assert {"fig5_3", "fig5_4"} <= {*found.loc[needing, "label"]}
+    assert set(found.loc[needing, "verdict"]) == {verdicts.NOT_TESTABLE}
 
 
 def test_a_number_has_no_verdict():

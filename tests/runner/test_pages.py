@@ -125,14 +125,13 @@ def test_the_control_with_as_many_steps_is_told_where_there_is_one(tables):
 
 
 def test_a_failed_check_that_no_finding_needs_is_told_and_no_other(tables):
-    needed = {"students_differ", "treatment_given"}
-    change(tables, "tab_claims", checks=", ".join(needed))
+    """One of a figure is needed by findings about that figure alone."""
     change(tables, "tab_checks", passed=False)
-    page = pages.results_page(tables, tables.folder)
-    checks = tables.read("tab_checks")
-    assert needed < {*checks["check"]}
-    for row in checks.dropna(subset="needed").itertuples():
-        assert (f"* {row.what} (" in page) == (row.check not in needed)
+    told = pages.tell_unneeded_failures(tables)
+    assert "Figure 4.12, cosine with the student" in told and "Figure 4.9, cosine" not in told
+    assert "Figure 4.8, cosine of different" in told and "Figure 4.12, cosine of dif" not in told
+    assert "in round 1k" not in told, "findings of Figure 5.4 need the rounds of 5.3"
+    assert "minus base, no head" in told and "SBERT on all tasks" not in told
 
 
 def test_what_the_untrained_base_passes_is_said_of_the_readout_that_is_told(tables):
@@ -144,6 +143,47 @@ def test_what_the_untrained_base_passes_is_said_of_the_readout_that_is_told(tabl
     change(tables, "tab_claims", vacuous="", compare_vacuous="yes")
     repeats, survives = pages.verdicts_page(tables, {}).split("These survive:")
     assert repeats.count(words) == 0 and survives.count(words) >= findings - 2
+
+
+def test_sentences_beside_a_verdict_follow_the_tables(tables):
+    heads = tables.read("tab_heads").set_index("model")
+    heads.loc["cosine", ["thesis", "compare", "none"]] = 0.5, 0.6, 0.7
+    heads.loc["Longformer", ["thesis", "compare", "none"]] = 0.4, 0.7, 0.5
+    heads.loc["SBERT", ["thesis", "compare", "none"]] = 0.6, 0.7, 0.8
+    heads.loc["SBERT", "thesis' steps"] = 0.123 + heads.at["Longformer", "thesis' steps"]
+    heads.loc["max-margin;MSE;γ=1.5", "thesis"] = 0.321
+    heads.reset_index().to_csv(tables.folder / "tab_heads.csv", index=False)
+    told = pages._cosine_by_readout(tables)
+    assert "base by the thesis' heads and no head alone (.100, -.100, .200)" in told
+    assert "SBERT by no readout (-.100, -.100, -.100)" in told
+    figure = tables.read("fig5_3")
+    change(tables, "fig5_3", chance=0.25, value=figure["model"].eq("only-MSE;all").mul(0.3) + 0.25)
+    assert "guessing on 25.0%" in pages.results_page(tables, tables.folder)
+    page = pages.verdicts_page(tables, {})
+    first, rest = page.split("These survive:")
+    assert all(words in first and words not in rest for words in (".123.", ".321", "-.400."))
+
+
+def test_a_lead_too_small_to_matter_is_no_first_place(tables):
+    rows = tables.read("tab_heads").set_index("model")
+    for lead, level in ((0.019, True), (0.03, False)):
+        rows.loc["cosine", "thesis"] = 0.5
+        rows.loc["max-margin;MSE;γ=1.0", "thesis"] = 0.5 + lead
+        rows.reset_index().to_csv(tables.folder / "tab_heads.csv", index=False)
+        told = next(line for line in pages._losses(tables) if "as in the thesis, max" in line)
+        assert ("level with cosine" in told) is level and f".0{lead * 1000:.0f}" in told
+
+
+def test_students_of_context_are_counted_by_what_became_of_them(tables):
+    watched, drawn = tables.read("figA_2"), tables.read("fig4_7")
+    alone = watched["share"].eq(1)
+    names = watched.loc[alone, "model"].unique()
+    change(
+        tables, "figA_2", chance=watched["embedding"].sub(1).mask(watched["model"] == names[0], 2)
+    )
+    change(tables, "fig4_7", collapsed=drawn["model"].isin(names[:5]))
+    told = pages._students_of_context(tables)
+    assert f"{len(names)} students, five have" in told and "One end" in told
 
 
 def test_what_was_not_drawn_is_not_told(tables):
@@ -213,10 +253,10 @@ def test_the_front_page_follows_the_tables(tables):
     best = heads["model"].eq("max-margin;MSE;γ=1.0")
     change(tables, "tab_heads", thesis=heads["thesis"].mask(best, 0.5 + heads["thesis"]))
     (tables.folder / "tab_search.csv").write_text(
-        "reader,first\nteacher,0.123\nstudent,0.456\nTF-IDF,0.987\n"
+        "reader,sentence\nteacher,0.123\nstudent after,0.456\n"
     )
     told = pages.tell_findings(tables)
-    assert {"12%", "46%", "99%"} <= {*re.findall(r"\d+%", told)}
+    assert {"12%", "46%"} <= {*re.findall(r"\d+%", told)}
     assert told.count("\n* ") == 5
 
 

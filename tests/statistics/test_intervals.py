@@ -175,6 +175,36 @@ def test_seeds_of_a_student_that_is_judged_three_times_count_once():
     assert each.noise[""].sd == once.noise[""].sd and each.overlap == once.overlap
 
 
+def test_the_mean_of_rounds_is_no_surer_than_the_students_in_them():
+    """Two rounds with the same answers tell as much as one, and their difference is nothing."""
+    answers = make_noisy_class(np.random.default_rng(0))["t"].scores["A"]
+    tasks = {"t": TaskScores({"A;1k": answers, "A;all": answers}, np.arange(4000), 0.0)}
+    evidence = from_examples(tasks, student_of=lambda name: name[0])
+    one, mean = errors(evidence, **{"A;1k": 1}), errors(evidence, **{"A;1k": 0.5, "A;all": 0.5})
+    assert mean == pytest.approx(one)
+    assert math.isnan(errors(evidence, **{"A;1k": 1, "A;all": -1})[0])
+    apart = errors(from_examples(tasks), **{"A;1k": 0.5, "A;all": 0.5})
+    assert apart[0] < 0.8 * one[0]
+    printed = runs({"A;1k": {0: (0.5, 0.5)}, "A;all": {0: (0.7, 0.7)}})
+    noise = SeedNoise(0.1, 4)
+    together = from_runs(printed, noise=noise, student_of=lambda name: name[0])
+    assert errors(together, **{"A;1k": 0.5, "A;all": 0.5})[0] == pytest.approx(0.1)
+    assert errors(from_runs(printed, noise=noise), **{"A;1k": 0.5, "A;all": 0.5})[0] < 0.08
+
+
+def test_the_correlation_of_rounds_by_hand():
+    """Seeds move both rounds of a by .1 and -.1, and one round of b: 4 / (4 + 2)."""
+    shares = {"a1": (0.6, 0.4), "a2": (0.8, 0.6), "b1": (0.6, 0.4), "b2": (0.5, 0.5)}
+    scores = {name: np.arange(10) < 10 * np.array([pair]).T for name, pair in shares.items()}
+    tasks = {"t": TaskScores({n: s.astype(float) for n, s in scores.items()}, np.arange(10), 0.0)}
+    pooled = from_examples(tasks, student_of=lambda name: name[0]).together
+    two, none = np.ones((2, 2)) - np.eye(2), np.zeros((2, 2))
+    assert pooled == pytest.approx(np.eye(4) + 2 / 3 * np.block([[two, none], [none, two]]))
+    classes = from_examples(tasks, student_of=lambda name: name[0], class_of=lambda name: name[0])
+    assert classes.together == pytest.approx(np.eye(4) + np.block([[two, none], [none, none]]))
+    assert from_examples(tasks).together == pytest.approx(np.eye(4))
+
+
 # ---------------------------------------------------------------- texts
 
 
