@@ -44,7 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
         prog=name_command("lib.train"), description="Train one student and save it."
     )
     parser.add_argument(
-        "model", help="cosine, max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-"
+        "model",
+        help="such as cosine, max-margin;MSE;γ=1.0, or with two teachers cosine;100d;S:768x100;C:-",
     )
     parser.add_argument("--data", type=Path, help="a dataset folder, or a folder of them")
     parser.add_argument(
