@@ -584,7 +584,7 @@ def _verdicts_in_short(thesis: pd.DataFrame) -> str:
     read = repeat[~repeat["label"].str.startswith(RANKED)]  # a ranking is read in one way
     kept, turned = (int((read["survives"] == word).sum()) for word in (HOLDS, REVERSED))
     return (
-        f"{told} With two other readouts, {count(kept)} of these {_singular_or('hold', kept)} and "
+        f"{told} Scored in two other ways, {count(kept)} of these {_singular_or('hold', kept)} and "
         f"{count(turned)} {_singular_or('are reversed', turned)}. [All of them](docs/results.md)."
     )
 
@@ -620,7 +620,7 @@ def _best_loss(tables: Tables) -> str:
     leads = {name: _lead(tables.heads(name)) for name in ("thesis", CONTROL, "none")}
     steps = "" if np.isnan(leads[CONTROL]) else f" ({signed(leads[CONTROL])} if trained for longer)"
     return (
-        "**Which loss is best depends on the readout.** Max-margin MSE minus cosine is "
+        "**Which loss is best depends on how students are scored.** Max-margin MSE minus cosine is "
         f"{signed(leads['thesis'])} with the thesis' heads{steps}, {signed(leads['none'])} without "
         "a head. [Notebook 02](docs/notebooks/02_structural_loss.ipynb) compares them all."
     )
