@@ -12,22 +12,22 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
   label     run only the notebooks that make these: fig4_2 tab4_3 ...; or notebooks by name or
             number: 02_structural_loss, 02. Default: all (lab: its main figures)
 
-  --budget gpu          lab with more documents and all six layers, on one GPU; without it some 14 core-hours
+  --budget gpu          lab with more documents and all six layers, on one GPU; without it about 14 core-hours
   --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
   --seeds 0,1           seeds instead of the profile's; students compared closely have reference_seeds too
   --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'
   --jobs N              processes that train at once (default: the cores, at most 4; with a GPU 1)
   --dask ADDRESS        instead of --jobs: the workers of a Dask scheduler, tcp://host:8786 (docs/scale.md)
   --force               run notebooks although nothing changed; trained models still valid are kept
-  --keep                take models that older code made; the provenance of figures says so
+  --keep                use models that older code made; the provenance of figures says so
   --dry-run             say what would run, why, and how long it took last time, and do nothing
   --setup               alone: make the environment, if none is ready, and do nothing else
   --lab [notebook ...]  first: open JupyterLab in that environment
   --help                this text
 
-A changed run (--set, --seeds, --only) draws under the artifact root, not into figures/<profile>.
+A changed run (--set, --seeds, --only) saves its figures under the artifact root, not in figures/<profile>.
 THESIS_ARTIFACTS names the artifact root (default: artifacts/).
-Ctrl-C ends everything at once, and the same command goes on from there.
+Ctrl-C ends everything at once, and the same command continues from there.
 Exit code: 0 done, 1 something failed, 2 the request cannot be met, 130 Ctrl-C.
 HELP
 }
@@ -49,7 +49,7 @@ case " $* " in *" --dry-run "*)
 esac
 case " $* " in
     " --setup ") ;;
-    *" --setup "*) echo "run_all.sh: --setup stands alone: it sets up and does nothing else" >&2; exit 2 ;;
+    *" --setup "*) echo "run_all.sh: --setup takes no other arguments: it sets up and does nothing else" >&2; exit 2 ;;
 esac
 
 # 3. The environment: an active one with the pinned packages, or .venv.

@@ -25,15 +25,16 @@ except ModuleNotFoundError as missing:
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
     parser = argparse.ArgumentParser(
-        prog=name_command("lib.embed"), description="Embed your own texts, and say how well."
+        prog=name_command("lib.embed"),
+        description="Embed your own texts, and say how good the vectors are.",
     )
     parser.add_argument("texts", type=Path, help="a folder of texts, or a table")
     parser.add_argument("--out", type=Path, help="folder to write; default: <name>_vectors here")
-    parser.add_argument("--model", help="take this model of the table, whatever it says")
+    parser.add_argument("--model", help="use this model of the table, whatever its scores")
     parser.add_argument("--student", type=Path, help="a trained student to judge, too")
     parser.add_argument("--text", metavar="NAME", help="column of a table that holds the texts")
     parser.add_argument("--label", metavar="NAME", help="column of a table that holds labels")
-    parser.add_argument("--json", action="store_true", help="print one JSON object alone")
+    parser.add_argument("--json", action="store_true", help="print only one JSON object")
     given = parser.parse_args(arguments)
     with warnings.catch_warnings():  # what shows them is changed, and put back
         code, problem = _run(given)

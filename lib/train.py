@@ -44,7 +44,8 @@ def main(arguments: list[str] | None = None) -> None:
         prog=name_command("lib.train"), description="Train one student and save it."
     )
     parser.add_argument(
-        "model", help="cosine, max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-"
+        "model",
+        help="such as cosine, max-margin;MSE;γ=1.0, or with two teachers cosine;100d;S:768x100;C:-",
     )
     parser.add_argument("--data", type=Path, help="a dataset folder, or a folder of them")
     parser.add_argument(
@@ -102,7 +103,7 @@ def _parse_model(label: str) -> variants.Variant:
     except ValueError:
         raise profiles.make_unknown_error("model", label, variants.STRUCTURAL_LOSSES) from None
     if variant.kind != "student" or variant.pooling != "mean":
-        raise ValueError(f"{label!r} is no student that can be saved; expected a loss, as cosine")
+        raise ValueError(f"{label!r} cannot be saved as a student; expected a loss such as cosine")
     return variant
 
 
@@ -122,7 +123,7 @@ def _suggest_changes(given: argparse.Namespace, out: Path) -> list[str]:
 
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ValueError(
-            "--data trains in one process; for several write a profile and name it with --profile"
+            "--data trains in one process; for several, write a profile and name it with --profile"
         )
     folder = given.data.resolve()
     changes, summary, size = check.suggested(folder, given.task)
@@ -132,7 +133,7 @@ def _suggest_changes(given: argparse.Namespace, out: Path) -> list[str]:
     changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
     lines = [*check.findings(folder, given.task)]
     if wrong := [line for line in lines if ": error: " in line]:
-        raise ValueError(f"{wrong[0]}; mend it, or judge by others (`--task <names>`)")
+        raise ValueError(f"{wrong[0]}; fix it, or judge by others (`--task <names>`)")
     notes = [line for line in lines if ": note: " in line]
     print(*notes, f"suggested: {summary}, {changes['training.precision']}", sep="\n", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
@@ -144,7 +145,7 @@ def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, o
     count = models.count_processes()  # refuses half a launcher before any work
     if IS_MAIN:
         print(
-            "reading the corpus and the teachers' embeddings; what is missing is made", flush=True
+            "reading the corpus and the teachers' embeddings; missing ones are computed", flush=True
         )
     if IS_MAIN and count > 1:
         place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
@@ -157,7 +158,7 @@ def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, o
         return
     card, failed = _write_card(bench, lesson, student, losses, own=bool(given.data)), None
     if given.data:
-        print("trained; now judging it beside base, teacher and TF-IDF", flush=True)
+        print("trained; now comparing it with base, teacher and TF-IDF", flush=True)
         try:
             card |= _judge(bench, student, variant, given.seed)
         except Exception as error:  # the student is saved all the same

@@ -25,20 +25,20 @@ from lib.statistics.verdicts import (
 MISSING = "(not measured)"
 _ANSWERS = {HOLDS: "Yes", REVERSED: "No, it is reversed"}
 _ANSWERS |= {EQUIVALENT: "It is a tie", OPEN: "Too close to call"}
-_ANSWERS |= {SMALLER: "If at all, by less than published"}
+_ANSWERS |= {SMALLER: "The effect, if any, is smaller than published"}
 _SURVIVES = {
-    HOLDS: "It survives the other readouts",
-    REVERSED: "The other readouts reverse it",
-    EQUIVALENT: "By the other readouts it is a tie",
-    OPEN: "By the other readouts it is too close to call",
-    SMALLER: "By the other readouts the effect is smaller than published, if there is one",
+    HOLDS: "It survives with the other readouts",
+    REVERSED: "With the other readouts it is reversed",
+    EQUIVALENT: "With the other readouts it is a tie",
+    OPEN: "With the other readouts it is too close to call",
+    SMALLER: "With the other readouts the effect, if any, is smaller than published",
 }
 _REPEATS = {
-    HOLDS: "It repeats by the thesis' protocol",
-    REVERSED: "The thesis' protocol reverses it",
-    EQUIVALENT: "By the thesis' protocol it is a tie",
-    OPEN: "By the thesis' protocol it is too close to call",
-    SMALLER: "By the thesis' protocol the effect is smaller than published, if there is one",
+    HOLDS: "It repeats with the thesis' protocol",
+    REVERSED: "With the thesis' protocol it is reversed",
+    EQUIVALENT: "With the thesis' protocol it is a tie",
+    OPEN: "With the thesis' protocol it is too close to call",
+    SMALLER: "With the thesis' protocol the effect, if any, is smaller than published",
 }
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve".split()
 _EFFECTS = ("effect", "ours", "difference")  # names of one column in several tables

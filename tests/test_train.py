@@ -63,7 +63,7 @@ def refused(capsys, arguments, code=2):
     [
         (["cosin"], "unknown model 'cosin'; nearest: cosine\n"),
         (["max-margin"], "unknown model 'max-margin'; nearest: max-margin;{distance};γ={gamma}\n"),
-        (["SBERT"], "'SBERT' is no student that can be saved"),
+        (["SBERT"], "'SBERT' cannot be saved as a student"),
         (["cosine", "--profile", "minni"], "unknown profile 'minni'; nearest: mini"),
         (["cosine", "--set", "training.document=3"], "unknown key; nearest: training.documents"),
         (["cosine", "--set", "training.documents"], "expected key=value"),

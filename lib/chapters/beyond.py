@@ -284,4 +284,4 @@ def _assign_seeds(bench: Bench) -> dict[str, list[int]]:
 
 
 def _miss_record() -> Any:
-    raise LookupError("what was judged vanished while it was read: run again")
+    raise LookupError("a stored score vanished while it was read: run again")

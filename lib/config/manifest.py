@@ -14,8 +14,8 @@ PUBLISHED = "published"  # a profile, and its only notebook
 _WORDS = {
     "fig": "Figure",
     "tab": "Table",
-    "news_tab": "News paper, table",
-    "news_fig": "News paper, figure",
+    "news_tab": "Trofimchuk (2022), Table",
+    "news_fig": "Trofimchuk (2022), Figure",
 }
 
 
@@ -49,8 +49,8 @@ def load() -> dict[str, Entry]:
 
 
 def full_name(label: str) -> str:
-    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "News paper, table
-    1"."""
+    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "Trofimchuk (2022),
+    Table 1"."""
     match = re.fullmatch(r"(news_tab|news_fig|fig|tab)(?=[_\dA-Z])_?(.+)", label)
     return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 

@@ -151,7 +151,7 @@ def entries(file: str) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def _parsed(text: str | bytes, where: str) -> Any:
-    """The value of a YAML text (version 1.2: `1e-4` is a number, a key that stands twice an
+    """The value of a YAML text (version 1.2: `1e-4` is a number, a key that occurs twice an
     error)."""
     try:
         return YAML(typ="safe", pure=True).load(text)

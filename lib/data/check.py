@@ -414,7 +414,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if errors:
-        print("suggested: first mend the errors")
+        print("suggested: first fix the errors")
         return 2
     try:
         print(f"suggested: {suggested(path)[1]}")

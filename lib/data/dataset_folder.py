@@ -232,7 +232,7 @@ def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def parse_object(where: str | Path, text: bytes) -> dict[str, Any]:
-    """A JSON object in which no key stands twice; NaN, pandas' missing value, counts as null."""
+    """A JSON object in which no key occurs twice; NaN, pandas' missing value, counts as null."""
     try:
         value = json.loads(text, object_pairs_hook=_refuse_twins, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
@@ -247,7 +247,7 @@ def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         twin = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {twin!r} stands twice")
+        raise ValueError(f"the key {twin!r} occurs twice")
     return value
 
 
@@ -297,7 +297,7 @@ def _read_parquet(
     names = file.schema_arrow.names
     columns = [*needed, *others]
     if twins := [name for name in columns if names.count(name) > 1]:
-        raise ValueError(f"{path}: the column {twins[0]!r} stands twice")
+        raise ValueError(f"{path}: the column {twins[0]!r} occurs twice")
     if file.metadata.num_rows:  # an empty part may have no columns
         columns = [*select_fields(f"{path}:1", dict.fromkeys(names), needed, others)]
     number = 0

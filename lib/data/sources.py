@@ -52,7 +52,7 @@ def find_roots(
     if build is not None and BUILT in data_roots:
         roots.insert(0, find_built(build, artifacts))
     if not roots:
-        raise ValueError(f"no data root: the profile needs documents of yours: {_REMEDY}")
+        raise ValueError(f"no data root: the profile needs your own documents: {_REMEDY}")
     return [*{root.resolve(): root for root in roots}.values()]
 
 

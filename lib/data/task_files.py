@@ -336,7 +336,7 @@ def _read_relevant(path: Path, contents: Mapping[str, int]) -> dict[str, list[st
     relevant = validate(path, _RELEVANT, value)
     if len(relevant) < len(value):  # two spellings of one id
         names = Counter(validate(path, _ID, source) for source in value)
-        raise ValueError(f"{path}: source {names.most_common(1)[0][0]!r} stands twice")
+        raise ValueError(f"{path}: source {names.most_common(1)[0][0]!r} occurs twice")
     for source, targets in relevant.items():
         if missing := {source, *targets} - contents.keys():
             told = f"id {min(missing)!r} is no document of this folder"

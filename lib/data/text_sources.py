@@ -183,7 +183,7 @@ def _join(names: Sequence[str]) -> str:
 def _refuse_columns(path: Path, asked: Mapping[str, str]) -> None:
     if asked:
         options = " and ".join(f"--{key} {name}" for key, name in asked.items())
-        raise ValueError(f"{path}: {options}: only a table has columns, and this is none")
+        raise ValueError(f"{path}: {options}: only a table has columns, and this is not a table")
 
 
 def _list_unread(where: str, what: str, unread: Sequence[str], more: str = "") -> list[str]:
@@ -323,7 +323,7 @@ def _read_header(path: Path) -> list[str]:
     if not any(name.strip() for name in names):
         raise ValueError(f"{path}: expected a header with the names of the columns, it is empty")
     if twins := [name for name in names if name and names.count(name) > 1]:
-        raise ValueError(f"{path}: the column {twins[0]!r} stands twice")
+        raise ValueError(f"{path}: the column {twins[0]!r} occurs twice")
     return names
 
 

@@ -32,7 +32,7 @@ def write_once(folder: Path, write: Callable[[Path], None]) -> Path:
         if facts is not None and looks_whole(seal, facts):
             return folder
         if folder.exists():
-            warnings.warn(f"{folder} is damaged: it is written again", stacklevel=3)
+            warnings.warn(f"{folder} is damaged and is written again", stacklevel=3)
             shutil.rmtree(folder)
         unfinished = folder.with_name(f".{folder.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed

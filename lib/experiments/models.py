@@ -81,7 +81,7 @@ def unpack_weights(student: Any, weights: dict[str, np.ndarray]) -> Any:
 
 
 def miss_product() -> Any:
-    raise LookupError("what was computed vanished while it was read: run again")
+    raise LookupError("a stored result vanished while it was read: run again")
 
 
 def find_model(name: str) -> str:

@@ -203,7 +203,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
     handles += [
         Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()
     ]
-    limit = settings()["limit"] | {"label": f"{_TEACHER_LIMIT} tokens; in titles, texts above it"}
+    limit = settings()["limit"] | {"label": f"{_TEACHER_LIMIT} tokens (in titles: texts above it)"}
     handles += [Line2D([], [], **limit)]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure

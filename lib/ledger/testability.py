@@ -163,7 +163,7 @@ def _check_words(bench: Bench) -> Check:
     return Check(
         HAS_READ,
         "",
-        f"times the corpus' words at which Paragraph Vector reaches SBERT, by {row['readout']}",
+        f"words for SBERT's level, as a multiple of the corpus, by {row['readout']}",
         *row[["times", "low", "high"]],
         needed=f"at most {WORDS}",
         passed=bool(row["times"] <= WORDS),
@@ -210,7 +210,7 @@ def _check_training(bench: Bench) -> Iterator[Check]:
     doubled = judged[judged["left"].str.endswith(" ×2") & judged["right"].str.endswith(" ×1")]
     if len(doubled):
         row = doubled.loc[doubled["difference"].abs().idxmax()]
-        what = f"what twice the updates change, no head, most of all: {row['left'][:-3]}"
+        what = f"largest change from twice the updates, no head: {row['left'][:-3]}"
         interval, needed = (row["difference"], row["low"], row["high"]), f"value within ±{MARGIN}"
         passed = abs(row["difference"]) <= MARGIN
         yield Check("students_converged", "", what, *interval, needed=needed, passed=passed)

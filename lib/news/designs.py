@@ -117,7 +117,7 @@ def _parse_parts(identity: str, parts: list[str]) -> dict[str, Any]:
         place = next((number for number, group in enumerate(left) if part in group), None)
         if place is None:
             valid = ", ".join(name for group in left for name in group) or "nothing more"
-            raise ValueError(f"unknown part {part!r} of {identity!r}: here stands one of {valid}")
+            raise ValueError(f"unknown part {part!r} of {identity!r}: expected {valid}")
         fields |= left[place][part]
         del left[: place + 1]
     return fields
@@ -139,4 +139,4 @@ def _check(design: Design) -> None:
             f"{identity!r}: {design.loss} always has annotated documents; leave the part out"
         )
     if design.dropout and design.linear_layers != 2:
-        raise ValueError(f"{identity!r}: +dropout stands between the two layers of +2 linear")
+        raise ValueError(f"{identity!r}: +dropout goes between the two layers of +2 linear")

@@ -80,7 +80,7 @@ LEARNING = {
     "base_below_students": "This student is not clearly above its base. So findings about it are "
     "about a student that has learned little that can be read without a head.",
     "students_converged": "Twice the updates change this student by more than that. So findings "
-    "about students are about students that are still learning, and longer training may turn them.",
+    "are about students that are still learning, and longer training may change them.",
     "students_differ": "The contextual teacher changes these students less than another seed does. "
     "So findings about them say little about that teacher.",
 }
@@ -107,7 +107,7 @@ PICTURES = {
         "All findings, with intervals, on the published numbers and on ours",
         "Each row is a finding, under the figure that it is about; right of the line is where the "
         "thesis says it is. In the last column the upper mark is by heads that compare, the lower "
-        "one without a head. The grey strip is a difference of .02.",
+        "one without a head. The grey strip covers differences of up to .02.",
     ),
 }
 # What README fills in; a page of its own in a changed profile.
@@ -340,12 +340,12 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 ## How the verdicts fall
 
-*Do they repeat?* By the thesis' own protocol, of its {len(thesis)} findings
+*Do they repeat?* With the thesis' own protocol, of its {len(thesis)} findings
 {verdict_counts(thesis)}.
 
 {_tell_reach(thesis)}
 
-*Do they survive?* By two readouts that need little training,
+*Do they survive?* With two readouts that need little training,
 {verdict_counts(thesis, column="survives")}.
 
 {show("fig_ledger")}
@@ -355,7 +355,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 {_note_rules(counts_table(ledgers), ledgers)}
 
 {_read_off(thesis)}
-[verdicts.md](verdicts.md) tells them finding by finding, and
+[verdicts.md](verdicts.md) lists them finding by finding, and
 [tab_claims]({figures}/tab_claims.md) has the numbers. [tab_checks]({figures}/tab_checks.md)
 lists the checks that come before a verdict. [tab_yardstick]({figures}/tab_yardstick.md) shows how
 far apart two runs of the thesis may be.
@@ -374,11 +374,11 @@ Of its {len(news)} findings {verdict_counts(news)}.
 SCOPE = """The profile `mini` is a scale model of the thesis: every length is an eighth. It trains
 the thesis' losses, projections and weightings on real text, so it shows how they behave. Only large
 differences show, because students see few documents and tasks have few test examples. `mini` says
-nothing about documents of thousands of words. Its tasks have the thesis' names and other texts: OC,
+nothing about documents of thousands of words. Its tasks have the thesis' names but other texts: OC,
 AAN and S2ORC are passage pairs that stand in for citations.
 
-A student's *base* is what it is before training. Tables and findings call it Longformer, as in the
-thesis; in `mini` it is a small model that was made like Longformer. The final students are
+A student's *base* is the model before training. Tables and findings call it Longformer, as the
+thesis does, but in `mini` it is a small model that was made like Longformer. The final students are
 `cosine-masked` and `MSE-contextual`, which learn from both teachers, and `only-MSE`, which learns
 from SBERT alone. Both MSE students have the max-margin loss.
 
@@ -388,10 +388,10 @@ without, is a *readout*.
 Accuracies are chance-corrected unless a sentence says otherwise: 0 is guessing, 1 is perfect.
 Brackets hold 95% intervals over seeds and test texts."""
 
-MEANINGS = """A finding *repeats* if it holds by the thesis' protocol: heads on raw embeddings, side
-by side for pairs, trained for ten epochs. {steps}
+MEANINGS = """A finding *repeats* if it holds with the thesis' protocol: heads on raw embeddings,
+side by side for pairs, trained for ten epochs. {steps}
 
-A finding *survives* if it holds by both of two other readouts.
+A finding *survives* if it holds with both of two other readouts.
 The first is heads that compare: logistic regression on the differences and products of a pair's two
 embeddings, or on the one embedding of a text, trained to convergence. The second is no head at all.
 Rankings and F1 need no head, so there the two questions are one.
@@ -400,8 +400,8 @@ It *holds* if the interval of its effect lies above zero, and it is *reversed* i
 below. It is *equivalent*, a tie, if a difference of .02 can be excluded. It is *smaller than
 published* if the interval spans zero and ends below the published effect. Otherwise it is *open*,
 too close to call. The *readouts disagree* if the two other readouts give different verdicts. It is
-*not testable here* if a check failed: for example, the contextual teacher hardly had a share in
-the training. A plain *number* is told without a verdict.
+*not testable here* if a check failed, for example because the contextual teacher hardly had a share
+in the training. A plain *number* has no verdict.
 
 Verdicts on the published numbers allow for the noise of a second run, measured on two pairs of runs
 and six tasks, and for other test examples."""
@@ -432,11 +432,11 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
 
 {_list_of(thesis, HOLDS, "These repeat:", notes=notes)}
 
-{_list_of(thesis, REVERSED, "These are reversed by the thesis' protocol:", notes=notes)}
+{_list_of(thesis, REVERSED, "These are reversed with the thesis' protocol:", notes=notes)}
 
 {_list_of(thesis, HOLDS, "These survive:", "survives")}
 
-{_list_of(thesis, REVERSED, "These are reversed by both other readouts:", "survives")}
+{_list_of(thesis, REVERSED, "These are reversed with both other readouts:", "survives")}
 
 ## The news paper
 
@@ -460,11 +460,11 @@ def _tell_why_open(ledger: pd.DataFrame) -> str:
     ]
     return """## Why some are too close to call
 
-By the thesis' protocol. The *reach* is half the width of our interval: a smaller difference cannot
-be told from none here. Where the published difference is within reach and the finding is open all
-the same, ours is of another size.
+These findings are open with the thesis' protocol. The *reach* is half the width of our interval.
+A difference that is smaller cannot be distinguished from zero here. If the published difference is
+within reach and the finding is still open, our difference has another size.
 
-| finding | published | ours | reach | within |
+| finding | published | ours | reach | within reach |
 |---|---|---|---|---|
 """ + "\n".join(table)
 
@@ -507,9 +507,9 @@ def _escape(text: str) -> str:
 
 
 OTHER_RULES = f"""Our rules for verdicts have changed; the current version is {RULES}
-([sizes.md](sizes.md) says what changed). A column that names another version was judged by it, so
-its verdicts may differ from the others for that reason alone. A column without *repeats* or
-*survives* asks one question only, with other heads, and cannot be compared with the rest."""
+([sizes.md](sizes.md) says what changed). If a column names another version, it was judged by that
+version, and its verdicts may differ for that reason alone. A column without *repeats* or *survives*
+asks only one question, with other heads, and cannot be compared with the rest."""
 
 
 def _note_rules(text: str, ledgers: Mapping[str, pd.DataFrame]) -> str:
@@ -554,9 +554,9 @@ def counts_table(ledgers: Mapping[str, pd.DataFrame]) -> str:
     return "\n".join(rows)
 
 
-DISCOVERIES = f"""*q* is the share of false findings to expect if a finding and all that are at
-least as clear are taken as real. The lists give it where it is {signed(RATE, 2)} or more. They
-answer both questions of each finding."""
+DISCOVERIES = f"""*q* is the share of false findings to expect if you accept a finding and all that
+are at least as clear. The lists give it where it is {signed(RATE, 2)} or more. They answer both
+questions about each finding."""
 
 
 def thesis_findings(ledger: pd.DataFrame) -> pd.DataFrame:
@@ -578,13 +578,13 @@ def verdict_counts(ledger: pd.DataFrame, column: str = "verdict") -> str:
 def _verdicts_in_short(thesis: pd.DataFrame) -> str:
     """How many findings repeat, and what becomes of these by the other readouts."""
     repeat = thesis[thesis["verdict"] == HOLDS]
-    told = f"**Of the thesis' {len(thesis)} findings, {len(repeat)} repeat by its own protocol.**"
+    told = f"**Of the thesis' {len(thesis)} findings, {len(repeat)} repeat with its own protocol.**"
     if repeat.empty:
         return told
     read = repeat[~repeat["label"].str.startswith(RANKED)]  # a ranking is read in one way
     kept, turned = (int((read["survives"] == word).sum()) for word in (HOLDS, REVERSED))
     return (
-        f"{told} Read in two other ways, {count(kept)} of these {_singular_or('hold', kept)} and "
+        f"{told} Scored in two other ways, {count(kept)} of these {_singular_or('hold', kept)} and "
         f"{count(turned)} {_singular_or('are reversed', turned)}. [All of them](docs/results.md)."
     )
 
@@ -599,9 +599,9 @@ def _scrambled_negatives() -> str:
     negatives = drawn[(drawn["distance"] == "cosine") & (drawn["to"] == "negatives")]
     return (
         "**One missing `axis` scrambled a published figure.** All "
-        f"{count(negatives['model'].nunique())} models, the untrained one too, have a cosine "
+        f"{count(negatives['model'].nunique())} models, even the untrained one, have a cosine "
         f"distance of {negatives['mean'].mean():.2f} to their negatives there, as if these were "
-        "random. [Notebook 03](docs/notebooks/03_composite_analysis.ipynb) shows how."
+        "random. [Notebook 03](docs/notebooks/03_composite_analysis.ipynb) shows why."
     )
 
 
@@ -620,7 +620,7 @@ def _best_loss(tables: Tables) -> str:
     leads = {name: _lead(tables.heads(name)) for name in ("thesis", CONTROL, "none")}
     steps = "" if np.isnan(leads[CONTROL]) else f" ({signed(leads[CONTROL])} if trained for longer)"
     return (
-        "**The best loss depends on who reads.** Max-margin MSE minus cosine is "
+        "**Which loss is best depends on how students are scored.** Max-margin MSE minus cosine is "
         f"{signed(leads['thesis'])} with the thesis' heads{steps}, {signed(leads['none'])} without "
         "a head. [Notebook 02](docs/notebooks/02_structural_loss.ipynb) compares them all."
     )
@@ -633,8 +633,8 @@ def _sentences_found(tables: Tables) -> str:
         return ""
     first = rows.set_index("reader")["sentence"]
     return (
-        "**A student reads on where its teacher stops.** By a sentence from there it ranks the "
-        f"right text first for {percent(first['student after'])}, the teacher for "
+        "**A student reads on where its teacher stops.** Given a sentence from there, it ranks the "
+        f"right text first in {percent(first['student after'])} of the searches, the teacher in "
         f"{percent(first['teacher'])}. "
         "[Notebook 00](docs/notebooks/00_start_here.ipynb) shows what beats both."
     )
@@ -650,7 +650,7 @@ def _speed() -> str:
     return (
         "**Longformer's embeddings, several times as fast on a CPU**: "
         f"{equal.min():.1f} to {equal.max():.1f} times as fast as Hugging Face's code on documents "
-        "of one length. [Other models](docs/speed.md) are measured, too."
+        "of one length. [Here](docs/speed.md) are other models, too."
     )
 
 
@@ -674,8 +674,8 @@ def _read_off(thesis: pd.DataFrame) -> str:
     """How many of the findings are no sentence of the thesis."""
     number = int(thesis["read_off"].astype(str).eq("True").sum())
     return (
-        f"{count(number).capitalize()} of the findings are read off the thesis' figures; each of "
-        "the others has a sentence of its text."
+        f"We read {count(number)} of the findings off the thesis' figures. Each of the others has "
+        "a sentence in its text."
     )
 
 
@@ -720,7 +720,7 @@ def tell_unneeded_failures(tables: Tables) -> str:
         told.append(f"{entry}. {LEARNING.get(row.check, '')}")
     if not told:
         return ""
-    return f"These checks failed, but bar no finding:\n\n{bullets(*told)}\n"
+    return f"These checks failed, but no finding depends on them:\n\n{bullets(*told)}\n"
 
 
 def tell_citations(tables: Tables) -> str:
@@ -730,7 +730,7 @@ def tell_citations(tables: Tables) -> str:
         return ""
     each = list_names(f"{signed(lead)} on {task}" for task, lead in leads.items())
     told = (
-        f"By the thesis' heads, students minus the untrained base is {each}, the mean over "
+        f"With the thesis' heads, students minus the untrained base is {each}, the mean over "
         "students and rounds"
     )
     if (leads >= MARGIN).all():
@@ -758,7 +758,8 @@ def group_findings(ledger: pd.DataFrame) -> str:
                 f"{finding} {NOTES.get(name, '')}" for name, finding in rows["finding"].items()
             )
             listed.append(
-                f"*By the thesis' protocol: {repeats}. By the other readouts: {survives}.* {told}"
+                f"*With the thesis' protocol: {repeats}. With the other readouts: {survives}.* "
+                f"{told}"
             )
     return bullets(*listed)
 
@@ -832,7 +833,7 @@ def _cosine_by_readout(tables: Tables) -> str:
             name: _lead(tables.heads(column), "cosine", rival) for column, name in READERS.items()
         }
         ahead = [name for name, lead in leads.items() if lead > 0]
-        by = f"{list_names(ahead)} alone" if ahead else "no readout"
+        by = f"{list_names(ahead)} only" if ahead else "no readout"
         if len(ahead) == len(leads):
             by = "every readout"
         told.append(f"ahead of {words} by {by} ({', '.join(map(signed, leads.values()))})")
@@ -889,15 +890,15 @@ def _citations(tables: Tables) -> str:
 def _paragraph_vector(tables: Tables) -> list[str]:
     learned = tables.check("treatment_given", "fig4_7")
     return [
-        "Added to the cosine loss, it has a share of "
-        f"{percent(tables.check('treatment_given', 'fig4_8'))} in the gradient, the median over "
+        "Added to the cosine loss, Paragraph Vector's loss has "
+        f"{percent(tables.check('treatment_given', 'fig4_8'))} of the gradient, the median over "
         "students.",
-        "Embeddings of students with it and without it have a mean cosine of "
+        "Embeddings of students with and without Paragraph Vector have a mean cosine of "
         f"{signed(tables.check('students_differ', 'fig4_8'))}; 1 would be the same embeddings.",
-        "Added to max-margin MSE, it has a share of "
-        f"{percent(tables.check('treatment_given', 'fig4_9'))} in the gradient.",
-        "Students that learn from it alone correlate with it more, on held-out documents, than "
-        f"students given other documents' vectors: by {signed(learned)}.",
+        "Added to max-margin MSE, Paragraph Vector's loss has "
+        f"{percent(tables.check('treatment_given', 'fig4_9'))} of the gradient.",
+        "Students of Paragraph Vector alone correlate with it more, on held-out documents, than "
+        f"students that were given other documents' vectors: by {signed(learned)}.",
         _students_of_context(tables),
         "As an encoder, is the large Paragraph Vector better than SBERT? "
         f"{answer(tables.claim('pv-over-sbert'))}.",
@@ -984,7 +985,7 @@ def _real_documents(own_rules: int) -> str:
     )
     return "\n\n".join(
         [
-            "The profile `lab` asks the main questions of whole documents of up to 4,096 tokens. "
+            "The profile `lab` tests the main findings on whole documents of up to 4,096 tokens. "
             f"Of its {len(run)} findings {verdict_counts(run)}.{older}",
             bullets(*_start_and_teachers(tables), *_losses(tables)[:1], *_losses(tables)[-5:-1]),
             "With a few hundred documents the advice is the same as for "

@@ -69,7 +69,7 @@ def replace_folder(target: str | Path, write: Callable[[Path], None], kind: str 
     """
     target = check_target(target, kind)
     for path in list_left_over(target):
-        warnings.warn(f"{path} is left from a save that was cut off; remove it", stacklevel=4)
+        warnings.warn(f"{path} was left behind by an interrupted save; remove it", stacklevel=4)
     work = _make_work_folder(target)
     new, old = work / "new", work / "old"
     try:
@@ -88,7 +88,7 @@ def replace_folder(target: str | Path, write: Callable[[Path], None], kind: str 
         if _is_replaceable(old, kind):  # once more, as a person may have put a file into it
             shutil.rmtree(work, ignore_errors=True)
         else:
-            warnings.warn(f"{old}, replaced, was changed meanwhile and stays", stacklevel=4)
+            warnings.warn(f"{old} was changed while it was replaced, so it is kept", stacklevel=4)
 
 
 def list_left_over(target: Path) -> list[Path]:

@@ -319,7 +319,7 @@ def _attempt_on_worker(
     for name, value in expected.items():
         if here.get(name) != value:
             problem = f"worker {worker.address} has {name}: {here.get(name)}, not {value}"
-            remedy = "mend it, start it anew and run again (docs/scale.md)"
+            remedy = "fix that, restart the worker and run again (docs/scale.md)"
             return number, WorkerError(f"{problem}; {remedy}")
     environment.set_process_environment(offline=False)
     return _attempt_remotely(number, job, variables)

@@ -394,9 +394,7 @@ def read_queries(task: Task) -> Queries:
     if task.kind == "retrieval":
         queries = ranking.read_queries(task)
         if len(queries.relevant) < 2:
-            raise ValueError(
-                "one source alone has a target with a text; expected two, in two folds"
-            )
+            raise ValueError("only one source has a target with a text; expected two, in two folds")
         return queries
     ids = [*task.texts]
     members = pd.Series(range(len(ids))).groupby([task.clusters[text_id] for text_id in ids])
@@ -407,7 +405,7 @@ def read_queries(task: Task) -> Queries:
         if len(rows) > 1
     }
     if not relevant:
-        raise ValueError("no cluster has two texts, of which one has to find the other")
+        raise ValueError("no cluster has two texts, so there is nothing to find")
     return Queries(ids, [*task.texts.values()], relevant)
 
 

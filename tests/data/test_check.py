@@ -268,7 +268,7 @@ def test_errors_and_notes_of_each_file(tmp_path, folder, write, capsys):
     errors = [line for line in lines if ": error: " in line]
     assert code == 2 and [line.split(":")[0] for line in errors] == ["diaries", "letters/mood"]
     assert "documents.jsonl:1: not JSON" in errors[0] and "test.jsonl:1: id '99'" in errors[1]
-    assert lines[-1] == "suggested: first mend the errors"
+    assert lines[-1] == "suggested: first fix the errors"
 
 
 def test_a_folder_without_documents_is_one_line(tmp_path, capsys):

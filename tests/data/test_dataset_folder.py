@@ -49,7 +49,7 @@ def test_reads_parquet_in_pieces_with_their_places(tmp_path):
         (GOOD, r"documents\.jsonl:2: the id 'a' is that of documents\.jsonl:1 already$"),
         (
             '{"id": "b", "text": "x", "text": "y"}',
-            r"documents\.jsonl:2: not JSON: the key 'text' stands twice",
+            r"documents\.jsonl:2: not JSON: the key 'text' occurs twice",
         ),
         (r'{"id": "b", "text": "x \ud83d"}', r"documents\.jsonl:2: 'text': "),
         (r'{"id": "\udc00", "text": "x"}', r"documents\.jsonl:2: 'id': "),
@@ -121,6 +121,6 @@ def test_a_changed_file_is_read_again_and_a_damaged_copy_is_made_again(tmp_path,
     ):
         for copy in copies:
             copy.write_bytes(damage(copy.read_bytes()))
-        with pytest.warns(UserWarning, match="is damaged: it is written again$"):
+        with pytest.warns(UserWarning, match="is damaged and is written again$"):
             assert Documents(tmp_path / "own")[0].text == "two"
         assert Documents(tmp_path / "own")[0].text == "two"

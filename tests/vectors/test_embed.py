@@ -187,7 +187,7 @@ def test_a_task_that_cannot_be_judged_costs_its_own_rows(quickly, tmp_path, caps
 
 # the task's file, and what is told of a measure or a model that is left out
 LEFT_OUT = {
-    "one source": ({"0": ["1"]}, "task is not judged: one source alone"),
+    "one source": ({"0": ["1"]}, "task is not judged: only one source"),
     "all documents in a fold": (
         {str(n): [str(m) for m in range(12) if m != n] for n in range(12)},
         "task: TF-IDF, LSA and both are not judged",

@@ -188,7 +188,7 @@ def fetch_file(root: Path, name: str, url: str) -> Path:
             _download(*file)
         path = path or _find(root, name)
         if path is None:
-            raise ValueError("it does not hold the file")
+            raise ValueError("it does not contain the file")
     except _FAILURES as error:
         page = url.replace("/api/", "/")
         told = f"expected in {root}, from {page} ({_line(error)})"

@@ -277,7 +277,7 @@ def _read_retrieval(
             told = f"expected a title and its [(heading, text)], got {str(row)[:40]}"
             raise ValueError(f"{where}: {told}") from error
         if title in texts:
-            raise ValueError(f"{where}: the title {title!r} occurs a second time")
+            raise ValueError(f"{where}: the title {title!r} occurs twice")
         texts[title] = "\n".join([title, *filter(str.strip, parts)])
     try:
         gold = _Plain(io.BytesIO(gold_lists.read_bytes())).load()

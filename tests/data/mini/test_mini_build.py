@@ -163,11 +163,11 @@ def test_a_damaged_folder_is_written_again_alone(tmp_path, monkeypatch):
     with pytest.warns(UserWarning) as caught:
         assert build.main(["smoke"]) == 0
     assert [str(each.message) for each in caught] == [
-        f"{root / 'passages'} is damaged: it is written again"
+        f"{root / 'passages'} is damaged and is written again"
     ]
     assert read_files(root) == before
 
 
 def test_a_profile_without_a_builder_asks_for_documents(capsys):
     assert build.main(["lab"]) == 2
-    assert "documents of yours: set THESIS_DATA" in capsys.readouterr().err
+    assert "your own documents: set THESIS_DATA" in capsys.readouterr().err
