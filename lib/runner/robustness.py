@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> None:
         raise ParameterError(f"{file}: there is no ledger; first run ./run_all.sh {profile.name}")
     environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
     from lib.ledger import robustness
-    from lib.runner.pages import Tables
+    from lib.pages import Tables, write_pages
 
     variations = robustness.load_variations(asked.variations)
     ledger = Tables(file.parent).read("tab_claims")
@@ -42,6 +42,7 @@ def main(words: Sequence[str] | None = None) -> None:
     Notebook("robustness", profile).save_table(table, LABEL)
     for name, part in table.groupby("variation", sort=False):
         print(f"{name}: {part['same'].eq('yes').mean():.0%} of {len(part)} answers are the same")
+    write_pages(profile)
 
 
 if __name__ == "__main__":

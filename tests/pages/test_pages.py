@@ -8,9 +8,11 @@ import shutil
 import pandas as pd
 import pytest
 
+from lib import pages
 from lib.chapters import final_students
 from lib.config import paths, profiles
-from lib.runner import pages
+from lib.ledger import robustness
+from lib.pages import answers, front_page, results, verdicts
 from lib.statistics.verdicts import RULES
 from lib.words import MISSING
 from tests.fake_ledger import make_ledger
@@ -31,19 +33,19 @@ def change(tables, label, **columns):
 
 
 def test_a_turned_verdict_and_a_moved_number_turn_the_sentences(tables):
-    assert "cosine is ahead of MSE by" in pages.results_page(tables, tables.folder)
+    assert "cosine is ahead of MSE by" in results.results_page(tables, tables.folder)
     change(tables, "tab_claims", verdict="reversed", effect=-0.1, low=-0.2, high=-0.05)
-    page = pages.results_page(tables, tables.folder)
+    page = results.results_page(tables, tables.folder)
     assert "cosine is behind MSE by .100 [.050, .200]" in page
     assert f"{len(pages.thesis_findings(tables.ledger()))} are reversed" in page
 
 
 def test_the_two_questions_are_counted_and_listed_apart(tables):
     change(tables, "tab_claims", survives="readouts disagree", none_verdict="open")
-    page = pages.verdicts_page(tables, {})
+    page = verdicts.verdicts_page(tables, {})
     thesis = pages.thesis_findings(tables.ledger())
     assert "These survive:" not in page and "These repeat:" in page
-    told = pages.results_page(tables, tables.folder)
+    told = results.results_page(tables, tables.folder)
     assert f"{len(thesis)} depend on the readout" in told
     assert ".060 (holds)" in page and ".070 (open)" in page
 
@@ -51,14 +53,14 @@ def test_the_two_questions_are_counted_and_listed_apart(tables):
 def test_those_that_repeat_are_counted_by_whether_they_survive(tables):
     ledger = tables.ledger()
     thesis = ~ledger["label"].str.startswith("news")
-    turned = ledger.index[thesis & ~ledger["label"].str.startswith(pages.RANKED)][:3]
+    turned = ledger.index[thesis & ~ledger["label"].str.startswith(verdicts.RANKED)][:3]
     change(
         tables,
         "tab_claims",
         verdict=ledger["verdict"].mask(ledger.index == turned[0], "open").to_numpy(),
         survives=ledger["survives"].mask(ledger.index.isin(turned), "reversed").to_numpy(),
     )
-    told = pages.tell_findings(tables)
+    told = front_page.tell_findings(tables)
     holding = (ledger["verdict"][thesis] == "holds").sum()
     assert f"{thesis.sum()} findings, {holding - 1} repeat" in told
     assert "two are reversed" in told
@@ -66,24 +68,56 @@ def test_those_that_repeat_are_counted_by_whether_they_survive(tables):
 
 def test_a_finding_that_may_be_one_of_many_has_its_q(tables):
     change(tables, "tab_claims", q=0.04, survives_q=0.04)
-    clear = pages.verdicts_page(tables, {})
+    clear = verdicts.verdicts_page(tables, {})
     change(tables, "tab_claims", q=0.06, survives_q=0.04)
-    one = pages.verdicts_page(tables, {})
+    one = verdicts.verdicts_page(tables, {})
     change(tables, "tab_claims", q=0.06, survives_q=0.06)
-    both = pages.verdicts_page(tables, {})
+    both = verdicts.verdicts_page(tables, {})
     assert clear.count("q .0") == 0 < one.count("q .06") < both.count("q .06")
 
 
 def test_lists_have_both_answers_of_a_finding(tables):
     change(tables, "tab_claims", survives="reversed", compare_effect=-0.123, none_effect=-0.234)
-    lines = pages.verdicts_page(tables, {}).splitlines()
+    lines = verdicts.verdicts_page(tables, {}).splitlines()
     ledger = pages.thesis_findings(tables.ledger())
-    with_heads = ledger[~ledger["label"].str.startswith(pages.RANKED)]
+    with_heads = ledger[~ledger["label"].str.startswith(verdicts.RANKED)]
     with_heads = with_heads[with_heads["verdict"] == "holds"]  # the others are numbers
     for finding in with_heads["finding"]:
         listed = [line for line in lines if line.startswith(f"* {finding} (")]
         assert len(listed) == 2  # among those that repeat, and among those that are reversed
         assert all(".050 [.020, .080]" in line and "-.123" in line for line in listed)
+
+
+def judge_again(tables, **changed):
+    """Write `tab_robust`: every answer of the ledger as run, and with the base ones changed."""
+    as_run = robustness.select_decided(tables.ledger().reset_index()).drop(columns="prefix")
+    again = as_run.assign(variation="other base", same="yes")
+    for name, verdict in changed.items():
+        named = again["id"] == name.replace("_", "-")
+        assert named.any()
+        again.loc[named, ["verdict", "same"]] = verdict, "no"
+    both = pd.concat([as_run.assign(variation=robustness.AS_RUN, same="yes"), again])
+    both.to_csv(tables.folder / "tab_robust.csv", index=False)
+    return len(as_run)
+
+
+def test_answers_that_another_run_would_change_are_counted_and_listed(tables):
+    number = judge_again(tables, cosine_over_mse="open")
+    told = pages.tell_robustness(tables)
+    assert f"the {number} answers" in told and "None turns" in told and "other base" in told
+    page = verdicts.verdicts_page(tables, {})
+    listed = page.split("another run would change")[1].split("##")[0]
+    finding = tables.claim("cosine-over-mse")["finding"]
+    assert listed.count("| holds | open") == listed.count(finding) == 3  # once for each readout
+    judge_again(tables, cosine_over_mse="reversed")
+    assert "Three turn" in pages.tell_robustness(tables)
+
+
+def test_answers_judged_again_are_not_told_beside_a_ledger_that_has_changed(tables):
+    judge_again(tables, cosine_over_mse="open")
+    change(tables, "tab_claims", verdict="open")
+    assert pages.tell_robustness(tables) == ""
+    assert "another run would change" not in verdicts.verdicts_page(tables, {})
 
 
 def test_findings_are_grouped_by_both_answers(tables):
@@ -138,10 +172,10 @@ def test_what_the_untrained_base_passes_is_said_of_the_readout_that_is_told(tabl
     words = "the untrained base passes, too"
     findings = len(pages.thesis_findings(tables.ledger()))
     change(tables, "tab_claims", vacuous="yes", none_vacuous="yes")  # not by heads that compare
-    repeats, survives = pages.verdicts_page(tables, {}).split("These survive:")
+    repeats, survives = verdicts.verdicts_page(tables, {}).split("These survive:")
     assert repeats.count(words) >= findings - 2 and survives.split("## ")[0].count(words) == 0
     change(tables, "tab_claims", vacuous="", compare_vacuous="yes")
-    repeats, survives = pages.verdicts_page(tables, {}).split("These survive:")
+    repeats, survives = verdicts.verdicts_page(tables, {}).split("These survive:")
     assert repeats.count(words) == 0 and survives.count(words) >= findings - 2
 
 
@@ -153,13 +187,13 @@ def test_sentences_beside_a_verdict_follow_the_tables(tables):
     heads.loc["SBERT", "thesis' steps"] = 0.123 + heads.at["Longformer", "thesis' steps"]
     heads.loc["max-margin;MSE;γ=1.5", "thesis"] = 0.321
     heads.reset_index().to_csv(tables.folder / "tab_heads.csv", index=False)
-    told = pages._cosine_by_readout(tables)
+    told = answers.tell_cosine_by_readout(tables)
     assert "base by the thesis' heads and no head " in told and "(.100, -.100, .200)" in told
     assert "SBERT by no readout (-.100, -.100, -.100)" in told
     figure = tables.read("fig5_3")
     change(tables, "fig5_3", chance=0.25, value=figure["model"].eq("only-MSE;all").mul(0.3) + 0.25)
-    assert "guessing on 25.0%" in pages.results_page(tables, tables.folder)
-    page = pages.verdicts_page(tables, {})
+    assert "guessing on 25.0%" in results.results_page(tables, tables.folder)
+    page = verdicts.verdicts_page(tables, {})
     first, rest = page.split("These survive:")
     assert all(words in first and words not in rest for words in (".123.", ".321", "-.400."))
 
@@ -170,7 +204,7 @@ def test_a_lead_too_small_to_matter_is_no_first_place(tables):
         rows.loc["cosine", "thesis"] = 0.5
         rows.loc["max-margin;MSE;γ=1.0", "thesis"] = 0.5 + lead
         rows.reset_index().to_csv(tables.folder / "tab_heads.csv", index=False)
-        told = next(line for line in pages._losses(tables) if "as in the thesis, max" in line)
+        told = next(line for line in answers.tell_losses(tables) if "as in the thesis, max" in line)
         assert ("level with cosine" in told) is level and f".0{lead * 1000:.0f}" in told
 
 
@@ -182,7 +216,7 @@ def test_students_of_context_are_counted_by_what_became_of_them(tables):
         tables, "figA_2", chance=watched["embedding"].sub(1).mask(watched["model"] == names[0], 2)
     )
     change(tables, "fig4_7", collapsed=drawn["model"].isin(names[:5]))
-    told = pages._students_of_context(tables)
+    told = answers._students_of_context(tables)
     assert f"{len(names)} students, five have" in told and "One end" in told
 
 
@@ -190,14 +224,14 @@ def test_what_was_not_drawn_is_not_told(tables):
     for file in tables.folder.glob("*.csv"):
         if file.stem != "tab_claims":
             file.unlink()
-    told = pages.tell_findings(tables) + pages.results_page(tables, tables.folder)
-    told += pages.verdicts_page(tables, {})
+    told = front_page.tell_findings(tables) + results.results_page(tables, tables.folder)
+    told += verdicts.verdicts_page(tables, {})
     assert "nan" not in told and MISSING not in told
 
 
 def test_counts_agree_with_the_ledger(tables):
     ledger = pages.thesis_findings(tables.ledger())
-    head, _, *lines = pages.counts_table({"mini": tables.ledger()}).splitlines()
+    head, _, *lines = verdicts.counts_table({"mini": tables.ledger()}).splitlines()
     for place, column in ((3, "verdict"), (4, "survives")):
         for verdict, number in ledger[column].value_counts().items():
             row = next(line for line in lines if line.startswith(f"| {verdict} |"))
@@ -207,13 +241,13 @@ def test_counts_agree_with_the_ledger(tables):
 
 def test_a_ledger_of_other_rules_is_marked_where_it_is_crossed(tables):
     older = tables.ledger().drop(columns=["rules", "survives"])
-    page = pages.verdicts_page(tables, {"lab": older})
-    assert "| lab (rules 0) |" in page and pages.OTHER_RULES in page
+    page = verdicts.verdicts_page(tables, {"lab": older})
+    assert "| lab (rules 0) |" in page and verdicts.OTHER_RULES in page
     second = tables.ledger().assign(rules=RULES - 1)
-    page = pages.verdicts_page(tables, {"lab": second})
+    page = verdicts.verdicts_page(tables, {"lab": second})
     assert f"| lab repeats (rules {RULES - 1}) | lab survives (rules {RULES - 1}) |" in page
-    same = pages.verdicts_page(tables, {"lab": tables.ledger()})
-    assert "| lab repeats | lab survives |" in same and pages.OTHER_RULES not in same
+    same = verdicts.verdicts_page(tables, {"lab": tables.ledger()})
+    assert "| lab repeats | lab survives |" in same and verdicts.OTHER_RULES not in same
     assert pages.find_rules(tables.ledger()) == RULES
 
 
@@ -226,16 +260,16 @@ def test_told_counts_add_up(tables):
 
 def test_an_open_finding_is_told_with_what_could_be_seen(tables):
     change(tables, "tab_claims", verdict="open", published_effect=0.02, low=-0.05, high=0.03)
-    rows = pages.find_open(tables.ledger())
+    rows = verdicts.find_open(tables.ledger())
     assert rows["reach"].eq(0.04).all() and not rows["within"].any()
     change(tables, "tab_claims", published_effect=-0.05)
-    assert pages.find_open(tables.ledger())["within"].all()
-    page = pages.verdicts_page(tables, {})
-    assert all(page.count(pages._escape(name)) >= 2 for name in rows["finding"])
+    assert verdicts.find_open(tables.ledger())["within"].all()
+    page = verdicts.verdicts_page(tables, {})
+    assert all(page.count(verdicts._escape(name)) >= 2 for name in rows["finding"])
 
 
 def test_every_finding_is_on_the_page_of_verdicts(tables):
-    page = pages.verdicts_page(tables, {})
+    page = verdicts.verdicts_page(tables, {})
     rows = [line for line in page.splitlines() if line.count("|") == 6]
     assert len(rows) >= len(tables.ledger())
 
@@ -243,9 +277,9 @@ def test_every_finding_is_on_the_page_of_verdicts(tables):
 def test_only_what_stands_between_markers_is_replaced():
     text = "before\n<!-- a -->\nold\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\nafter\n"
     told = "before\n<!-- a -->\nnew\n<!-- /a -->\nbetween\n<!-- b -->\n1\n<!-- /b -->\nafter\n"
-    assert pages.replace_blocks(text, {"a": "new", "b": "1"}) == told
+    assert front_page.replace_blocks(text, {"a": "new", "b": "1"}) == told
     with pytest.raises(ValueError, match="once each"):
-        pages.replace_blocks("no markers", {"a": "new"})
+        front_page.replace_blocks("no markers", {"a": "new"})
 
 
 def test_the_front_page_follows_the_tables(tables):
@@ -255,7 +289,7 @@ def test_the_front_page_follows_the_tables(tables):
     (tables.folder / "tab_search.csv").write_text(
         "reader,sentence\nteacher,0.123\nstudent after,0.456\n"
     )
-    told = pages.tell_findings(tables)
+    told = front_page.tell_findings(tables)
     assert {"12%", "46%"} <= {*re.findall(r"\d+%", told)}
     assert told.count("\n* ") == 5
 

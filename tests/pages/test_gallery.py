@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from lib.config import manifest, paths, profiles
-from lib.runner.gallery import find_code, gallery_page
+from lib.pages.gallery import find_code, gallery_page
 
 DRAWING = "from lib import figures\nfrom lib.chapters import chapter4\n"
 

@@ -1,4 +1,4 @@
-"""The page of all figures and tables, docs/figures.md: `python -m lib.runner.gallery mini`.
+"""The page of all figures and tables, docs/figures.md: `python -m lib.pages.gallery mini`.
 
 Notebook 09 writes it too. Links to notebook, numbers and code are read off the manifest and the
 notebooks, so a new figure needs no line here.
@@ -147,7 +147,7 @@ def _find_module(value: ast.expr, imported: dict[str, str]) -> Path | None:
 def main() -> None:
     """Write the page of a profile's figures and tables: docs/figures.md is that of `mini`."""
     escape_unprintable()
-    parser = argparse.ArgumentParser(prog="python -m lib.runner.gallery", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lib.pages.gallery", description=main.__doc__)
     parser.add_argument("profile", choices=profiles.list_profiles(), nargs="?", default="mini")
     profile = profiles.load(parser.parse_args().profile)
     folder = paths.ROOT / "docs"

@@ -1,0 +1,147 @@
+"""What README.md says in numbers: its findings, and its table of sizes."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from lib import published
+from lib.chapters.sensitivity import CONTROL
+from lib.config import paths, profiles
+from lib.config.schema import Profile
+from lib.pages.saved_tables import Tables, find_lead
+from lib.pages.verdicts import RANKED, agree, thesis_findings
+from lib.statistics.verdicts import HOLDS, REVERSED
+from lib.words import bullets, count, percent, signed
+
+# What README fills in; a page of its own in a changed profile.
+EMPTY = "<!-- findings -->\n<!-- /findings -->\n\n<!-- scale -->\n<!-- /scale -->\n"
+
+TRAIN_1M = 1_000_000  # documents; the profile thesis has fewer until its corpus is made larger
+
+# Rows of README's table of sizes that have no ratio.
+OTHER_MATERIAL = [
+    "| base: the student before training | Longformer | three layers of MiniLM that learned to "
+    "guess masked words | another model |",
+    "| SBERT | all-mpnet-base-v2, 384 tokens | all-MiniLM-L6-v2, 48 tokens | another model |",
+    "| tasks | arXiv papers, film reviews, citations, plagiarism | the same kinds of questions "
+    "about Wikipedia passages and review sentences; passage pairs stand in for citations | "
+    "stand-ins |",
+]
+
+
+def replace_blocks(text: str, blocks: Mapping[str, str]) -> str:
+    """The text with what stands between `<!-- name -->` and `<!-- /name -->` replaced.
+
+    blocks: name -> what comes there. `ValueError` if a name has no such place, or several.
+    """
+    for name, block in blocks.items():
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        if text.count(start) != 1 or text.count(end) != 1:
+            raise ValueError(f"expected {start} and {end} once each, around what to replace")
+        before, rest = text.split(start)
+        text = f"{before}{start}\n{block}\n{end}{rest.split(end)[1]}"
+    return text
+
+
+def tell_findings(tables: Tables) -> str:
+    """README's first screen: how the verdicts fall, and the five things worth a visit."""
+    told = (
+        _scrambled_negatives(),
+        _solved_accuracies(),
+        _best_loss(tables),
+        _sentences_found(tables),
+        _speed(),
+    )
+    return f"{_verdicts_in_short(thesis_findings(tables.ledger()))}\n\n{bullets(*told)}"
+
+
+def tabulate_scale(profile: Profile) -> str:
+    """README's table of what is the thesis' and what is not: sizes of both, with their ratio."""
+    theirs = profiles.load("thesis")
+    sizes = {
+        "tokens that a student reads": (theirs.student, profile.student, "max_positions"),
+        "documents of a student in Chapter 4": (theirs.training, profile.training, "documents"),
+        "documents of Paragraph Vector": (theirs.corpus, profile.corpus, "train_documents"),
+    }
+    compared = {what: (getattr(a, key), getattr(b, key)) for what, (a, b, key) in sizes.items()}
+    compared["documents of a final student"] = (TRAIN_1M, profile.final.documents)
+    rows = ["| | the thesis | `mini`, the default here | |", "|---|---|---|---|"]
+    for what, (large, small) in compared.items():
+        rows.append(f"| {what} | {large:,} | {small:,} | 1:{large / small:.0f} |")
+    return "\n".join(rows + OTHER_MATERIAL)
+
+
+def _verdicts_in_short(thesis: pd.DataFrame) -> str:
+    """How many findings repeat, and what becomes of these by the other readouts."""
+    repeat = thesis[thesis["verdict"] == HOLDS]
+    told = f"**Of the thesis' {len(thesis)} findings, {len(repeat)} repeat with its own protocol.**"
+    if repeat.empty:
+        return told
+    read = repeat[~repeat["label"].str.startswith(RANKED)]  # a ranking is read in one way
+    kept, turned = (int((read["survives"] == word).sum()) for word in (HOLDS, REVERSED))
+    return (
+        f"{told} Scored in two other ways, {count(kept)} of these {agree('hold', kept)} and "
+        f"{count(turned)} {agree('are reversed', turned)}. [All of them](docs/results.md)."
+    )
+
+
+def _scrambled_negatives() -> str:
+    """What the missing axis of Figure 4.4 did, in the published distances."""
+    drawn = published.load("fig4_4")
+    negatives = drawn[(drawn["distance"] == "cosine") & (drawn["to"] == "negatives")]
+    return (
+        "**One missing `axis` scrambled a published figure.** All "
+        f"{count(negatives['model'].nunique())} models, even the untrained one, have a cosine "
+        f"distance of {negatives['mean'].mean():.2f} to their negatives there, as if these were "
+        "random. [Notebook 03](docs/notebooks/03_composite_analysis.ipynb) shows why."
+    )
+
+
+def _solved_accuracies() -> str:
+    """How many accuracies the thesis drew and did not print."""
+    drawn = pd.concat(published.load(label) for label in published.CHAPTER_4)
+    number = len(drawn.drop_duplicates(["identity", "task"]))
+    return (
+        f"**The thesis prints no accuracy of its Chapter 4.** We solved all {number} from the "
+        "boxes of its vector figures: [they are here](params/published/README.md)."
+    )
+
+
+def _best_loss(tables: Tables) -> str:
+    """The thesis' best loss by its own readout, and without a head."""
+    leads = {name: find_lead(tables.heads(name)) for name in ("thesis", CONTROL, "none")}
+    steps = "" if np.isnan(leads[CONTROL]) else f" ({signed(leads[CONTROL])} if trained for longer)"
+    return (
+        "**Which loss is best depends on how students are scored.** Max-margin MSE minus cosine is "
+        f"{signed(leads['thesis'])} with the thesis' heads{steps}, {signed(leads['none'])} without "
+        "a head. [Notebook 02](docs/notebooks/02_structural_loss.ipynb) compares them all."
+    )
+
+
+def _sentences_found(tables: Tables) -> str:
+    """How often the right text comes first in notebook 00, by a sentence the teacher never read."""
+    rows = tables.read("tab_search")
+    if rows.empty:
+        return ""
+    first = rows.set_index("reader")["sentence"]
+    return (
+        "**A student reads on where its teacher stops.** Given a sentence from there, it ranks the "
+        f"right text first in {percent(first['student after'])} of the searches, the teacher in "
+        f"{percent(first['teacher'])}. "
+        "[Notebook 00](docs/notebooks/00_start_here.ipynb) shows what beats both."
+    )
+
+
+def _speed() -> str:
+    """How many times as fast as Hugging Face's Longformer the student is, by document length."""
+    rows = pd.read_csv(paths.ROOT / "tests" / "benchmarks" / "results" / "alternatives.csv")
+    rows = rows[(rows["step"] == "inference") & (rows["precision"] == "fp32")]
+    rates = rows.pivot(index="case", columns="model", values="tokens_per_second")
+    times = rates["student"] / rates["Longformer"]
+    equal = times.drop("mixed")
+    return (
+        "**Longformer's embeddings, several times as fast on a CPU**: "
+        f"{equal.min():.1f} to {equal.max():.1f} times as fast as Hugging Face's code on documents "
+        "of one length. [Here](docs/speed.md) are other models, too."
+    )

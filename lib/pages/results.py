@@ -1,0 +1,319 @@
+"""docs/results.md: three questions in short, then how the verdicts fall."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib import published
+from lib.chapters.sensitivity import CONTROL, THESIS_BATCHES
+from lib.config import manifest, paths
+from lib.ledger.claims import load_claims
+from lib.pages.answers import (
+    tell_about_student,
+    tell_losses,
+    tell_paragraph_vector,
+    tell_start_and_teachers,
+)
+from lib.pages.saved_tables import Tables, find_lead
+from lib.pages.verdicts import (
+    CHANGES,
+    WRITTEN,
+    counts_table,
+    find_open,
+    find_robustness,
+    find_rules,
+    note_rules,
+    other_ledgers,
+    thesis_findings,
+    verdict_counts,
+)
+from lib.statistics.verdicts import HOLDS, NOT_RUN, NOT_TESTABLE, REVERSED
+from lib.words import answer, bullets, count, interval, list_names, percent, signed, survival
+
+# Figure on the page of results -> what is to be seen, and how to read it.
+PICTURES = {
+    "fig5_3": (
+        "Boxplots of seven models in three rounds, ours and published",
+        "Compare cosine-masked, MSE-contextual and only-MSE with Longformer and SBERT, in the rows "
+        "that end with all. Ours are read by the thesis' heads.",
+    ),
+    "figA_3": (
+        "Two falling lines: the heavier the contextual loss, the less alike the students",
+        "How heavy must Paragraph Vector's loss be before it shows? Below the dashed line it "
+        "changes the student more than another seed does. ×1 is the weight in the thesis.",
+    ),
+    "figA_5": (
+        "Each loss by three readouts",
+        "The same embeddings by three readouts. Compare the order of the models by one colour with "
+        "their order by another: the rows are in the order of the thesis' heads.",
+    ),
+    "fig_ledger": (
+        "All findings, with intervals, on the published numbers and on ours",
+        "Each row is a finding, under the figure that it is about; right of the line is where the "
+        "thesis says it is. In the last column the upper mark is by heads that compare, the lower "
+        "one without a head. The grey strip covers differences of up to .02.",
+    ),
+}
+
+# Check -> what its failing means for findings, which it does not bar.
+LEARNING = {
+    "base_below_students": "This student is not clearly above its base. So findings about it are "
+    "about a student that has learned little that can be read without a head.",
+    "students_converged": "Twice the updates change this student by more than that. So findings "
+    "are about students that are still learning, and longer training may change them.",
+    "students_differ": "The contextual teacher changes these students less than another seed does. "
+    "So findings about them say little about that teacher.",
+}
+
+SCOPE = """The profile `mini` is a scale model of the thesis: every length is an eighth. It trains
+the thesis' losses, projections and weightings on real text, so it shows how they behave. Only large
+differences show, because students see few documents and tasks have few test examples. `mini` says
+nothing about documents of thousands of words. Its tasks have the thesis' names but other texts: OC,
+AAN and S2ORC are passage pairs that stand in for citations.
+
+A student's *base* is the model before training. Tables and findings call it Longformer, as the
+thesis does, but in `mini` it is a small model that was made like Longformer. The final students are
+`cosine-masked` and `MSE-contextual`, which learn from both teachers, and `only-MSE`, which learns
+from SBERT alone. Both MSE students have the max-margin loss.
+
+A *head* is a small classifier that learns to read embeddings. A way to read them, with a head or
+without, is a *readout*.
+
+Accuracies are chance-corrected unless a sentence says otherwise: 0 is guessing, 1 is perfect.
+Brackets hold 95% intervals over seeds and test texts."""
+
+MEANINGS = """A finding *repeats* if it holds with the thesis' protocol: heads on raw embeddings,
+side by side for pairs, trained for ten epochs. {steps}
+
+A finding *survives* if it holds with both of two other readouts.
+The first is heads that compare: logistic regression on the differences and products of a pair's two
+embeddings, or on the one embedding of a text, trained to convergence. The second is no head at all.
+Rankings and F1 need no head, so there the two questions are one.
+
+It *holds* if the interval of its effect lies above zero, and it is *reversed* if the interval lies
+below. It is *equivalent*, a tie, if a difference of .02 can be excluded. It is *smaller than
+published* if the interval spans zero and ends below the published effect. Otherwise it is *open*,
+too close to call. The *readouts disagree* if the two other readouts give different verdicts. It is
+*not testable here* if a check failed, for example because the contextual teacher hardly had a share
+in the training. A plain *number* has no verdict.
+
+Verdicts on the published numbers allow for the noise of a second run, measured on two pairs of runs
+and six tasks, and for other test examples."""
+
+
+def results_page(tables: Tables, folder: Path) -> str:
+    """docs/results.md: three questions in short, then how the verdicts fall."""
+    figures = Path(os.path.relpath(tables.folder, folder)).as_posix()
+    ledger = tables.ledger()
+    thesis = thesis_findings(ledger)
+    news = ledger.drop(thesis.index)
+    name = tables.folder.name
+    ledgers = {name: ledger} | other_ledgers(tables.folder)
+
+    def show(label: str) -> str:
+        if not (tables.folder / f"{label}.svg").is_file():
+            return ""
+        seen, caption = PICTURES[label]
+        return f"![{seen}]({figures}/{label}.svg)\n\n*{caption}*"
+
+    return f"""# What came out
+
+{WRITTEN.format(name=name)}
+
+{SCOPE}
+
+## Is the student better than its base and its teacher?
+
+{_answer(tables.claim("cosine-over-baselines"))}
+
+{bullets(*tell_about_student(tables))}
+
+{show("fig5_3")}
+
+## Does Paragraph Vector help?
+
+{_answer(tables.claim("both-cosine-over-structural"))}
+
+{bullets(*tell_paragraph_vector(tables))}
+
+{show("figA_3")}
+
+## Which loss is best?
+
+{_answer(tables.claim("mm-mse-best"))}
+
+{bullets(*tell_losses(tables))}
+
+{show("figA_5")}
+
+## How the verdicts fall
+
+*Do they repeat?* With the thesis' own protocol, of its {len(thesis)} findings
+{verdict_counts(thesis)}.
+
+{_tell_reach(thesis)}
+
+*Do they survive?* With two readouts that need little training,
+{verdict_counts(thesis, column="survives")}.
+
+{_link_changes(tell_robustness(tables))}
+
+{show("fig_ledger")}
+
+{MEANINGS.format(steps=tell_steps(tables))}
+
+{note_rules(counts_table(ledgers), ledgers)}
+
+{_read_off(thesis)}
+[verdicts.md](verdicts.md) lists them finding by finding, and
+[tab_claims]({figures}/tab_claims.md) has the numbers. [tab_checks]({figures}/tab_checks.md)
+lists the checks that come before a verdict. [tab_yardstick]({figures}/tab_yardstick.md) shows how
+far apart two runs of the thesis may be.
+
+{tell_unneeded_failures(tables)}
+## The news paper
+
+Of its {len(news)} findings {verdict_counts(news)}.
+
+## Real documents
+
+{tell_real_documents(find_rules(ledger))}
+"""
+
+
+def _answer(row: Mapping[str, Any]) -> str:
+    """The sentences under a question: what the thesis says, and what became of it."""
+    if row["verdict"] == NOT_RUN:
+        return f"The finding: *{row['finding']}* It was not run."
+    said = f'The thesis says: *"{row["quote"]}"*\n\nWe tested: {row["finding"]}'
+    if row["verdict"] == NOT_TESTABLE:
+        return f"{said} {answer(row)}."
+    return f"{said} Does that repeat? {answer(row)}. Does it survive? {survival(row)}."
+
+
+def _link_changes(told: str) -> str:
+    anchor = CHANGES.lower().replace(" ", "-")
+    return f"{told} [Those that change](verdicts.md#{anchor})." if told else ""
+
+
+def _tell_reach(thesis: pd.DataFrame) -> str:
+    """How many open findings claim a difference that is too small for our tasks."""
+    rows = find_open(thesis)
+    small = int((~rows["within"]).sum())
+    if not small:
+        return ""
+    return (
+        f"Of those too close to call, {count(small)} claim a difference smaller than our tasks can "
+        "show: [the list](verdicts.md#why-some-are-too-close-to-call)."
+    )
+
+
+def _read_off(thesis: pd.DataFrame) -> str:
+    """How many of the findings are no sentence of the thesis."""
+    number = int(thesis["read_off"].astype(str).eq("True").sum())
+    return (
+        f"We read {count(number)} of the findings off the thesis' figures. Each of the others has "
+        "a sentence in its text."
+    )
+
+
+def tell_steps(tables: Tables) -> str:
+    """What the thesis' protocol does not fix: how many steps its epochs of heads are."""
+    settings = published.load("tab4_3").set_index("parameter")["value"]
+    epochs = int(settings["Epochs"])
+    told = (
+        f"These are the thesis' {count(epochs)} epochs, not its {THESIS_BATCHES * epochs:,} steps: "
+        f"where a task has fewer examples, {count(epochs)} epochs are fewer steps."
+    )
+    few, as_many = (find_lead(tables.heads(column)) for column in ("thesis", CONTROL))
+    if np.isnan([few, as_many]).any():
+        return told
+    return (
+        f"{told} In a control with the thesis' number of steps, max-margin MSE minus cosine is "
+        f"{signed(as_many)} instead of {signed(few)}."
+    )
+
+
+def tell_robustness(tables: Tables) -> str:
+    """How many decided answers keep their verdict under other conditions, from `tab_robust`.
+
+    Empty if that table was not made, or was made from a ledger with other verdicts.
+    """
+    again = find_robustness(tables)
+    if again.empty:
+        return ""
+    kept = again["same"].eq("yes").groupby(again["variation"], sort=False).mean()
+    told = list_names(f"{percent(share)} ({name})" for name, share in kept.items())
+    sides = again[["as_run", "verdict"]]
+    turned = int((sides.isin([HOLDS, REVERSED]).all(axis=1) & again["same"].eq("no")).sum())
+    return (
+        "*Would another run have said the same?* We trained and judged again what decides the "
+        f"{again.groupby(['id', 'question']).ngroups} answers to both questions that are neither "
+        f"open nor untestable. Of these answers, {told} keep their verdict. "
+        f"{count(turned).capitalize() if turned else 'None'} "
+        f"{'turns' if turned < 2 else 'turn'} from *holds* to *reversed* or back."
+    )
+
+
+def tell_unneeded_failures(tables: Tables) -> str:
+    """A paragraph on the checks that failed and bar no finding, and what they mean for findings.
+
+    Empty if there are none, or nothing was checked.
+    """
+    checks = tables.read("tab_checks")
+    if checks.empty:
+        return ""
+    needed = {
+        (check, label)
+        for claim in load_claims()
+        for check in claim.needed
+        for label in claim.subjects
+    }
+    told = []
+    for row in checks[checks["passed"].eq(False)].fillna({"label": ""}).itertuples():
+        if (row.check, row.label) in needed:
+            continue
+        ends = "" if pd.isna(row.low) else f" {interval(row.low, row.high)}"
+        where = f"{manifest.full_name(row.label)}, " if row.label else ""
+        entry = f"{where}{row.what} ({signed(row.value)}{ends}; needed: {row.needed})"
+        told.append(f"{entry}. {LEARNING.get(row.check, '')}")
+    if not told:
+        return ""
+    return f"These checks failed, but no finding depends on them:\n\n{bullets(*told)}\n"
+
+
+def tell_real_documents(own_rules: int) -> str:
+    """What the profile `lab` says about the same questions, from its committed figures.
+
+    own_rules: the version of the rules by which the rest of the page was judged.
+    """
+    tables = Tables(paths.ROOT / "figures" / "lab")
+    ledger = tables.ledger() if (tables.folder / "tab_claims.csv").is_file() else pd.DataFrame()
+    if ledger.empty:
+        return "The profile `lab`, of whole documents, was not run."
+    thesis = thesis_findings(ledger)
+    run = thesis[thesis["verdict"] != NOT_RUN]
+    rules = find_rules(ledger)
+    older = (
+        f" They were judged by version {rules} of our rules, those above by version {own_rules}, "
+        "so their verdicts cannot be compared."
+        if rules != own_rules
+        else ""
+    )
+    return "\n\n".join(
+        [
+            "The profile `lab` tests the main findings on whole documents of up to 4,096 tokens. "
+            f"Of its {len(run)} findings {verdict_counts(run)}.{older}",
+            bullets(
+                *tell_start_and_teachers(tables),
+                *tell_losses(tables)[:1],
+                *tell_losses(tables)[-5:-1],
+            ),
+            "With a few hundred documents the advice is the same as for "
+            "[your own](own_documents.md): begin with the untrained base.",
+        ]
+    )

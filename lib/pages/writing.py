@@ -1,0 +1,38 @@
+"""Write the pages of a profile whose ledger is saved."""
+
+from pathlib import Path
+
+from lib.config import paths
+from lib.config.schema import Profile
+from lib.pages.front_page import EMPTY, replace_blocks, tabulate_scale, tell_findings
+from lib.pages.gallery import gallery_page
+from lib.pages.results import results_page
+from lib.pages.saved_tables import Tables
+from lib.pages.verdicts import other_ledgers, verdicts_page
+from lib.store.files import write_atomically
+
+
+def write_pages(profile: Profile) -> list[Path]:
+    """Write the pages of a profile whose ledger is saved.
+
+    Returns
+    -------
+    The files written: the committed pages for `mini` as it stands, else files in `pages/` of the
+    run's folder.
+    """
+    tables, folder = Tables(paths.figures(profile)), paths.run_folder(profile) / "pages"
+    readme, text = folder / "front_page.md", EMPTY
+    if profile.name == "mini" and not profile.departures:
+        folder, readme = paths.ROOT / "docs", paths.ROOT / "README.md"
+        text = readme.read_text(encoding="utf-8")
+    blocks = {"findings": tell_findings(tables), "scale": tabulate_scale(profile)}
+    pages = {
+        folder / "results.md": results_page(tables, folder),
+        folder / "verdicts.md": verdicts_page(tables, other_ledgers(tables.folder)),
+        folder / "figures.md": gallery_page(profile, folder),
+        readme: replace_blocks(text, blocks),
+    }
+    for file, text in pages.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, text.encode())
+    return [*pages]
