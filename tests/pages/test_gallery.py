@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from lib.config import manifest, paths, profiles
-from lib.pages.gallery import find_code, gallery_page
+from lib.pages.gallery import CHAPTERS, find_code, gallery_page
 
 DRAWING = "from lib import figures\nfrom lib.chapters import chapter4\n"
 
@@ -42,6 +42,11 @@ def test_a_figure_comes_by_section_then_by_number(page):
     places = [page.index(f"mini {label}`") for label in ("fig4_2", "fig4_9", "fig4_10", "fig5_1")]
     assert places == sorted(places)
     assert page.index("mini figA_1`") < page.index("mini figA_5`")
+
+
+def test_every_section_of_the_manifest_has_a_place_on_the_page():
+    sections = {entry.section.partition(".")[0] for entry in manifest.load().values()}
+    assert sections <= {*CHAPTERS}
 
 
 def test_what_a_changed_profile_has_not_drawn_is_left_out(tmp_path, monkeypatch):
