@@ -162,7 +162,7 @@ WRONG = [
     ("links/train.jsonl", [PAIR, SECOND, TURNED], ":3: 1 and 0 has .*, and '1' at .*:1$"),
     ("links/train.jsonl", [SECOND, {**PAIR, "b": "0"}], ":2: a and b are one document, '0'"),
     ("links/train.jsonl", [PAIR, {**SECOND, "label": 1}], ":1: expected at least two .* got 1$"),
-    ("links/train.jsonl", ['{"a": 0, "b": 1, "label": 1, "label": 0}'], ":1: .*'label' stands tw"),
+    ("links/train.jsonl", ['{"a": 0, "b": 1, "label": 1, "label": 0}'], ":1: .*'label' occurs tw"),
     ("links/train.jsonl", [PAIR, b'{"a": "\xe9"}'], ":2: not JSON: 'utf-8' codec can't decode"),
     ("links/test.jsonl", [SECOND, {**PAIR, "label": 7}], ":2: label '7' does not occur in train"),
     ("links/test.jsonl", [{**PAIR, "a": "x"}, {**SECOND, "a": "y"}], ":1: id 'x'.*; 1 lines more"),

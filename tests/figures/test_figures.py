@@ -241,7 +241,7 @@ class TestBoxplot:
             best = max(means_of(axis))
             assert ends == pytest.approx([best - NOISE[name].least_difference, best])
         title = figure.legends[0].get_title().get_text().split("\n")
-        assert title[0] == "rows as published, their best at the bottom"
+        assert title[0].startswith("rows") and "published" in title[0]
         assert "×3" in title[1] and "collapsed" in title[2]
 
     def test_ours_and_published_are_on_one_scale(self):
