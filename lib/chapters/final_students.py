@@ -1,5 +1,7 @@
 """Chapter 5: the final students, trained longer, and what they are compared with, on test data."""
 
+import math
+
 import pandas as pd
 
 from lib import published
@@ -145,11 +147,11 @@ def measure_numbers(bench: Bench) -> dict[str, float]:
     """Our values of the numbers in the ledger.
 
     structural_updates_ratio: how many documents the final students see for one that the structural
-    loss does not mask.
+    loss does not mask; NaN if it masks all.
     """
     lengths = prepare_bench(bench).structural("train")["lengths"][:]
-    unmasked = (lengths <= bench.profile.training.max_structural_len).mean()
-    return {"structural_updates_ratio": 1 / float(unmasked)}
+    unmasked = float((lengths <= bench.profile.training.max_structural_len).mean())
+    return {"structural_updates_ratio": 1 / unmasked if unmasked else math.nan}
 
 
 def measure_noise(accuracies: pd.DataFrame) -> SeedNoise:

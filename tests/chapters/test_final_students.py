@@ -1,5 +1,6 @@
 """Chapter 5: the profile of its training, and Table 5.7."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -42,6 +43,15 @@ def test_names_are_the_students_of_table_4_10():
     assert models["MSE-contextual"].contextual == "DM;100;lowercase;2"
     assert models["only-MSE"].contextual is None
     assert final_students.list_students() == ("cosine-masked", "MSE-contextual", "only-MSE")
+
+
+@pytest.mark.parametrize(("long", "ratio"), [(0, 1), (1, 2), (2, np.nan)])
+def test_documents_for_one_that_is_not_masked(long, ratio):
+    limit = profiles.load("mini").training.max_structural_len
+    lengths = np.array([limit + 1] * long + [limit] * (2 - long))
+    bench = FakeBench("mini", structural=lambda bench, part: {"lengths": lengths})
+    found = final_students.measure_numbers(bench)["structural_updates_ratio"]
+    assert found == pytest.approx(ratio, nan_ok=True)
 
 
 def test_rounds_and_cut_texts_run_with_the_final_training():
