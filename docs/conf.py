@@ -15,6 +15,8 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 REPOSITORY = os.environ.get("THESIS_REPOSITORY", "").rstrip("/")
 BRANCH = os.environ.get("THESIS_BRANCH", "main")
+THESIS = "https://dspace.cuni.cz/handle/20.500.11956/190630"
+THESIS_CODE = "https://github.com/dburian/transformer_document_embedding"
 # Pages that show a file from elsewhere in the repository.
 SHOWN = {"start": "README.md", "contributing": "CONTRIBUTING.md", "code": "lib/README.md"}
 
@@ -25,6 +27,7 @@ IMAGE = re.compile(r"""(<img [^>]*?src=\\?["'])(?!\w+:)([^"'\\]+)""")
 
 project = "Document embedding using Transformers"
 html_title = project
+author = "The thesis-companion authors"
 language = "en"
 extensions = ["myst_nb", "sphinx_copybutton"]
 exclude_patterns = ["_static/*"]
@@ -50,6 +53,10 @@ html_theme_options = {
     "home_page_in_toc": True,
     "use_download_button": True,
     "use_fullscreen_button": True,
+    "icon_links": [
+        {"name": "The thesis", "url": THESIS, "icon": "fa-solid fa-graduation-cap"},
+        {"name": "Code of the thesis", "url": THESIS_CODE, "icon": "fa-solid fa-code"},
+    ],
 }
 if REPOSITORY:
     hosts = [host for host in ("gitlab", "bitbucket") if host in REPOSITORY]
@@ -65,6 +72,11 @@ if REPOSITORY:
             "notebook_interface": "jupyterlab",
         },
     }
+    if "github.com/" in REPOSITORY:  # .devcontainer, ready to run
+        codespace = f"https://codespaces.new/{REPOSITORY.partition('github.com/')[2]}"
+        html_theme_options["icon_links"].append(
+            {"name": "Run in a codespace", "url": codespace, "icon": "fa-solid fa-play"}
+        )
 
 
 def show_file(app, docname, source):
@@ -88,7 +100,10 @@ def show_file(app, docname, source):
 
 
 def _link(words: str, reached: Path, heading: str, here: Path) -> str:
-    """A link to a page of the site, else to the file in the repository, else its words alone."""
+    """A link to a page of the site, else to the file in the repository, else its words alone.
+
+    The site has copies of the CSV files that it cannot link to.
+    """
     pages = {ROOT / file: DOCS / f"{name}.md" for name, file in SHOWN.items()}
     reached = pages.get(reached, reached)
     executed = DOCS / "notebooks" / reached.name
@@ -101,6 +116,8 @@ def _link(words: str, reached: Path, heading: str, here: Path) -> str:
     place = reached.relative_to(ROOT)
     if REPOSITORY:
         return f"[{words}]({REPOSITORY}/blob/{BRANCH}/{place}{heading})"
+    if reached.suffix == ".csv":
+        return f"[{words}]({os.path.relpath(reached, here)})"
     return f"{words} (`{place}`)"
 
 

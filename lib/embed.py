@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from pathlib import Path
 
 SETUP = "run ./run_all.sh --setup once, then . .venv/bin/activate"
 try:
     from lib.config import environment, paths
-    from lib.config.terminal import escape_unprintable
+    from lib.config.terminal import escape_unprintable, name_command
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: {SETUP}") from None
 
@@ -24,7 +25,7 @@ except ModuleNotFoundError as missing:
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
     parser = argparse.ArgumentParser(
-        prog="python -m lib.embed", description="Embed your own texts, and say how well."
+        prog=name_command("lib.embed"), description="Embed your own texts, and say how well."
     )
     parser.add_argument("texts", type=Path, help="a folder of texts, or a table")
     parser.add_argument("--out", type=Path, help="folder to write; default: <name>_vectors here")
@@ -33,7 +34,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--text", metavar="NAME", help="column of a table that holds the texts")
     parser.add_argument("--label", metavar="NAME", help="column of a table that holds labels")
     parser.add_argument("--json", action="store_true", help="print one JSON object alone")
-    code, problem = _run(parser.parse_args(arguments))
+    given = parser.parse_args(arguments)
+    with warnings.catch_warnings():  # what shows them is changed, and put back
+        code, problem = _run(given)
     if code:
         parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 
@@ -42,6 +45,9 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
     """Exit code and, if it is not 0, what went wrong."""
     options = {key: value for key, value in vars(given).items() if key != "json"}
     stream = sys.stderr if given.json else sys.stdout
+    warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+    # scikit-learn's shares of variance, which nothing reads, where a fold has one text to fit to.
+    warnings.filterwarnings("ignore", "invalid value", RuntimeWarning, "sklearn")
     code = 1
     try:
         environment.set_process_environment(offline=True)  # before NumPy is imported

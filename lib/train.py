@@ -20,7 +20,7 @@ try:
     from tqdm import tqdm
 
     from lib.config import environment, paths, profiles
-    from lib.config.terminal import escape_unprintable
+    from lib.config.terminal import escape_unprintable, name_command
     from lib.distillation import variants
     from lib.store import provenance
     from lib.store.owned_folder import check_target
@@ -41,7 +41,7 @@ _LOST_PROCESS = re.compile("memory|gloo|nccl|connection|socket|clients", re.IGNO
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
     parser = argparse.ArgumentParser(
-        prog="python -m lib.train", description="Train one student and save it."
+        prog=name_command("lib.train"), description="Train one student and save it."
     )
     parser.add_argument(
         "model", help="cosine, max-margin;MSE;γ=1.0, of two teachers cosine;100d;S:768x100;C:-"

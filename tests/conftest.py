@@ -13,11 +13,13 @@ from lib.config import environment
 # too.
 environment.set_process_environment(offline=True)
 os.environ["MPLBACKEND"] = "Agg"
+os.environ["THESIS_JOBS"] = "1"  # pytest has processes enough; tests of workers ask for more
 
 import jaxtyping  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from filelock import FileLock  # noqa: E402
 
 torch.set_num_threads(1)  # results repeat bit for bit with one thread only
 
@@ -69,15 +71,47 @@ jaxtyping.install_import_hook(
 )
 
 
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory):
+    """A folder that all processes of pytest share."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    (folder / "shared").mkdir(exist_ok=True)
+    return folder / "shared"
+
+
 @pytest.fixture(scope="session", autouse=True)
-def dataset_folders_are_built_once(tmp_path_factory):
+def dataset_folders_are_built_once(shared):
     """Writing the folders of mini takes seconds: once for all tests, whatever their artifact
     root."""
     from lib.data import builders, sources
 
-    home = tmp_path_factory.mktemp("data")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "find_built", lambda build, _: builders.folder(build, home))
+        patch.setattr(sources, "find_built", lambda build, _: builders.folder(build, shared))
+        yield
+
+
+@pytest.fixture(scope="session")
+def filled_store(shared):
+    """A store in which three models of smoke were trained and judged; to be copied, or read."""
+    from lib.config import profiles
+    from lib.experiments import Bench
+    from lib.store.cache import Cache
+
+    store = shared / "store"
+    with FileLock(shared / "store.lock"):
+        bench = Bench(profiles.load("smoke", overrides={"tasks.limit": 60}), Cache(store))
+        bench.run(("Longformer", "cosine", "MSE"), seeds=[0])
+    return store
+
+
+@pytest.fixture(scope="session", autouse=True)
+def verdicts_take_fewer_draws():
+    """A p that repeats to the third digit is for tables that are kept."""
+    from lib.statistics import verdicts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verdicts, "DRAWS", 4000)
         yield
 
 

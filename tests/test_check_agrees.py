@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import copy
+import functools
 import gzip
 import importlib.util
 import json
@@ -24,6 +26,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from lib import train
 from lib.config import paths
 from lib.data import check
+from lib.experiments import encoders, models
 from lib.student import Student
 
 SUBJECTS = ("the river carries water past the boats", "the court heard the judge of the trial")
@@ -463,8 +466,14 @@ def artifacts(tmp_path_factory):
     place = tmp_path_factory.mktemp("artifacts")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("THESIS_ARTIFACTS", str(place))
-        patch.setenv("THESIS_JOBS", "1")
         patch.delenv("THESIS_DATA", raising=False)
+        # The model is one and the same: reading it takes a third of the time.
+        load_layers = functools.cache(models.load_layers)
+        load_teacher = functools.cache(encoders.load_structural_teacher)
+        patch.setattr(
+            models, "load_layers", lambda *given, **more: copy.deepcopy(load_layers(*given, **more))
+        )
+        patch.setattr(encoders, "load_structural_teacher", load_teacher)
         yield place
 
 

@@ -51,7 +51,6 @@ def test_a_loss_and_a_task_work_by_the_recipe(tmp_path):
     environment = os.environ | {
         "PYTHONPATH": str(tmp_path),
         "THESIS_ARTIFACTS": str(tmp_path / "artifacts"),
-        "THESIS_JOBS": "1",
     }
     for command in (["my_data/make.py"], ["-c", SCRIPT]):
         done = subprocess.run(

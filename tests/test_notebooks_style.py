@@ -57,17 +57,6 @@ def test_parameters_that_a_comment_offers_are_accepted():
     assert find_breaches(rule, NUMBERED) == {}
 
 
-def test_they_are_committed_without_outputs_and_traces_of_a_run():
-    def is_traced(cell):
-        ran = cell.get("outputs") or cell.get("execution_count")
-        return ran or {"papermill", "execution"} & cell["metadata"].keys()
-
-    def rule(name, cells):
-        return [cell["id"] for cell in cells if is_traced(cell)]
-
-    assert find_breaches(rule) == {}
-
-
 def test_they_define_no_classes():
     def rule(name, cells):
         nodes = [node for source in code(cells) for node in ast.walk(ast.parse(source))]

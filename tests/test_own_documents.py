@@ -4,21 +4,62 @@ from __future__ import annotations
 
 import json
 
+import matplotlib.pyplot as plt
 import papermill
 import pytest
 
-from lib.config import paths
+from lib.config import paths, profiles
 from lib.experiments.bench import Bench
 from lib.runner.execution import PATIENCE
+from lib.store.cache import Cache
 
+NOTEBOOK = paths.NOTEBOOKS / "own_documents.ipynb"
 SUBJECTS = (
     "The river carries water past the boats to the sea.",
     "The court heard the judge and the jury of the trial.",
 )
 
 
+@pytest.fixture
+def bench(filled_store):
+    """Stands for mini's: its base has seen less, and is there."""
+    return Bench(profiles.load("smoke", overrides={"tasks.limit": 60}), Cache(filled_store))
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes rows as a dataset folder, and returns its place."""
+
+    def write_rows(rows):
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "notes/documents.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        return str(tmp_path / "notes")
+
+    return write_rows
+
+
+@pytest.fixture
+def run_here(bench, monkeypatch):
+    """A function that runs the notebook in this process; its names."""
+
+    def run(**parameters):
+        monkeypatch.setattr(Bench, "load", lambda name: bench)
+        cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+        first, *others = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+        names = {}
+        exec(first, names)
+        assert parameters.keys() <= names.keys()
+        names |= parameters
+        for source in others:
+            exec(source, names)
+        return names
+
+    yield run
+    plt.close("all")
+
+
 @pytest.mark.smoke
-def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
+def test_it_searches_pairs_and_maps(tmp_path, bench, write, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
     monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel shows figures in the notebook
@@ -34,17 +75,14 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
         {"id": "blank", "text": " "},
         {"id": "again", "text": rows[0]["text"].replace(" ", "\n"), "title": "again"},
     ]
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "documents.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    Bench.load("smoke").base_student().export(tmp_path / "student")
+    bench.base_student().export(tmp_path / "student")
     parameters = {
-        "folder": str(tmp_path / "notes"),
+        "folder": write(rows),
         "student": str(tmp_path / "student"),
         "query": "ships on water",
     }
-    notebook = paths.NOTEBOOKS / "own_documents.ipynb"
     executed = papermill.execute_notebook(
-        notebook, tmp_path / "out.ipynb", parameters, progress_bar=False, **PATIENCE
+        NOTEBOOK, tmp_path / "out.ipynb", parameters, progress_bar=False, **PATIENCE
     )
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     tables = [
@@ -64,42 +102,21 @@ def test_it_searches_pairs_and_maps(tmp_path, monkeypatch):
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 1
 
 
-@pytest.mark.smoke
-def test_texts_that_are_alike_and_have_no_spaces_are_shown(tmp_path, monkeypatch):
-    """Two have the same vector, which no mean is left of."""
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
-    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
-    (tmp_path / "notes").mkdir()
+def test_texts_that_are_alike_and_have_no_spaces_are_shown(run_here, write, capsys):
+    """Two have the same vector, which no mean is left of. The encoder is the base, untrained."""
     rows = [{"id": n, "text": text + "北京市政府" * 40} for n, text in enumerate("Aa")]
-    (tmp_path / "notes/documents.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    executed = papermill.execute_notebook(
-        paths.NOTEBOOKS / "own_documents.ipynb",
-        tmp_path / "out.ipynb",
-        {"folder": str(tmp_path / "notes"), "query": "$ 'quotes' \"and\" 🥲"},
-        progress_bar=False,
-        **PATIENCE,
-    )
-    outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
-    shown = "".join(output.get("data", {}).get("text/plain", "") for output in outputs)
-    assert "A北京市政府" in shown and "a北京市政府" in shown
+    run_here(folder=write(rows), query="$ 'quotes' \"and\" 🥲")
+    shown = capsys.readouterr().out
+    assert "A北京市政府" in shown and "a北京市政府" in shown and "untrained" in shown
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("texts", [["the only one"] * 5, [" ", "\u200b"]], ids=["one", "none"])
-def test_fewer_than_two_documents_are_one_line(tmp_path, monkeypatch, texts):
+def test_fewer_than_two_documents_are_one_line(run_here, write, monkeypatch, texts):
     """Before anything is loaded or drawn."""
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
-    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
-    (tmp_path / "notes").mkdir()
-    rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate(texts)]
-    (tmp_path / "notes/documents.jsonl").write_text("\n".join(rows))
-    with pytest.raises(papermill.PapermillExecutionError) as error:
-        papermill.execute_notebook(
-            paths.NOTEBOOKS / "own_documents.ipynb",
-            tmp_path / "out.ipynb",
-            {"folder": str(tmp_path / "notes")},
-            progress_bar=False,
-            **PATIENCE,
-        )
-    assert error.value.ename == "ParameterError" and "two are needed" in error.value.evalue
-    assert len(error.value.traceback) == 1
+    monkeypatch.setattr(Bench, "base_student", lambda _: pytest.fail("a student is loaded"))
+    with pytest.raises(profiles.ParameterError, match="two are needed"):
+        run_here(folder=write([{"id": n, "text": text} for n, text in enumerate(texts)]))
+
+
+def test_as_it_is_it_reads_what_mini_writes(run_here):
+    assert len(run_here(most=12)["texts"]) == 12

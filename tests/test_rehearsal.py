@@ -2,7 +2,7 @@
 the true formats.
 
 A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its
-own settings alone. It takes some ten minutes: `tests/run.sh` begins with it and with the notebooks.
+own settings alone. It takes some minutes: `tests/run.sh` begins with it and with the notebooks.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def command(place, *words):
 @pytest.fixture(scope="module")
 def rehearsed(place):
     command(place, "lib.data.build", "thesis")
-    return command(place, "lib.runner.run_all", "thesis", "--jobs", "2", "--set", *CUT)
+    # As on a GPU, a training has the machine to itself.
+    return command(place, "lib.runner.run_all", "thesis", "--jobs", "1", "--set", *CUT)
 
 
 def test_every_notebook_ends_and_every_label_is_made(rehearsed, place):

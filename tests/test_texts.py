@@ -140,7 +140,7 @@ def test_any_iterable_gives_the_bits_of_a_list(models, encoder, tmp_path, monkey
 
     monkeypatch.setattr(np, "empty", fill)
     expected = encode(models, TEXTS, tmp_path / "list")
-    for name, make in ITERABLES.items():
+    for name, make in (ITERABLES | {"array": np.array}).items():
         found = encode(models, make(TEXTS), tmp_path / name)
         np.testing.assert_array_equal(found, expected, err_msg=name)
 
@@ -215,10 +215,13 @@ def test_a_single_text_a_table_and_what_has_no_order_are_refused(models, encoder
         ENCODERS[encoder](models, whole, tmp_path)
 
 
-def test_no_texts_have_no_vectors(models):
-    for encoder in ("Student.encode", "SBERT.encode", "mean_of_chunks", "ParagraphVector.encode"):
-        found = ENCODERS[encoder](models, (text for text in []), None)
-        assert found.shape == (0, ENCODERS[encoder](models, TEXTS, None).shape[1])
+@pytest.mark.parametrize(
+    "encoder", ["Student.encode", "SBERT.encode", "mean_of_chunks", "ParagraphVector.encode"]
+)
+def test_no_texts_have_no_vectors(models, encoder):
+    shape = (0, ENCODERS[encoder](models, TEXTS, None).shape[1])
+    for make in (*ITERABLES.values(), np.array):
+        assert ENCODERS[encoder](models, make([]), None).shape == shape
 
 
 @pytest.mark.parametrize("encoder", ["Student.encode", "SBERT.encode", "ParagraphVector.encode"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +19,7 @@ from lib.store import owned_folder
 from lib.student import Student, export
 
 SMOKE = ["--profile", "smoke"]
+OWN = [*SMOKE, "--set", "student.language_model=null"]  # as `lab` has it
 INTERRUPTED = "interrupted; the same command goes on from what is kept\n"
 SMALL = ["--profile", "smoke", "--set", "training.documents=12"]
 
@@ -26,6 +28,13 @@ SMALL = ["--profile", "smoke", "--set", "training.documents=12"]
 def artifacts(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
     return tmp_path / "artifacts"
+
+
+@pytest.fixture
+def filled(artifacts, filled_store):
+    """The artifact root, with what students of smoke share: base, token ids, teacher's rows."""
+    shutil.copytree(filled_store, artifacts / "store")
+    return artifacts
 
 
 @pytest.fixture
@@ -173,7 +182,7 @@ def updates(monkeypatch):
 
 
 def test_a_student_that_cannot_be_saved_is_not_trained_again(
-    artifacts, monkeypatch, capsys, tmp_path, updates
+    filled, monkeypatch, capsys, tmp_path, updates
 ):
     """The disk is full after the training; the next try has nothing left to train."""
     command = ["cosine", *SMALL, "--out", str(tmp_path / "out")]
@@ -198,9 +207,7 @@ def test_a_student_that_cannot_be_saved_is_not_trained_again(
     assert owned_folder.check_target(tmp_path / "out")  # may be replaced by the next one
 
 
-def test_an_interrupted_training_goes_on_from_its_checkpoint(
-    artifacts, monkeypatch, capsys, tmp_path
-):
+def test_an_interrupted_training_goes_on_from_its_checkpoint(filled, monkeypatch, capsys, tmp_path):
     distill, made = training.distill, []
 
     def stop(update):
@@ -219,11 +226,11 @@ def test_an_interrupted_training_goes_on_from_its_checkpoint(
     assert capsys.readouterr().err.endswith(f"python -m lib.train: {INTERRUPTED}")
     train.main(command)
     assert made == [1, 2, 2, 3]
-    assert not list(artifacts.rglob("*.checkpoint"))
+    assert not list(filled.rglob("*.checkpoint"))
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_the_profile_decides_on_gradient_checkpointing(artifacts, monkeypatch, wanted):
+def test_the_profile_decides_on_gradient_checkpointing(filled, monkeypatch, wanted):
     from lib.config import profiles
     from lib.distillation import variants
     from lib.experiments import students
@@ -248,7 +255,6 @@ def notes(artifacts, monkeypatch):
     """Forty short texts of two kinds and a blank one, with a task; THESIS_DATA, another place, does
     not count."""
     monkeypatch.setenv("THESIS_DATA", str(artifacts))
-    monkeypatch.setenv("THESIS_JOBS", "1")
     task = artifacts.parent / "notes/tasks/kind"
     task.mkdir(parents=True)
     subjects = ("the river carries water past the boats", "the court heard the judge of the trial")
@@ -264,7 +270,7 @@ def notes(artifacts, monkeypatch):
 
 def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, capsys, tmp_path, updates):
     """No file is edited, sizes follow the data, the student is trained once and judged."""
-    train.main(["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out"), "--export"])
+    train.main(["MSE", "--data", str(notes), *OWN, "--out", str(tmp_path / "out"), "--export"])
     printed, bar = capsys.readouterr()
     assert "train on 15 documents, hold out 3" in printed
     assert "1 document without text, left out: 40" in printed, "what lib.data.check notes"
@@ -317,13 +323,12 @@ def test_a_text_of_any_kind_costs_no_more_than_its_own_row(
     artifacts, monkeypatch, capsys, tmp_path, kind, lost, line
 ):
     """What `lib.data.check` passes ends with a table, of all models that can read it."""
-    monkeypatch.setenv("THESIS_JOBS", "1")
     (tmp_path / "notes").mkdir()
     rows = [json.dumps({"id": n, "text": text}) for n, text in enumerate(draw_texts(kind))]
     (tmp_path / "notes/documents.jsonl").write_text("\n".join(rows))
     assert check.main([str(tmp_path / "notes")]) == 0
     capsys.readouterr()
-    command = ["MSE", "--data", str(tmp_path / "notes"), *SMOKE, "--out", str(tmp_path / "out")]
+    command = ["MSE", "--data", str(tmp_path / "notes"), *OWN, "--out", str(tmp_path / "out")]
     train.main(command)
     printed = capsys.readouterr().out
     models = re.findall(r"halves of documents MRR +\d+ +(\D.*?) +[01]\.\d{3}\b", printed)
@@ -499,7 +504,7 @@ def test_a_table_that_fails_loses_no_student(notes, monkeypatch, capsys, tmp_pat
         raise ValueError("no table today")
 
     monkeypatch.setattr(own_student, "compare_student", fail)
-    command = ["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out")]
+    command = ["MSE", "--data", str(notes), *OWN, "--out", str(tmp_path / "out")]
     with pytest.raises(SystemExit, match="1"):
         train.main(command)
     assert capsys.readouterr().err.splitlines()[-1] == "python -m lib.train: no table today"
@@ -512,7 +517,7 @@ def test_a_table_that_is_interrupted_trains_nothing_again(
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    command = ["MSE", "--data", str(notes), *SMOKE, "--out", str(tmp_path / "out"), "--export"]
+    command = ["MSE", "--data", str(notes), *OWN, "--out", str(tmp_path / "out"), "--export"]
     with monkeypatch.context() as patch:
         patch.setattr(Bench, "_judge", interrupt)
         with pytest.raises(SystemExit, match="1"):

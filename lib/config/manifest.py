@@ -1,7 +1,7 @@
 """Which notebook makes which figure and table: `params/manifest.yaml`, checked."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -55,22 +55,16 @@ def full_name(label: str) -> str:
     return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
-def promised(
-    entries: dict[str, Entry], notebook: str, shown: Collection[str] = ()
-) -> dict[str, Entry]:
+def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
     """What a notebook makes; `PUBLISHED` redraws what has a number in the thesis or the news
-    paper.
-
-    shown: labels of a profile; a notebook that makes some of them makes no others.
-    """
+    paper."""
     if notebook == PUBLISHED:
         return {
             label: entry
             for label, entry in entries.items()
             if label[3:4].isdigit() or label.startswith("news_")
         }
-    made = {label: entry for label, entry in entries.items() if entry.notebook == notebook}
-    return {label: made[label] for label in made if label in shown} or made
+    return {label: entry for label, entry in entries.items() if entry.notebook == notebook}
 
 
 def select(

@@ -14,8 +14,15 @@ PARAMS = ROOT / "params"
 
 
 def artifacts() -> Path:
-    """The artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`."""
-    return ROOT / (os.environ.get("THESIS_ARTIFACTS") or "artifacts")
+    """The artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`.
+
+    Installed by pip there is no checkout. Then it is in the user's cache, not among the packages.
+    """
+    home = ROOT
+    if not (ROOT / "pyproject.toml").is_file():
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        home = Path(cache) / "thesis-companion"
+    return home / (os.environ.get("THESIS_ARTIFACTS") or "artifacts")
 
 
 def store() -> Path:

@@ -14,7 +14,15 @@ from ruamel.yaml.error import YAMLError
 from lib.config import paths
 from lib.config.schema import GRIDS, Profile
 
-OTHER_FILES = {"claims", "deviations", "figures", "hyperparameters", "manifest", "tables"}
+OTHER_FILES = {
+    "claims",
+    "deviations",
+    "figures",
+    "hyperparameters",
+    "manifest",
+    "questions",
+    "tables",
+}
 Overrides = Mapping[str, Any] | list[str] | str | None
 
 

@@ -1,6 +1,7 @@
-"""Printing where the terminal's encoding is not UTF-8."""
+"""Printing where the terminal's encoding is not UTF-8, and the name of a command."""
 
 import sys
+from pathlib import Path
 
 
 def escape_unprintable() -> None:
@@ -11,3 +12,9 @@ def escape_unprintable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a stream that stands in for one may lack it
             stream.reconfigure(errors="backslashreplace")
+
+
+def name_command(module: str) -> str:
+    """How this process was started: as a command that pip installed, or by `python -m`."""
+    script = Path(sys.argv[0]).name
+    return script if script.startswith("thesis-companion-") else f"python -m {module}"

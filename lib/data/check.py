@@ -127,8 +127,6 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         "corpus.validation_documents": held_out,
         "training.documents": trained,
         "final.documents": trained,
-        "student.language_model": None,  # own documents are few, and minutes count
-        "training.learning_rate": 3e-4,  # chosen for a base that is a slice of the teacher
         "training.cca_batch_size": min(50, trained),
         "training.checkpoint_every": 5,
     }
@@ -255,7 +253,10 @@ def _find_folders(path: Path) -> list[Path]:
     marks = itertools.chain(names, (f"[!.]*/{name}" for name in names))
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
     if not folders:
-        told = "neither a dataset folder nor a folder of them: no documents.jsonl (see README)"
+        told = (
+            "neither a dataset folder nor a folder of them: no documents.jsonl "
+            "(see docs/own_documents.md)"
+        )
         raise ValueError(f"{path}: {told if path.exists() else 'no such folder'}")
     return [path] if path in folders else folders
 

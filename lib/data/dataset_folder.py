@@ -1,4 +1,4 @@
-"""Dataset folders, the one form in which texts and tasks come in; README.md shows their files.
+"""Dataset folders, the one form in which texts and tasks come in: docs/own_documents.md shows them.
 
 Whatever is wrong is a `ValueError` of one line with file, line number and reason; no row is
 skipped. `list_unread` names the files and fields that nothing reads. The same data mean the same
@@ -14,6 +14,7 @@ import itertools
 import json
 import lzma
 import math
+import re
 import unicodedata
 import zlib
 from array import array
@@ -62,6 +63,7 @@ def _empty_if_missing(value: Any) -> Any:
 
 # With a bound on its length, pydantic looks at the characters and refuses half a surrogate pair.
 Text = Annotated[str, Field(min_length=0)]
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _NAME = (BeforeValidator(_clean_number), AfterValidator(_compose))
 Name = Annotated[str, Field(min_length=0, coerce_numbers_to_str=True), *_NAME]
 Id = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True), *_NAME]
@@ -164,8 +166,11 @@ def validate(where: str | Path, form: TypeAdapter, value: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         key = "".join(f"{part!r}: " for part in first["loc"])
-        given = json.dumps(first["input"], default=repr)
-        raise ValueError(f"{where}: {key}{first['msg']}, got {given:.60}") from error
+        told, value = first["msg"], first["input"]
+        if half := isinstance(value, str) and _HALF_A_PAIR.search(value):
+            told, value = "half a surrogate pair, which is no character", value[half.start() :]
+        given = json.dumps(value, default=repr)
+        raise ValueError(f"{where}: {key}{told}, got {given:.60}") from error
 
 
 def select_fields(

@@ -63,8 +63,8 @@ Fields = tuple[str, dict[str, Any]]  # file:line, and what stands there
 class TextSource(NamedTuple):
     """Texts as a dataset folder.
 
-    name: what they are called, after the file or folder. notes: lines on what is there and not
-    read.
+    name: what they are called, after the file or folder that was named. notes: lines on what is
+    there and not read.
     """
 
     folder: Path
@@ -114,7 +114,8 @@ def find_dataset_folder(
     unread = [repr(_name_below(path, place)) for place in found if place not in read]
     notes = _list_unread(path.name, "files", unread)
     if sets:
-        source = _read_as_table(sets[0], asked)
+        # By the folder's name, as tables are called alike in many folders.
+        source = _read_as_table(sets[0], asked, path.name)
         return source._replace(notes=notes + source.notes)
     _refuse_columns(path, asked)
     return TextSource(_write_folder(path.name, plain, path, {}), path.name, notes)
@@ -190,14 +191,15 @@ def _list_unread(where: str, what: str, unread: Sequence[str], more: str = "") -
     return [f"{where}: note: {what} not read: {_join(unread)}{more}"] if unread else []
 
 
-def _read_as_table(path: Path, asked: Mapping[str, str]) -> TextSource:
+def _read_as_table(path: Path, asked: Mapping[str, str], name: str = "") -> TextSource:
+    """A table as a dataset folder; name: what the texts are called, by default as the file."""
     names = _list_columns(path)
     columns = _choose_columns(path, names, asked)
     unread = [repr(name) for name in names if name.strip() and name not in columns.values()]
     more = f"; expected {', '.join(COLUMNS)}, or what --text and --label name"
     notes = _list_unread(path.name, "columns", unread, more)
     ending = max((end for end in TABLES if path.name.lower().endswith(end)), key=len)
-    name = path.name[: -len(ending)] or "texts"
+    name = name or path.name[: -len(ending)] or "texts"
     return TextSource(_write_folder(name, [path], path.parent, columns), name, notes)
 
 
@@ -339,12 +341,14 @@ def _read_csv(path: Path) -> Iterator[tuple[str, list[str]]]:
             delimiter = _find_delimiter(file.readline())
             file.seek(0)
             reader = csv.reader(file, delimiter=delimiter, strict=True)
+            line = 1
             for values in reader:
-                where = f"{path}:{reader.line_num}"
+                where, line = f"{path}:{line}", reader.line_num + 1  # where a row begins
                 names = values if names is None else names
                 if values and len(values) != len(names):
-                    told = f"{len(values)} values, the header has {len(names)}"
-                    raise ValueError(f"{where}: {told}; put a text with {delimiter!r} in quotes")
+                    told = f"columns: {len(values)}, in the header {len(names)}"
+                    remedy = f"put a text with {delimiter!r} or a line break in quotes"
+                    raise ValueError(f"{where}: {told}; {remedy}")
                 if values:
                     yield where, values
         except UnicodeError as error:

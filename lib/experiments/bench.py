@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ from lib.data.task_files import Task
 from lib.distillation import variants
 from lib.distillation.negatives import RowsWithNegatives
 from lib.distillation.variants import Variant
-from lib.experiments import cutting, encoders, judging, models, products, ranking, students
+from lib.experiments import encoders, judging, models, products, ranking, students
 from lib.experiments.judging import Examples
 from lib.experiments.products import Encoder
 from lib.store import code, parallel
@@ -40,11 +40,11 @@ from lib.texts import halve_text, keep_order
 
 LSA_WIDTH = 1024  # as the largest Paragraph Vectors, scaled as they are
 OF_WORDS = ("tfidf", "lsa")  # kinds of models that are fitted in a moment and not kept
-NOT_KEPT = (*OF_WORDS, "both")  # whose vectors are made when they are asked for
 MODELS_PER_JOB = 8  # whose heads one job trains: amortises the loop, and occupies all processes
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # of every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
 Job = tuple[Callable[..., None], tuple]
+T = TypeVar("T")
 
 # What only some students run: the others need not be trained again for it.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
@@ -203,6 +203,16 @@ class Bench:
             self._memory[key] = find()
         return self._memory[key]
 
+    @functools.cached_property
+    def _named(self) -> dict[Any, Any]:
+        """What was named or made before: neither settings nor data change under a bench."""
+        return {}
+
+    def _name_once(self, name: Any, find: Callable[[], T]) -> T:
+        if name not in self._named:
+            self._named[name] = find()
+        return self._named[name]
+
     def open_documents(self, name: str) -> Documents:
         """The documents of a dataset folder."""
         return Documents(sources.find_dataset(self.roots, name))
@@ -271,6 +281,9 @@ class Bench:
 
     def _name_base(self) -> models.Base:
         """The student before training, which may have to be made."""
+        return self._name_once("base", self._find_base)
+
+    def _find_base(self) -> models.Base:
         section = self.profile.student
         if section.language_model is None:
             return models.Base(section)
@@ -322,6 +335,11 @@ class Bench:
             self.run_jobs([self._paragraph_vector_job(label, 0, [])], "Paragraph Vectors")
         note = self.cache.find(product) or {}
         return {name: note[name] for name in products.PARAGRAPH_VECTOR_FACTS}
+
+    def load_paragraph_vector(self, label: str) -> Any:
+        """A trained single Paragraph Vector, of `lib.teachers.paragraph_vector`."""
+        self.paragraph_vector(label)  # which trains it if it is not there
+        return self.cache.model(self._paragraph_vector_product(label, 0), models.miss_product)
 
     def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.JoinedColumns:
         """(texts, dim) rows of a Paragraph Vector or LSA; of a compound its parts side by side."""
@@ -429,6 +447,9 @@ class Bench:
 
     def student_product(self, variant: Variant, seed: int) -> Product:
         """The trained student as a product; the teachers' rows must be there, or are made."""
+        return self._name_once((variant, seed), lambda: self._name_student(variant, seed))
+
+    def _name_student(self, variant: Variant, seed: int) -> Product:
         settings = self.profile.training
         unread = {"checkpoint_every", "gradient_checkpointing"}
         if settings.passes == 1:  # as the students were named before there were several
@@ -490,6 +511,10 @@ class Bench:
 
     def _find_encoder(self, variant: Variant, seed: int) -> Encoder:
         """What embeds with a model; a student must be there."""
+        name = ("encoder", variant, seed)
+        return self._name_once(name, lambda: self._name_encoder(variant, seed))
+
+    def _name_encoder(self, variant: Variant, seed: int) -> Encoder:
         computed = [self.device, self.precision]
         if variant.kind == "base":
             return products.name_encoder(self._name_base(), computed)
@@ -526,7 +551,8 @@ class Bench:
             "loss" (updates,); of one with a contextual teacher "watched" (measurements, 4).
         """
         variant = variants.parse(model) if isinstance(model, str) else model
-        self.embed([(variant, seed)], split=split)
+        made = ("embedded", variant, seed, split)
+        self._name_once(made, lambda: self.embed([(variant, seed)], split=split))
         sets = ("validation",) if split is None else ("validation", "halves")
         result = {name: self._embed_texts(variant, seed, self.texts(name)) for name in sets}
         if variant.kind == "student":
@@ -538,32 +564,15 @@ class Bench:
 
     def _embed_texts(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """(texts, dim) vectors of a model that is there."""
-        if variant.kind not in NOT_KEPT:
-            return self._read_rows(variant, seed, texts)[:]
-        model = self._name_model(variant, 0)
-        name = [model.kind, model.inputs, variant.cut, hash_content(hash_items(texts))]
-        return self.remember(name, lambda: self._embed_at_once(variant, texts))
+        if variant.kind in OF_WORDS:
+            from lib.evaluation import baselines
 
-    def _embed_at_once(self, variant: Variant, texts: Sequence[str]) -> Any:
-        """Vectors of words, alone or with dense ones: a readout and a round later, the same."""
-        from lib.evaluation import baselines
-        from lib.evaluation.joined import join_rows
-
-        if variant.kind == "both":
-            parts = (_find_dense(variant), Variant("lsa", cut=variant.cut))
-            return join_rows(*(self._embed_texts(part, 0, texts) for part in parts))
-        texts = self._cut_texts(texts) if variant.cut else texts
-        if variant.kind == "tfidf":
-            return baselines.tfidf(self.texts("train"), texts)
-        read, dim = self._find_lsa()
-        name = ["lsa", hash_content(read.names), dim]
-        return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
-
-    def _cut_texts(self, texts: Sequence[str]) -> Sequence[str]:
-        """Texts as far as the structural teacher reads them."""
-        section = self.profile.structural_teacher
-        name = ["cut", hash_content(hash_items(texts)), section.model_dump(mode="json")]
-        return self.remember(name, lambda: cutting.cut_texts(section, texts))
+            if variant.kind == "tfidf":
+                return baselines.tfidf(self.texts("train"), texts)
+            read, dim = self._find_lsa()
+            name = ["lsa", hash_content(read.names), dim]
+            return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
+        return self._read_rows(variant, seed, texts)[:]
 
     def _find_lsa(self) -> tuple[Texts, int]:
         """The documents that LSA is fitted to, and its width."""
@@ -613,7 +622,6 @@ class Bench:
         What students share comes first, then everything in one queue: training a student and
         embedding with it is one job.
         """
-        pairs = [(_find_dense(variant), seed) for variant, seed in pairs]
         pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].kind not in OF_WORDS]
         texts = self._list_texts(split)
         self._prepare([variant for variant, _ in pairs], texts)
@@ -838,12 +846,6 @@ class Bench:
             read, dim = self._find_lsa()
             inputs = {"fitted": hash_content(read.names), "dim": dim}
             return Product("lsa", inputs, (products.WORDS_CODE,), ("scikit-learn",))
-        if variant.kind == "both":
-            parts = [self._name_model(part, 0) for part in (_find_dense(variant), Variant("lsa"))]
-            inputs = {"parts": [part.inputs for part in parts]}
-            code = (products.JOINED_CODE, *itertools.chain(*(part.code for part in parts)))
-            packages = tuple(itertools.chain(*(part.packages for part in parts)))
-            return Product("both", inputs, code, packages)
         if variant.kind == "paragraph_vector":
             parts = [
                 self._paragraph_vector_product(part, seed)
@@ -892,7 +894,7 @@ class Bench:
 
     def _read_features(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """Rows that are read where they are needed; those of words are made at once."""
-        at_once = variant.kind in NOT_KEPT
+        at_once = variant.kind in OF_WORDS
         return (self._embed_texts if at_once else self._read_rows)(variant, seed, texts)
 
     def _choose_classifier(self, variant: Variant) -> str:
@@ -937,13 +939,6 @@ class Bench:
             for variant in chosen
             for seed in given.get(variant.identity, self.profile.seeds)
         ]
-
-
-def _find_dense(variant: Variant) -> Variant:
-    """The dense part of a model that joins two: of a cut text the teacher reads the one piece."""
-    if variant.kind != "both":
-        return variant
-    return Variant("sbert" if variant.cut else "sbert_chunks")
 
 
 def _find_loss_modules(variant: Variant) -> list[str]:

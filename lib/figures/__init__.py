@@ -2,7 +2,13 @@
 draws it, `save`."""
 
 from lib.figures.boxplots import boxplot, boxplot_frame
-from lib.figures.comparisons import ledger, losses, setting_effects, settings_frame
+from lib.figures.comparisons import (
+    ledger,
+    losses,
+    setting_effects,
+    settings_frame,
+    verdict_changes,
+)
 from lib.figures.distributions import (
     ecdf,
     ecdf_frame,
@@ -12,6 +18,9 @@ from lib.figures.distributions import (
     violins,
 )
 from lib.figures.estimates import costs, differences
+from lib.figures.lessons import heat_map, histories, nearest, pulls, walks, word_pulls
+from lib.figures.origins import draw_origins
+from lib.figures.reading import show_reading
 from lib.figures.scores import (
     curves,
     dots,

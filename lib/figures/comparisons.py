@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from lib.config import manifest
 from lib.figures.style import INK, WIDTH, labelled, rows_from_top, settings, style
 from lib.statistics.effects import chance_corrected
-from lib.statistics.verdicts import MARGIN, NUMBER
+from lib.statistics.verdicts import DISAGREE, MARGIN, NUMBER
 
 FACTORS = (
     "architecture",
@@ -20,6 +20,7 @@ FACTORS = (
     "min_count",
 )  # in the name of a Paragraph Vector
 _SPELT = {"mm": "max-margin", "mse": "MSE", "pv": "PV", "dbow": "DBOW", "sbert": "SBERT"}  # in ids
+_UNSEEN = {"color": "none"}  # a verdict without a look is not drawn
 _TICKS = (-0.4, -0.1, 0, 0.1, 0.4)  # of the ledger's axis
 # Title -> the judgements that are drawn there (prefix of columns, above or below the row's line),
 # and whose verdict colours them.
@@ -183,6 +184,44 @@ def ledger(findings: pd.DataFrame) -> Figure:
         if word in drawn
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=4)
+    return figure
+
+
+@style()
+def verdict_changes(findings: pd.DataFrame, again: pd.DataFrame) -> Figure:
+    """Findings as marks, a row for each figure that they are about; what changes is ringed.
+
+    Parameters
+    ----------
+    findings
+        The ledger, or a part of it.
+    again
+        The same findings under other rules: columns verdict and survives.
+    """
+    labels = [label for label in manifest.load() if label in {*findings["label"]}]
+    looks = settings()["verdicts"]
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 5), sharex=True, sharey=True)
+    for axis, (title, (_, column)) in zip(axes, [*_QUESTIONS.items()][1:], strict=True):
+        changed = findings[column] != again[column]
+        for row, label in enumerate(labels):
+            for place, name in enumerate(findings.index[findings["label"] == label]):
+                axis.plot(place, row, ms=6.5, **looks.get(again.loc[name, column], _UNSEEN))
+                if changed[name]:
+                    axis.plot(place, row, "o", ms=12, mfc="none", mec=INK, mew=1.1)
+        counts = again[column].value_counts()
+        handles = [
+            Line2D(
+                [], [], **{"linestyle": "", "ms": 6} | look, label=f"{counts.get(word, 0)} {word}"
+            )
+            for word, look in looks.items()
+            if word != DISAGREE or column == "survives"
+        ]
+        axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 0))
+        question = title.replace("\n", " ")
+        axis.set(title=f"{question}\n{changed.sum()} of {len(changed)} changed", xticks=[])
+        axis.grid(visible=False)
+    rows_from_top(axes[0], [manifest.full_name(label) for label in labels])
+    axes[0].set_xlim(-0.7, findings["label"].value_counts().max() - 0.3)
     return figure
 
 

@@ -32,11 +32,11 @@ def costs(data: pd.DataFrame) -> Figure:
     times.set(
         xscale="log",
         xlim=(data["milliseconds"].min() / 2, data["milliseconds"].max() * 5),
-        xlabel="milliseconds for a document",
+        xlabel="milliseconds\nfor a document",
     )
     for place, value in zip(places, data["milliseconds"], strict=True):
         times.text(value, place, f"  {value:.2g}", va="center", fontsize=8)
-    scores.set(xlabel="accuracy above chance, mean of the tasks")
+    scores.set(xlabel="accuracy above chance,\nmean of the tasks")
     rows_from_top(scores, [*data["model"]])
     figure.legend(handles=labelled([scores]), loc="outside lower center", ncols=2)
     return figure

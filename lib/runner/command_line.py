@@ -64,14 +64,13 @@ def select_notebooks(profile: Profile, requests: list[str]) -> dict[Path, list[m
     pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
     files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb"))}
     entries = manifest.load()
-    promised = {name: manifest.promised(entries, name, profile.shown) for name in files}
+    promised = {name: manifest.promised(entries, name) for name in files}
     present = {label: entry for made in promised.values() for label, entry in made.items()}
     for label in requests:
         if label in entries and label not in present:
-            told = f"nothing of it was published; ./run_all.sh mini {label} makes it"
-            if profile.shown:
-                told = f"{profile.name} leaves it out; --set shown=[] makes everything"
-            raise profiles.ParameterError(f"{label}: {told}")
+            raise profiles.ParameterError(
+                f"{label}: nothing of it was published; ./run_all.sh mini {label} makes it"
+            )
     names = manifest.select(present, files, requests or profile.shown)
     if profile.only:
         from lib.published import figure_models  # loads pandas

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,12 +37,7 @@ class Outcome:
 
 
 def execute(
-    notebook: Path,
-    parameters: dict[str, Any],
-    target: Path,
-    log: Path,
-    heading: str,
-    left_out: Collection[str] = (),
+    notebook: Path, parameters: dict[str, Any], target: Path, log: Path, heading: str
 ) -> Outcome:
     """Run a notebook and show on one line which cell and step it is at.
 
@@ -58,13 +52,11 @@ def execute(
         Takes what the kernel and its workers print outside of cells.
     heading : str
         What the line begins with.
-    left_out : collection of str
-        Labels that are not asked for: cells tagged with one of them are left out.
     """
     target.unlink(missing_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="thesis-run-") as scratch:
-        run = _Run(notebook, parameters, Path(scratch), log, left_out)
+        run = _Run(notebook, parameters, Path(scratch), log)
         # In a thread, as nbclient would take the signals that this process answers itself.
         thread = threading.Thread(target=run.run, daemon=True)
         thread.start()
@@ -88,16 +80,8 @@ def _show_progress(thread: threading.Thread, run: "_Run", heading: str) -> None:
 
 
 class _Run:
-    def __init__(
-        self,
-        notebook: Path,
-        parameters: dict[str, Any],
-        scratch: Path,
-        log: Path,
-        left_out: Collection[str],
-    ):
+    def __init__(self, notebook: Path, parameters: dict[str, Any], scratch: Path, log: Path):
         self.notebook, self.parameters, self.log = notebook, parameters, log
-        self.left_out = {*left_out}
         self.executed, self.progress = scratch / "notebook.ipynb", scratch / "progress"
         self.products = scratch / "products"
         self.position = "starting"
@@ -134,9 +118,6 @@ class _Run:
         os.environ["THESIS_PROGRESS"] = str(self.progress)  # the kernel inherits them
         os.environ["THESIS_PRODUCTS"] = str(self.products)
         source = nbformat.read(self.notebook, 4)
-        source.cells = [
-            cell for cell in source.cells if self.left_out.isdisjoint(cell.metadata.get("tags", []))
-        ]
         tagged = [
             number
             for number, cell in enumerate(source.cells)

@@ -38,9 +38,7 @@ class Notebook:
 
     def __init__(self, name: str, profile: Profile):
         self.name, self.profile = name, profile
-        # The runner leaves out the cells of labels that the profile does not show.
-        shown = profile.shown if "THESIS_PROGRESS" in os.environ else ()
-        self.promised = manifest.promised(manifest.load(), name, shown)
+        self.promised = manifest.promised(manifest.load(), name)
         self.saved: dict[str, list[Path]] = {}
 
     @functools.cached_property

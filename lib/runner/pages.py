@@ -1,4 +1,5 @@
-"""The pages that notebook 09 writes: docs/results.md, docs/verdicts.md and the numbers in README.
+"""The pages that notebook 09 writes: docs/results.md, docs/verdicts.md, docs/figures.md and the
+numbers in README.
 
 Every number and every verdict comes from the tables that notebooks have saved. The pages of `mini`
 replace the committed ones; those of another or a changed profile go under the artifact root.
@@ -16,15 +17,17 @@ import pandas as pd
 from lib import published
 from lib.chapters.final_students import list_students
 from lib.chapters.sensitivity import CONTROL, THESIS_BATCHES
-from lib.config import manifest, paths
+from lib.config import manifest, paths, profiles
 from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE
+from lib.runner.gallery import gallery_page
 from lib.statistics.effects import chance_corrected
 from lib.statistics.verdicts import (
     HOLDS,
     MARGIN,
     NOT_RUN,
     NOT_TESTABLE,
+    OPEN,
     REVERSED,
     RULES,
     VERDICTS,
@@ -47,7 +50,6 @@ from lib.words import (
     survival,
 )
 
-MARKERS = "<!-- numbers -->", "<!-- /numbers -->"
 CLAUSES = {  # what a sentence makes of a number of them
     "holds": "hold",
     "reversed": "are reversed",
@@ -78,6 +80,42 @@ LEARNING = {
 }
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
 UNKNOWN = float("nan")
+# Figure on the page of results -> what is to be seen, and how to read it.
+PICTURES = {
+    "fig5_3": (
+        "Boxplots of seven models in three rounds, ours and published",
+        "Compare cosine-masked, MSE-contextual and only-MSE with Longformer and SBERT, in the rows "
+        "that end with all. Ours are read by the thesis' heads.",
+    ),
+    "figA_3": (
+        "Two falling lines: the heavier the contextual loss, the less alike the students",
+        "How heavy must Paragraph Vector's loss be before it shows? Below the dashed line it "
+        "changes the student more than another seed does. ×1 is the weight in the thesis.",
+    ),
+    "figA_5": (
+        "Each loss by three readouts",
+        "The same embeddings by three readouts. Compare the order of the models by one colour with "
+        "their order by another: the rows are in the order of the thesis' heads.",
+    ),
+    "fig_ledger": (
+        "All findings, with intervals, on the published numbers and on ours",
+        "Each row is a finding, under the figure that it is about; right of the line is where the "
+        "thesis says it is. In the last column the upper mark is by heads that compare, the lower "
+        "one without a head. The grey strip is a difference of .02.",
+    ),
+}
+# What README fills in; a page of its own in a changed profile.
+EMPTY = "<!-- findings -->\n<!-- /findings -->\n\n<!-- scale -->\n<!-- /scale -->\n"
+TRAIN_1M = 1_000_000  # documents; the profile thesis has fewer until its corpus is made larger
+# Rows of README's table of sizes that have no ratio.
+OTHER_MATERIAL = [
+    "| base: the student before training | Longformer | three layers of MiniLM that learned to "
+    "guess masked words | another model |",
+    "| SBERT | all-mpnet-base-v2, 384 tokens | all-MiniLM-L6-v2, 48 tokens | another model |",
+    "| tasks | arXiv papers, film reviews, citations, plagiarism | the same kinds of questions "
+    "about Wikipedia passages and review sentences; passage pairs stand in for citations | "
+    "stand-ins |",
+]
 RATE = 0.05  # of false discoveries, from which q is told
 
 
@@ -171,15 +209,16 @@ def write_pages(profile: Profile) -> list[Path]:
     run's folder.
     """
     tables, folder = Tables(paths.figures(profile)), paths.run_folder(profile) / "pages"
-    readme = folder / "numbers.md"
-    numbers = readme_numbers(tables)
+    readme, text = folder / "front_page.md", EMPTY
     if profile.name == "mini" and not profile.departures:
         folder, readme = paths.ROOT / "docs", paths.ROOT / "README.md"
-        numbers = between_markers(readme.read_text(encoding="utf-8"), numbers)
+        text = readme.read_text(encoding="utf-8")
+    blocks = {"findings": tell_findings(tables), "scale": tabulate_scale(profile)}
     pages = {
         folder / "results.md": results_page(tables, folder),
         folder / "verdicts.md": verdicts_page(tables, other_ledgers(tables.folder)),
-        readme: numbers,
+        folder / "figures.md": gallery_page(profile, folder),
+        readme: replace_blocks(text, blocks),
     }
     for file, text in pages.items():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -187,13 +226,18 @@ def write_pages(profile: Profile) -> list[Path]:
     return [*pages]
 
 
-def between_markers(text: str, block: str) -> str:
-    """The text with another block between the two markers; `ValueError` if it has no such place."""
-    start, end = MARKERS
-    if text.count(start) != 1 or text.count(end) != 1:
-        raise ValueError(f"expected {start} and {end} once each, around the numbers to replace")
-    before, rest = text.split(start)
-    return f"{before}{start}\n{block}\n{end}{rest.split(end)[1]}"
+def replace_blocks(text: str, blocks: Mapping[str, str]) -> str:
+    """The text with what stands between `<!-- name -->` and `<!-- /name -->` replaced.
+
+    blocks: name -> what comes there. `ValueError` if a name has no such place, or several.
+    """
+    for name, block in blocks.items():
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        if text.count(start) != 1 or text.count(end) != 1:
+            raise ValueError(f"expected {start} and {end} once each, around what to replace")
+        before, rest = text.split(start)
+        text = f"{before}{start}\n{block}\n{end}{rest.split(end)[1]}"
+    return text
 
 
 def other_ledgers(folder: Path) -> dict[str, pd.DataFrame]:
@@ -204,22 +248,32 @@ def other_ledgers(folder: Path) -> dict[str, pd.DataFrame]:
     }
 
 
-def readme_numbers(tables: Tables) -> str:
-    """README's table: five questions and what came out, some dozen numbers."""
-    thesis = thesis_findings(tables.ledger())
-    rows = {
-        f"Do the thesis' {len(thesis)} findings repeat, by its protocol?": verdict_counts(thesis),
-        "Do they survive two other ways to read the embeddings, explained below?": _survival_counts(
-            thesis
-        ),
-        "Cosine or MSE as a loss?": _cosine_or_mse(tables),
-        "Which loss is best?": _heads(tables),
-        "Does Paragraph Vector help a student of the cosine loss?": _gradient_share(tables),
-        "Is the student better than its base and its teacher?": _best_student(tables),
+def tell_findings(tables: Tables) -> str:
+    """README's first screen: how the verdicts fall, and the five things worth a visit."""
+    told = (
+        _scrambled_negatives(),
+        _solved_accuracies(),
+        _best_loss(tables),
+        _sentences_found(tables),
+        _speed(),
+    )
+    return f"{_verdicts_in_short(thesis_findings(tables.ledger()))}\n\n{bullets(*told)}"
+
+
+def tabulate_scale(profile: Profile) -> str:
+    """README's table of what is the thesis' and what is not: sizes of both, with their ratio."""
+    theirs = profiles.load("thesis")
+    sizes = {
+        "tokens that a student reads": (theirs.student, profile.student, "max_positions"),
+        "documents of a student in Chapter 4": (theirs.training, profile.training, "documents"),
+        "documents of Paragraph Vector": (theirs.corpus, profile.corpus, "train_documents"),
     }
-    known = [f"| {question} | {text} |" for question, text in rows.items() if text]
-    head = "| question | what came out (95% intervals in brackets) |"
-    return "\n".join([head, "|---|---|", *known])
+    compared = {what: (getattr(a, key), getattr(b, key)) for what, (a, b, key) in sizes.items()}
+    compared["documents of a final student"] = (TRAIN_1M, profile.final.documents)
+    rows = ["| | the thesis | `mini`, the default here | |", "|---|---|---|---|"]
+    for what, (large, small) in compared.items():
+        rows.append(f"| {what} | {large:,} | {small:,} | 1:{large / small:.0f} |")
+    return "\n".join(rows + OTHER_MATERIAL)
 
 
 def results_page(tables: Tables, folder: Path) -> str:
@@ -230,6 +284,13 @@ def results_page(tables: Tables, folder: Path) -> str:
     news = ledger.drop(thesis.index)
     name = tables.folder.name
     ledgers = {name: ledger} | other_ledgers(tables.folder)
+
+    def show(label: str) -> str:
+        if not (tables.folder / f"{label}.svg").is_file():
+            return ""
+        seen, caption = PICTURES[label]
+        return f"![{seen}]({figures}/{label}.svg)\n\n*{caption}*"
+
     return f"""# What came out
 
 {WRITTEN.format(name=name)}
@@ -242,11 +303,15 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {bullets(*_start_and_teachers(tables), _citations(tables))}
 
+{show("fig5_3")}
+
 ## Does Paragraph Vector help?
 
 {_answer(tables.claim("both-cosine-over-structural"))}
 
 {bullets(*_paragraph_vector(tables))}
+
+{show("figA_3")}
 
 ## Which loss is best?
 
@@ -254,53 +319,34 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {bullets(*_losses(tables))}
 
-![Each loss by three readouts]({figures}/figA_5.svg)
-
-*The same embeddings by three readouts. Compare the order of the models by one colour with their
-order by another: the rows are in the order of the thesis' heads.*
+{show("figA_5")}
 
 ## How the verdicts fall
 
 *Do they repeat?* By the thesis' own protocol, of its {len(thesis)} findings
 {verdict_counts(thesis)}.
 
+{_tell_reach(thesis)}
+
 *Do they survive?* By two readouts that need little training,
 {verdict_counts(thesis, column="survives")}.
 
-![All findings, with intervals, on the published numbers and on ours]({figures}/fig_ledger.svg)
-
-*Each row is a finding, under the figure that it is about; right of the line is where the thesis
-says it is. In the last column the upper mark is by heads that compare, the lower one without a
-head. The grey strip is a difference of .02.*
+{show("fig_ledger")}
 
 {MEANINGS.format(steps=tell_steps(tables))}
 
 {_note_rules(counts_table(ledgers), ledgers)}
 
 {_read_off(thesis)}
-[tab_claims]({figures}/tab_claims.md) lists each finding with its numbers, and
-[verdicts.md](verdicts.md) shows the verdicts side by side. [tab_checks]({figures}/tab_checks.md)
+[verdicts.md](verdicts.md) tells them finding by finding, and
+[tab_claims]({figures}/tab_claims.md) has the numbers. [tab_checks]({figures}/tab_checks.md)
 lists the checks that come before a verdict. [tab_yardstick]({figures}/tab_yardstick.md) shows how
 far apart two runs of the thesis may be.
 
 {tell_unneeded_failures(tables)}
-{DISCOVERIES}
-
-{_list_of(thesis, HOLDS, "These repeat:")}
-
-{_list_of(thesis, REVERSED, "These are reversed by the thesis' protocol:")}
-
-{_list_of(thesis, HOLDS, "These survive:", "survives")}
-
-{_list_of(thesis, REVERSED, "These are reversed by both other readouts:", "survives")}
-
 ## The news paper
 
 Of its {len(news)} findings {verdict_counts(news)}.
-
-{_list_of(news, HOLDS, "These hold:")}
-
-{_list_of(news, REVERSED, "These are reversed:")}
 
 ## Real documents
 
@@ -345,23 +391,101 @@ and six tasks, and for other test examples."""
 
 
 def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
-    """docs/verdicts.md: every finding with its verdicts in each ledger."""
+    """docs/verdicts.md: the findings by their verdicts, why some have none, and all in a table."""
     own = tables.ledger()
+    thesis = thesis_findings(own)
+    news = own.drop(thesis.index)
     ledgers = {tables.folder.name: own, **others}
     columns = _list_columns(ledgers)
     rows = ["| finding | where | published | " + " | ".join(columns) + " |"]
     rows.append("|---" * (3 + len(columns)) + "|")
     for name, row in own.iterrows():
-        finding = re.sub(r"([|*])", r"\\\1", row["finding"])
+        finding = _escape(row["finding"])
         where = manifest.full_name(row["label"])
         told = [column.get(name, NOT_RUN) for column in columns.values()]
         rows.append(f"| {' | '.join([finding, where, row['published_verdict'], *told])} |")
-    head = f"""# The findings and their verdicts, side by side
+    lists = f"""# The findings and their verdicts
 
 {WRITTEN.format(name="*")}
 
-[results.md](results.md) says what the words mean."""
-    return f"{_note_rules(head, ledgers)}\n\n{counts_table(ledgers)}\n\n" + "\n".join(rows) + "\n"
+[results.md](results.md) says what the words mean. {DISCOVERIES}
+
+## The thesis
+
+{_list_of(thesis, HOLDS, "These repeat:")}
+
+{_list_of(thesis, REVERSED, "These are reversed by the thesis' protocol:")}
+
+{_list_of(thesis, HOLDS, "These survive:", "survives")}
+
+{_list_of(thesis, REVERSED, "These are reversed by both other readouts:", "survives")}
+
+## The news paper
+
+{_list_of(news, HOLDS, "These hold:")}
+
+{_list_of(news, REVERSED, "These are reversed:")}"""
+    together = _note_rules(f"## Side by side\n\n{counts_table(ledgers)}", ledgers)
+    parts = [lists, _tell_why_open(own), _tell_why_untested(own), together, "\n".join(rows)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _tell_why_open(ledger: pd.DataFrame) -> str:
+    """A table of the findings that are open by the first question, with what ours could show."""
+    rows = find_open(ledger)
+    if rows.empty:
+        return ""
+    table = [
+        f"| {_escape(row['finding'])} | {signed(row['published_effect'])} | {estimate(row)} "
+        f"| {signed(row['reach'])} | {'yes' if row['within'] else 'no'} |"
+        for _, row in rows.iterrows()
+    ]
+    return """## Why some are too close to call
+
+By the thesis' protocol. The *reach* is half the width of our interval: a smaller difference cannot
+be told from none here. Where the published difference is within reach and the finding is open all
+the same, ours is of another size.
+
+| finding | published | ours | reach | within |
+|---|---|---|---|---|
+""" + "\n".join(table)
+
+
+def find_open(ledger: pd.DataFrame) -> pd.DataFrame:
+    """The open findings with a published effect, with the reach of ours.
+
+    Returns
+    -------
+    Their rows of the ledger with `reach`, half of the interval's width, and `within`: whether the
+    published effect is at least that.
+    """
+    rows = ledger[ledger["verdict"] == OPEN].dropna(subset=["published_effect", "low", "high"])
+    reach = (rows["high"] - rows["low"]) / 2
+    return rows.assign(reach=reach, within=rows["published_effect"].abs() >= reach)
+
+
+def _tell_why_untested(ledger: pd.DataFrame) -> str:
+    """A list of the findings that cannot be tested, each with the checks that failed."""
+    rows = ledger[ledger["verdict"] == NOT_TESTABLE]
+    listed = [f"* {row['finding']} *{row['note']}.*" for _, row in rows.iterrows()]
+    return "\n".join(["## Why some cannot be tested here", "", *listed]) if listed else ""
+
+
+def _tell_reach(thesis: pd.DataFrame) -> str:
+    """How many open findings claim a difference that is too small for our tasks."""
+    rows = find_open(thesis)
+    small = int((~rows["within"]).sum())
+    if not small:
+        return ""
+    return (
+        f"Of those too close to call, {count(small)} claim a difference smaller than our tasks can "
+        "show: [the list](verdicts.md#why-some-are-too-close-to-call)."
+    )
+
+
+def _escape(text: str) -> str:
+    """The text as a cell of a Markdown table."""
+    return re.sub(r"([|*])", r"\\\1", text)
 
 
 OTHER_RULES = f"""Our rules for verdicts have changed; the current version is {RULES}
@@ -433,14 +557,83 @@ def verdict_counts(ledger: pd.DataFrame, column: str = "verdict") -> str:
     return list_names(parts or ["none was run"])
 
 
-def _survival_counts(thesis: pd.DataFrame) -> str:
-    """How the findings fall by the other readouts: those that repeat, and all."""
+def _verdicts_in_short(thesis: pd.DataFrame) -> str:
+    """How many findings repeat, and what becomes of these by the other readouts."""
     repeat = thesis[thesis["verdict"] == HOLDS]
-    told = f"Of all {len(thesis)}, {verdict_counts(thesis, column='survives')}"
+    told = f"**Of the thesis' {len(thesis)} findings, {len(repeat)} repeat by its own protocol.**"
     if repeat.empty:
         return told
-    some = verdict_counts(repeat, column="survives")
-    return f"Of the {len(repeat)} that hold by its protocol, {some}. {told}"
+    read = repeat[~repeat["label"].str.startswith(RANKED)]  # a ranking is read in one way
+    kept, turned = (int((read["survives"] == word).sum()) for word in (HOLDS, REVERSED))
+    return (
+        f"{told} Read in two other ways, {count(kept)} of these {_singular_or('hold', kept)} and "
+        f"{count(turned)} {_singular_or('are reversed', turned)}. [All of them](docs/results.md)."
+    )
+
+
+def _singular_or(words: str, number: int) -> str:
+    return _singular(words) if number == 1 else words
+
+
+def _scrambled_negatives() -> str:
+    """What the missing axis of Figure 4.4 did, in the published distances."""
+    drawn = published.load("fig4_4")
+    negatives = drawn[(drawn["distance"] == "cosine") & (drawn["to"] == "negatives")]
+    return (
+        "**One missing `axis` scrambled a published figure.** All "
+        f"{count(negatives['model'].nunique())} models, the untrained one too, have a cosine "
+        f"distance of {negatives['mean'].mean():.2f} to their negatives there, as if these were "
+        "random. [Notebook 03](docs/notebooks/03_composite_analysis.ipynb) shows how."
+    )
+
+
+def _solved_accuracies() -> str:
+    """How many accuracies the thesis drew and did not print."""
+    drawn = pd.concat(published.load(label) for label in published.CHAPTER_4)
+    number = len(drawn.drop_duplicates(["identity", "task"]))
+    return (
+        f"**The thesis prints no accuracy of its Chapter 4.** We solved all {number} from the "
+        "boxes of its vector figures: [they are here](params/published/README.md)."
+    )
+
+
+def _best_loss(tables: Tables) -> str:
+    """The thesis' best loss by its own readout, and without a head."""
+    leads = {name: _lead(tables.heads(name)) for name in ("thesis", CONTROL, "none")}
+    steps = "" if np.isnan(leads[CONTROL]) else f" ({signed(leads[CONTROL])} if trained for longer)"
+    return (
+        "**The best loss depends on who reads.** Max-margin MSE minus cosine is "
+        f"{signed(leads['thesis'])} with the thesis' heads{steps}, {signed(leads['none'])} without "
+        "a head. [Notebook 02](docs/notebooks/02_structural_loss.ipynb) compares them all."
+    )
+
+
+def _sentences_found(tables: Tables) -> str:
+    """How often the right text comes first in notebook 00: teacher, student and TF-IDF."""
+    rows = tables.read("tab_search")
+    if rows.empty:
+        return ""
+    first = rows.set_index("reader")["first"]
+    return (
+        "**A student finds what its teacher never read**: the right text comes first for "
+        f"{percent(first['student'])} of the searches, for its teacher for "
+        f"{percent(first['teacher'])}. TF-IDF does it for {percent(first['TF-IDF'])}. "
+        "[Notebook 00](docs/notebooks/00_start_here.ipynb) trains it."
+    )
+
+
+def _speed() -> str:
+    """How many times as fast as Hugging Face's Longformer the student is, by document length."""
+    rows = pd.read_csv(paths.ROOT / "tests" / "benchmarks" / "results" / "alternatives.csv")
+    rows = rows[(rows["step"] == "inference") & (rows["precision"] == "fp32")]
+    rates = rows.pivot(index="case", columns="model", values="tokens_per_second")
+    times = rates["student"] / rates["Longformer"]
+    equal = times.drop("mixed")
+    return (
+        "**Longformer's embeddings, several times as fast on a CPU**: "
+        f"{equal.min():.1f} to {equal.max():.1f} times as fast as Hugging Face's code on documents "
+        "of one length. [Other models](docs/speed.md) are measured, too."
+    )
 
 
 def _singular(words: str) -> str:
@@ -549,14 +742,16 @@ def _list_of(ledger: pd.DataFrame, verdict: str, title: str, column: str = "verd
     """The findings with a verdict on one question, each with its answer to the other one."""
     rows, listed = ledger[ledger[column] == verdict], []
     first = column == "verdict"
+    passed = ["vacuous"] if first else ["compare_vacuous", "none_vacuous"]
     for name, row in rows.iterrows():
-        found = estimate(row) if first else other_effects(row)
+        ranked = row["label"].startswith(RANKED)
+        found = estimate(row) if first or ranked else other_effects(row)
         if (q := row["q" if first else "survives_q"]) >= RATE:
             found += f"; q {signed(q, 2)}"
-        if row["vacuous"] == "yes":
+        if row[passed].eq("yes").all():
             found += "; the untrained base passes, too"
         other = survival(row) if first else repetition(row)
-        told = [] if row["label"].startswith(RANKED) else [f"{other}."]
+        told = [] if ranked else [f"{other}."]
         if name in NOTES:
             told.append(NOTES[name])
         listed.append(" ".join([f"* {row['finding']} ({found})", *told]))
@@ -564,59 +759,8 @@ def _list_of(ledger: pd.DataFrame, verdict: str, title: str, column: str = "verd
     return "\n".join([title, "", *listed]) if listed else f"{none}."
 
 
-def _cosine_or_mse(tables: Tables) -> str:
-    claim = tables.claim("cosine-over-mse")
-    told = f"With the thesis' heads, {comparison('cosine', 'MSE', claim)}"
-    lengths = tables.lengths()
-    if len(lengths) < 2:
-        return told
-    lead = (lengths["cosine"] - lengths["MSE"]).iloc[-1]
-    return (
-        f"{told}. Without a head, cosine minus MSE is {signed(lead)} after {lengths.index[-1]} "
-        "updates, the longest training tried"
-    )
-
-
-def _heads(tables: Tables) -> str:
-    leads = [_lead(tables.heads(column)) for column in ("thesis", "compare", "none")]
-    if np.isnan(leads).any():
-        return ""
-    longer = _lead(tables.heads(CONTROL))
-    steps = "" if np.isnan(longer) else f" ({signed(longer)} at the thesis' number of steps)"
-    return (
-        f"Max-margin MSE minus cosine is {signed(leads[0])} with the thesis' heads{steps}, "
-        f"{signed(leads[1])} with heads that compare, and {signed(leads[2])} without a head"
-    )
-
-
 def _lead(scores: pd.Series) -> float:
     return scores.get(MM_MSE, UNKNOWN) - scores.get("cosine", UNKNOWN)
-
-
-def _gradient_share(tables: Tables) -> str:
-    share, alike = (
-        tables.check(check, "fig4_8") for check in ("treatment_given", "students_differ")
-    )
-    if pd.isna(share) or pd.isna(alike):
-        return ""
-    return (
-        f"{answer_twice(tables.claim('both-cosine-over-structural'))}. "
-        f"Its share of the gradient is {percent(share)}, the median over students. Embeddings with "
-        f"and without it have a mean cosine of {signed(alike)}; 1 would be the same embeddings"
-    )
-
-
-def _best_student(tables: Tables) -> str:
-    scores = tables.accuracy("all")
-    own = scores.reindex([*list_students()]).dropna()
-    if own.empty or not {*BASELINES} <= {*scores.index}:
-        return ""
-    told = (
-        f"With the thesis' heads and all labels, the best one is right on {percent(own.max(), 1)} "
-        f"of the test examples, its base on {percent(scores['Longformer'], 1)}, SBERT on "
-        f"{percent(scores['SBERT'], 1)}. TF-IDF is right on {percent(scores['TF-IDF'], 1)}"
-    )
-    return ". ".join([told, *_sbert_by_other_heads(tables)])
 
 
 def _sbert_by_other_heads(tables: Tables) -> list[str]:

@@ -148,10 +148,8 @@ def run_one(plan: Plan, options: argparse.Namespace, heading: str) -> None:
     target = folder / "executed" / f"{plan.name}.ipynb"
     log = folder / "logs" / f"{plan.name}.log"
     parameters = {name: getattr(options, name) for name in PARAMETERS}
-    makes = {entry.label for entry in plan.makes}
-    left_out = manifest.promised(manifest.load(), plan.name).keys() - makes
     begin = time.monotonic()
-    outcome = execution.execute(plan.path, parameters, target, log, heading, left_out)
+    outcome = execution.execute(plan.path, parameters, target, log, heading)
     plan.seconds = time.monotonic() - begin
     if outcome.problem:
         jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")

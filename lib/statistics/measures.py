@@ -68,18 +68,14 @@ def format_interval(value: float, low: float, high: float, sign: str = "") -> st
 
 
 def format_table(table: pd.DataFrame, base: str) -> pd.DataFrame:
-    """Rows of several measures as people read them: measure, examples, model, value, against_base.
+    """Rows of several measures as people read them: measure, examples, model, value, against base.
 
     table: as of `measure_models`, with the columns measure and examples.
     """
     cells = table[["measure", "examples", "model"]].assign(
         value=[format_interval(*row) for row in table[["value", "low", "high"]].to_numpy()],
-        against_base=[
-            format_interval(value, low, high, "+")
-            for value, low, high in table[
-                ["against_base", "against_low", "against_high"]
-            ].to_numpy()
-        ],
     )
-    cells.loc[table["model"] == base, "against_base"] = ""
+    against = table[["against_base", "against_low", "against_high"]].to_numpy()
+    cells["against base"] = [format_interval(value, low, high, "+") for value, low, high in against]
+    cells.loc[table["model"] == base, "against base"] = ""
     return cells

@@ -58,6 +58,9 @@ class Judgement:
         Smallest and largest effect of the deciding comparison when one task is left out.
     seeds
         How many seeds the compared models have.
+    seed_share
+        How much of the squared standard error of the deciding comparison goes away with ever more
+        runs of each model. Examples of other texts would take away the rest.
     decided_by, arithmetic
         The deciding comparison in words and in numbers.
     holding
@@ -80,6 +83,7 @@ class Judgement:
     arithmetic: str
     reason: str
     holding: str = ""
+    seed_share: float = np.nan
 
 
 def judge(
@@ -373,7 +377,16 @@ def _judgement(
         decided_by=f"{decisive.left} against {decisive.right}",
         arithmetic=arithmetic(*(sides @ evidence.scores)),
         reason=unknown if np.isnan(low) else "",
+        seed_share=_seed_share(weights, evidence),
     )
+
+
+def _seed_share(weights: np.ndarray, evidence: Evidence) -> float:
+    """See `Judgement.seed_share`; NaN where the error is not known."""
+    endless = replace(evidence, runs=np.full(len(evidence.runs), np.inf), processor=0.0)
+    (error,), _ = evidence.errors(weights[None])
+    (least,), _ = endless.errors(weights[None])  # NaN: nothing is left
+    return float(1 - np.nan_to_num(least) ** 2 / error**2)
 
 
 def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.ndarray:

@@ -79,12 +79,12 @@ class Product:
     @functools.cached_property
     def versions(self) -> dict[str, str]:
         """Module -> fingerprint, package -> version, of what would make it now."""
-        versions = {name: importlib.metadata.version(name) for name in self.packages}
+        versions = {name: _read_installed(name) for name in self.packages}
         for code in self.code:
             versions |= fingerprint_code(code.modules, code.stop)
         return versions
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         """What its files are called: two versions of the code never share a file."""
         return f"{self.key}-{fingerprint(self.versions)[:8]}"
@@ -303,12 +303,16 @@ def list_changed(note: dict[str, Any]) -> list[str]:
     return [name for name, was in code.items() if _read_version(name) != was]
 
 
-@functools.cache  # what a process has imported does not change with the files
+# What a process has imported does not change with the files; a look at them takes a millisecond.
+_read_installed = functools.cache(importlib.metadata.version)
+
+
+@functools.cache
 def _read_version(name: str) -> str | None:
     if name.startswith("lib."):
         return fingerprint_module(name)
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        return importlib.metadata.version(name)
+        return _read_installed(name)
     return None
 
 

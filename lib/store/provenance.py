@@ -113,6 +113,8 @@ def _write(path: Path, files: Iterable[Path], facts: dict[str, Any]) -> None:
 
 def commit() -> dict[str, Any]:
     """The commit and whether files differ from it; None without git or checkout."""
+    if not (paths.ROOT / ".git").exists():  # installed, perhaps inside somebody else's checkout
+        return {"commit": None, "dirty": None}
     command = ["git", "status", "--porcelain=v2", "--branch"]
     try:
         lines = subprocess.check_output(

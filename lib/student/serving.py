@@ -5,7 +5,9 @@ stored of them. This is apart from it, so that faster encoding makes nothing ane
 """
 
 import copy
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -72,6 +74,50 @@ class Student(encoder.Student):
             student = copy.copy(self)  # other threads may encode in another precision
             student._converted = _convert(self, precision)
             return encoder.Student.encode(student, inputs, batch_tokens=batch_tokens)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        card: Mapping[str, Any] | None = None,
+        private: bool | None = None,
+        token: str | None = None,
+        **options: Any,
+    ) -> str:
+        """Export the student and upload the folder to the Hugging Face hub.
+
+        `SentenceTransformer(repo_id)` then loads it.
+
+        Parameters
+        ----------
+        repo_id : str
+            `owner/name`. The repository is made if it is not there.
+        card : mapping, optional
+            What the model card says: see `lib.student.export.save_sentence_transformer`.
+        private : bool, optional
+            Of a new repository. By default the owner's setting counts.
+        token : str, optional
+            By default the one that `hf auth login` has stored.
+        **options
+            What `huggingface_hub.HfApi.upload_folder` takes, such as `commit_message`.
+
+        Returns
+        -------
+        Address of the commit.
+
+        Raises
+        ------
+        ValueError
+            As `export`. Then nothing is uploaded.
+        """
+        from huggingface_hub import HfApi
+
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place) / Path(repo_id).name  # which titles the card, unless `card` does
+            self.export(folder, card)
+            api = HfApi(token=token)
+            api.create_repo(repo_id, private=private, exist_ok=True)
+            return api.upload_folder(repo_id=repo_id, folder_path=folder, **options)
 
 
 # By student, and not in it: converted weights can be neither copied nor pickled.

@@ -95,7 +95,7 @@ def choose_model(frames: Sequence[pd.DataFrame], asked: str | None = None) -> Ch
     if asked is not None and asked not in models:
         lacking = [_name_measure(frame) for frame in frames if asked not in {*frame["model"]}]
         told = f"{asked!r} cannot be taken, as it is not judged by {', '.join(lacking)}"
-        raise ValueError(f"{told}; models here: {', '.join(models)}")
+        raise ValueError(f"{told}; models here: {', '.join(map(repr, models))}")
     evidence = compare_all(frames, models)
     scores = dict(zip(evidence.means.index, evidence.scores.tolist(), strict=True))
     chosen = asked or _choose_simplest(models, scores, evidence)

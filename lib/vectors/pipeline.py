@@ -125,7 +125,7 @@ def read_source(request: Request) -> Source:
     collection = Collection.read(documents)
     if len(collection.rows) < 2:
         blank = int((documents.contents == 0).sum())
-        told = f"{len(collection.rows)} different text of {len(documents)}, {blank} blank"
+        told = f"different texts: {len(collection.rows)} of {len(documents)}, {blank} blank"
         raise ValueError(f"{request.texts}: {told}; expected at least two to compare")
     rate = check.count_tokens_per_word(documents)
     texts = (collection.text(place) for place in range(len(collection.rows)))
@@ -149,7 +149,7 @@ def _list_models(request: Request) -> dict[str, DenseModel]:
         raise ValueError(f"{student}: no student here; name the --out of lib.train")
     known = [name for name in SIMPLEST_FIRST if student or name != STUDENT]
     if request.model not in (None, *known):
-        raise ValueError(f"no model {request.model!r}; there are {', '.join(known)}")
+        raise ValueError(f"no model {request.model!r}; there are {', '.join(map(repr, known))}")
     return dense.list_models(student)
 
 
@@ -263,7 +263,7 @@ def describe_source(source: Source) -> str:
     tokens = mean * (len(source.lengths) + 3 * judged)
     minutes = max(1, round(tokens / SPEED[dense.find_precision()] / 60))
     by = ", ".join([*([HALVES] if source.halves else []), *source.tasks]) or "nothing"
-    told = f"{source.name}: {len(source.lengths)} texts of some {source.lengths.mean():.0f} tokens"
+    told = f"{source.name}: {len(source.lengths)} texts of some {source.lengths.mean():,.0f} tokens"
     return f"{told}, judged by {by}: some {minutes} min of a core"
 
 
@@ -278,7 +278,7 @@ def _describe_unread(source: Source, choice: Choice) -> list[str]:
     cut = int((source.lengths > model.longest).sum()) if model else 0
     if model is None or not cut:
         return []
-    told = f"longer than some {model.longest:,} tokens, where {model.name} stops reading"
+    told = f"longer than some {model.longest:,} tokens, where {model.name!r} stops reading"
     return [f"note: {cut} of {len(source.lengths)} texts are {told}"]
 
 
@@ -328,9 +328,9 @@ def _embed(source: Source, texts: list[str], cache: Cache) -> dict[str, np.ndarr
 @contextmanager
 def show_tokens(what: str, total: float) -> Iterator[Callable[[float, bool], None]]:
     """A bar with tokens a second and the time left; what was kept does not count as fast."""
-    with tqdm(
-        desc=what, total=int(total), unit="token", unit_scale=True, mininterval=1, leave=False
-    ) as bar:
+    options = {"unit": "token", "unit_scale": True, "mininterval": 1, "leave": False}
+    # Without smoothing the speed is that of all but `initial`.
+    with tqdm(desc=what, total=int(total), smoothing=0, **options) as bar:
 
         def advance(tokens: float, new: bool) -> None:
             if not new:

@@ -130,10 +130,10 @@ def test_a_step_is_the_left_student_minus_the_right_one():
     steps = beyond.judge_steps(pd.concat(frames, ignore_index=True))
     assert [*steps["readout"].unique()] == [*beyond.READOUTS.values()]
     found = steps[steps["readout"] == "no head"].set_index("step")["difference"]
-    assert found["LSA, to SBERT"] == pytest.approx(0.4)  # (.8 - .6) / (1 - .5)
+    assert found["LSA added to SBERT"] == pytest.approx(0.4)  # (.8 - .6) / (1 - .5)
     assert found["LSA in place of DBOW, alone"] == pytest.approx(-0.1)
-    assert found["PV, to SBERT"] == pytest.approx(0, abs=1e-9)
-    told = beyond.describe_step(steps, "LSA, to SBERT")
+    assert found["PV added to SBERT"] == pytest.approx(0, abs=1e-9)
+    told = beyond.describe_step(steps, "LSA added to SBERT")
     assert "by heads that compare, SBERT + LSA is ahead of SBERT by .400" in told
     assert "; without a head, SBERT + LSA is ahead" in told
 

@@ -51,29 +51,6 @@ def list_printed(label, bench):
     }
 
 
-def test_every_figure_of_the_grid_has_its_number_of_models():
-    """16 + 12 + 14 students with projections, 8 weightings each, 45 Paragraph Vectors, 11
-    structural students.
-    """
-    bench = FakeBench("mini")
-    students = {
-        label: sum(parse(model).kind == "student" for model in list_printed(label, bench).values())
-        for label in ("fig4_3", "fig4_7", "fig4_8", "fig4_9", "fig4_10", "fig4_11", "fig4_12")
-    }
-    # 4.7-4.11 also show the structural student they build on; 4.10 and 4.11 their no-weighting
-    # student besides.
-    assert students == {
-        "fig4_3": 11,
-        "fig4_7": 17,
-        "fig4_8": 13,
-        "fig4_9": 15,
-        "fig4_10": 10,
-        "fig4_11": 10,
-        "fig4_12": 4,
-    }
-    assert len(list_printed("fig4_5", bench)) == 45
-
-
 def test_chapter_4_has_69_students():
     labels = [f"fig4_{number}" for number in (2, 3, 7, 8, 9, 10, 11, 12)]
     found = {
@@ -97,9 +74,9 @@ def test_only_keeps_what_matches_and_the_baselines():
     }
 
 
-def test_smoke_keeps_baselines_references_and_two_others():
+def test_smoke_keeps_baselines_references_and_one_other():
     shown = chapter4.list_models("fig4_3", FakeBench("smoke"))
-    assert {"Longformer", "SBERT", "cosine", MM_MSE} < set(shown) and len(shown) == 6
+    assert {"Longformer", "SBERT", "cosine", MM_MSE} < set(shown) and len(shown) == 5
 
 
 def test_no_weighting_is_two_students():

@@ -1,13 +1,11 @@
 """Every command prints whatever it has to say, on any terminal."""
 
+import io
 import json
-import os
-import subprocess
+import runpy
 import sys
 
 import pytest
-
-from lib.config import paths
 
 COMMANDS = {
     "check": ["lib.data.check", "{folder}"],
@@ -19,9 +17,10 @@ COMMANDS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_the_encoding_lacks_is_no_error(command, encoding, tmp_path):
+def test_what_the_encoding_lacks_is_no_error(command, encoding, tmp_path, monkeypatch):
     """Ids, groups and labels in Cyrillic; the folder's own name, too."""
     folder = tmp_path / "ü"
     (folder / "tasks/Ж").mkdir(parents=True)
@@ -29,16 +28,16 @@ def test_what_the_encoding_lacks_is_no_error(command, encoding, tmp_path):
     lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     (folder / "documents.jsonl").write_text(lines, encoding="utf-8")
     (folder / "tasks/Ж/train.jsonl").write_text('{"id": "Ж", "label": "Ж"}', encoding="utf-8")
-    words = [word.format(folder=folder) for word in COMMANDS[command]]
-    environment = {
-        **os.environ,
-        "PYTHONIOENCODING": encoding,
-        "THESIS_ARTIFACTS": str(tmp_path / "artifacts"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", *words], cwd=paths.ROOT, env=environment, capture_output=True
-    )
-    printed = (done.stdout + done.stderr).decode(encoding)
-    assert done.returncode == (0 if command == "train's help" else 2)
-    assert "encode" not in printed and "Traceback" not in printed
-    assert (r"\u03b3" if command == "train's help" else r"\u0416") in printed
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    module, *words = [word.format(folder=folder) for word in COMMANDS[command]]
+    printed = io.BytesIO()
+    for name in ("stdout", "stderr"):
+        stream = io.TextIOWrapper(printed, encoding=encoding, write_through=True)
+        monkeypatch.setattr(sys, name, stream)
+    monkeypatch.setattr(sys, "argv", [module, *words])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(module, run_name="__main__")
+    told = printed.getvalue().decode(encoding)
+    assert ended.value.code == (0 if command == "train's help" else 2)
+    assert "encode" not in told and "Traceback" not in told
+    assert (r"\u03b3" if command == "train's help" else r"\u0416") in told

@@ -59,7 +59,7 @@ def test_a_table_is_the_same_in_every_form(tmp_path, form):
         ("x", "One; two\nthree", "First"),
         ("y", "", ""),
     ]
-    assert name == "reviews" and find_dataset_folder(tmp_path)[0] == folder
+    assert name == "reviews" and read(tmp_path)[2] == tmp_path.name, "as a person named it"
     labels = (folder / "tasks/label/train.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in labels] == [{"id": "x", "label": "True"}]
 
@@ -75,7 +75,7 @@ def test_columns_that_are_not_read_are_named(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "One"}\n{"text": "Two", "labels": 1, "TEXT": ""}\n')
     _, _, (note,) = find_dataset_folder(tmp_path / "a.jsonl")
     assert "a.jsonl" in note and "'labels', 'TEXT'" in note
-    assert find_dataset_folder(tmp_path / "a.jsonl") == find_dataset_folder(tmp_path)
+    assert find_dataset_folder(tmp_path).notes == [note]
     assert "'labels'" not in "".join(find_dataset_folder(tmp_path, label="Labels").notes)
 
 
@@ -160,8 +160,12 @@ WRONG = {
     "a header alone": ("a.csv", b"text\n", "at least one row"),
     "nothing at all": ("a.csv", b"", "header"),
     "a column twice": ("a.csv", b"text,text\nOne,Two\n", "stands twice"),
-    "an id twice": ("a.csv", b"id,text\n7,One\n8,Two\n7,Three\n", "is that of a.csv:2"),
-    "half a surrogate": ("a.jsonl", b'{"text": "\\ud800"}', "a.jsonl:1"),
+    "an id twice": (
+        "a.csv",
+        b'id,text\n7,"One\nTwo"\n7,"Three\nFour"',
+        "a.csv:4: the id '7' is that of a.csv:2",
+    ),
+    "half a surrogate": ("a.jsonl", b'{"text": "One \\ud800"}', 'got "\\ud800'),
     "no id in a row": ("a.jsonl", b'{"id": 1, "text": "One"}\n{"text": "Two"}', "a.jsonl:2"),
     "no id in the first": ("a.jsonl", b'{"text": "One"}\n{"id": 1, "text": "Two"}', "a.jsonl:1"),
     "ids of mixed types": ("a.jsonl", b'{"id": 1, "text": "a"}\n{"id": "1", "text": "b"}', "'1'"),

@@ -10,17 +10,6 @@ from lib.store import cache as caches
 from lib.store import code
 from lib.store.cache import Cache
 
-MODELS = ("Longformer", "cosine", "MSE")
-
-
-@pytest.fixture(scope="session")
-def filled_store(tmp_path_factory):
-    """A store in which `MODELS` were trained and judged."""
-    store = tmp_path_factory.mktemp("filled") / "store"
-    bench = Bench(profiles.load("smoke", overrides={"tasks.limit": 60}), Cache(store))
-    bench.run(MODELS, seeds=[0])
-    return store
-
 
 @pytest.fixture
 def make_bench(filled_store, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA, parse
+from lib.experiments import Bench
 from tests.experiments.test_reuse import add_constant
 
 BESIDE = "cosine;LSA;S:768(ReLU)x1024;C:-"
@@ -27,6 +28,12 @@ def test_teachers_of_a_compound_stand_side_by_side(make_bench):
     pv, texts = CONTEXTUAL_TEACHERS["PV;2048d"], bench.texts("validation")
     parts = [bench.contextual(label, texts)[:] for label in (pv, LSA)]
     assert_array_equal(bench.contextual(f"{pv}+{LSA}", texts)[:], np.hstack(parts))
+
+
+def test_a_loaded_paragraph_vector_embeds_as_the_kept_rows(make_bench):
+    bench, label = make_bench(), "DM;100;lowercase;2"
+    model, texts = bench.load_paragraph_vector(label), bench.texts("validation")
+    assert_array_equal(model.encode(texts), bench.contextual(label, texts)[:])
 
 
 @pytest.fixture
@@ -58,11 +65,15 @@ def test_targets_are_the_beginning_all_chunks_or_with_negatives(prepared):
 
 
 def test_ingredients_make_students_of_their_own(prepared, edit_source):
+    def name_students():
+        bench = Bench(prepared.profile, prepared.cache)
+        return {label: bench.student_product(parse(label), 0).name for label in labels}
+
     labels = ("cosine", CHUNKS, NEGATIVES, BESIDE)
-    before = {label: prepared.student_product(parse(label), 0).name for label in labels}
+    before = name_students()
     assert len({*before.values()}) == len(labels)
     edit_source("lib.distillation.negatives", add_constant)
-    after = {label: prepared.student_product(parse(label), 0).name for label in labels}
+    after = name_students()
     assert {label for label in labels if before[label] != after[label]} == {NEGATIVES}
 
 

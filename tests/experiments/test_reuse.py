@@ -198,7 +198,6 @@ def test_a_changed_text_of_a_task_is_embedded_alone(make_bench, more_data, monke
         return real(cache, product, items, counted)
 
     monkeypatch.setattr(bench.cache.__class__, "rows", rows_of)
-    monkeypatch.setenv("THESIS_JOBS", "1")
     records = count_files(bench, "record")
     bench.run(["cosine"], seeds=[0])
     assert sorted(embedded) == [("tokens", 1), ("vectors", 1)]

@@ -76,7 +76,7 @@ def test_it_says_plainly_when_a_student_is_worse_than_its_start():
         assert ("or train with another loss, or fewer texts" in lines[-1]) == (
             word != "better than"
         )
-        assert (cells["against_base"] == "").tolist() == [True] + 4 * [False], (
+        assert (cells["against base"] == "").tolist() == [True] + 4 * [False], (
             "a base has no difference from itself"
         )
 
@@ -148,7 +148,7 @@ def test_what_does_not_vary_has_no_interval_and_a_difference_ends_at_one():
     table = measured([1.0], [1.0], [0.5], [1.0], [1.0])
     cells, lines = own_student.describe_comparison(table, [])
     assert cells["value"].tolist() == ["1.000", "1.000", "0.500", "1.000", "1.000"]
-    assert cells["against_base"].tolist() == ["", "+0.000", "-0.500", "+0.000", "+0.000"]
+    assert cells["against base"].tolist() == ["", "+0.000", "-0.500", "+0.000", "+0.000"]
     few = "; fewer than 20 examples (1) say little"
     assert f"t MRR: the student is not distinguishable from the base, its start{few}" in lines
     same = np.full(23, 0.1)

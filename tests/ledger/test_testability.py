@@ -78,9 +78,6 @@ def test_findings_over_the_smallest_round_need_that_it_is_not_at_chance():
             assert ("round_not_at_chance" in claim.needed) is smallest, claim.id
 
 
-LEARNED, GUESSING = {"held_out": 4.0, "unigram": 7.0}, {"held_out": 6.9, "unigram": 7.0}
-
-
 @pytest.mark.parametrize(
     ("gain", "chance"), [(-0.02, 0.3), (0.0, 0.3), (0.02, 0.3), (0.02, 0.42), (0.02, 0.5)]
 )

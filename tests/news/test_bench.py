@@ -20,7 +20,6 @@ TINY = {"news.documents": 32, "news.epochs": 1}
 @pytest.fixture(autouse=True)
 def artifacts(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    monkeypatch.setenv("THESIS_JOBS", "1")
 
 
 def look_at(self, texts):

@@ -23,7 +23,6 @@ TINY = {"news.documents": 32, "news.epochs": 1, "max_variants": 1}
 def smoke(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("THESIS_ARTIFACTS", str(tmp_path_factory.mktemp("news")))
-        patch.setenv("THESIS_JOBS", "1")
         news = NewsBench(Bench.load("smoke", overrides=TINY))
         yield news, results.make_records(news)
 

@@ -34,7 +34,6 @@ def own(tmp_path, monkeypatch):
     """Write a folder of events in the format of `lab`; a function (rows) -> NewsBench."""
     monkeypatch.setenv("THESIS_DATA", str(tmp_path))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
-    monkeypatch.setenv("THESIS_JOBS", "1")
 
     def write(rows, profile=(), **news):
         task = tmp_path / "own/tasks/events"

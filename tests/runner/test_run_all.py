@@ -48,8 +48,9 @@ fig1_1: {notebook: 01_first, kind: figure, section: "1", minutes: 0.1, title: On
 tab1_2: {notebook: 01_first, kind: table, section: "1", minutes: 0.1, title: Two}
 fig2_1: {notebook: 02_second, kind: figure, section: "2", minutes: 0.1, title: Three}
 """
+LABELS = {"fig1_1", "tab1_2", "fig2_1"}
 FIRST = 'save("fig1_1", [".svg", ".csv"])\nsave("tab1_2", [".csv", ".md", ".tex"])'
-SECOND = 'save("fig2_1", [".svg", ".csv"], str(nb.profile.training.documents))'
+SECOND = 'save("fig2_1", [".svg", ".csv"])'
 # What `run_jobs` does in a notebook; `begun` gets a file for each process that sleeps.
 SLEEP = """
 begun = paths.ROOT / "begun"
@@ -76,7 +77,8 @@ def checkout(tmp_path: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(paths.ROOT / "lib", root / "lib", ignore=ignored)
     shutil.copytree(paths.ROOT / "params", root / "params")
-    shutil.copy(paths.ROOT / "requirements.lock", root)
+    for name in ("requirements.lock", "pyproject.toml"):  # without the second it is no checkout
+        shutil.copy(paths.ROOT / name, root)
     (root / "params" / "manifest.yaml").write_text(MANIFEST)
     tiny = "extends: mini\nname: tiny\nbuild: null\ndata_roots: [data]\n"  # nothing is built
     (root / "params" / "tiny.yaml").write_text(tiny + "tasks: {folders: {}}\n")
@@ -117,7 +119,7 @@ def read_results(output: str) -> dict[str, str]:
 def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     first = run(checkout)
     assert first.returncode == 0, first.stdout + first.stderr
-    assert read_results(first.stdout) == dict.fromkeys(("fig1_1", "tab1_2", "fig2_1"), "made")
+    assert read_results(first.stdout) == dict.fromkeys(LABELS, "made")
     assert len([*(checkout / "figures/tiny").iterdir()]) == 7
     executed = sorted(path.name for path in (checkout / "artifacts/tiny/executed").iterdir())
     assert executed == ["01_first.ipynb", "02_second.ipynb"]
@@ -145,59 +147,67 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
 
 @kernels
 def test_a_changed_run_draws_elsewhere_with_its_values(checkout):
-    done = run(checkout, "fig2_1", "--set", "training.documents=60")
+    """`null` asks for a base that is no language model."""
+    values = "(nb.profile.training.documents, nb.profile.student.language_model)"
+    cell = f'save("fig2_1", [".svg", ".csv"], str({values}))'
+    write_notebook(checkout, "02_second", cell, "nb.finish()")
+    changes = ["training.documents=60", "student.language_model=null"]
+    done = run(checkout, "fig2_1", "--set", *changes)
     assert read_results(done.stdout) == {"fig2_1": "made"}
     (figure,) = (checkout / "artifacts/figures").rglob("fig2_1.csv")
-    assert figure.read_text() == "60" and not (checkout / "figures").exists()
+    assert figure.read_text() == "(60, None)" and not (checkout / "figures").exists()
 
 
-@kernels
-def test_a_run_without_a_language_model_is_asked_for_by_null(checkout):
-    text = "str(nb.profile.student.language_model)"
-    write_notebook(
-        checkout, "02_second", f'save("fig2_1", [".svg", ".csv"], {text})', "nb.finish()"
-    )
-    run(checkout, "fig2_1", "--set", "student.language_model=null")
-    (figure,) = (checkout / "artifacts/figures").rglob("fig2_1.csv")
-    assert figure.read_text() == "None"
-
-
+# Cells behind the first three, and what is said of them.
 FAILURES = {
     "an error": (
-        "raise ValueError('\\n---\\nshapes differ')",
+        ["raise ValueError('\\n---\\nshapes differ')", "nb.finish()"],
         "cell 4/5: ValueError: shapes differ",
     ),
-    "an error without words": ("raise ValueError", "cell 4/5: ValueError, without a message"),
-    "a killed kernel": ("os.kill(os.getpid(), 9)", "cell 4/5: the kernel died"),
-    "an exit": ("import sys; sys.exit(0)", "code cells did not run"),
-    "a wrong magic command": ("%nonsense", "magic"),
-    "a file that was not saved": ('save("fig2_1", [".csv"])', "did not save fig2_1.svg"),
+    "an error without words": (
+        ["raise ValueError", "nb.finish()"],
+        "cell 4/5: ValueError, without a message",
+    ),
+    "a killed kernel": (
+        ["os.kill(os.getpid(), 9)", "nb.finish()"],
+        "cell 4/5: the kernel died",
+    ),
+    "an exit": (["import sys; sys.exit(0)", "nb.finish()"], "code cells did not run"),
+    "a wrong magic command": (["%nonsense", "nb.finish()"], "magic"),
+    "a file that was not saved": (
+        ['save("fig{number}_1", [".csv"])', "nb.finish()"],
+        "did not save fig{number}_1.svg",
+    ),
+    "no end": (
+        ['save("fig{number}_1", [".svg", ".csv"])'],
+        "its last cell is not nb.finish()",
+    ),
+    "no parameters": (["nb.finish()"], "tagged 'parameters', found 0"),
 }
 
 
 @kernels
-@pytest.mark.parametrize("failure", FAILURES)
-def test_a_failed_notebook_is_told_in_one_line_and_the_others_are_made(failure, checkout):
-    cell, message = FAILURES[failure]
-    write_notebook(checkout, "02_second", cell, "nb.finish()")
-    shutil.copy(checkout / "notebooks/01_first.ipynb", checkout / "notebooks/03_first.ipynb")
-    done = run(checkout, "02", "01")
-    assert done.returncode == 1
-    assert read_results(done.stdout) == {"fig1_1": "made", "tab1_2": "made", "fig2_1": "failed"}
-    problem = done.stdout.partition("02_second failed\n")[2].splitlines()
-    assert message in problem[0], problem
-    opens = problem[1].rpartition(" lab ")[2]
-    assert "open it, as it ran" in problem[1] and (checkout / opens).exists()
-    assert "1 of 2 notebooks done" in done.stdout
-
-
-@kernels
-@pytest.mark.parametrize(("cells", "tag"), [(["nb.finish()"], "x"), ([SECOND], "parameters")])
-def test_what_papermill_would_call_complete_is_not(cells, tag, checkout):
-    write_notebook(checkout, "02_second", *cells, tag=tag)
-    done = run(checkout, "02")
-    message = "tagged 'parameters', found 0" if tag == "x" else "its last cell is not nb.finish()"
-    assert done.returncode == 1 and message in done.stdout
+def test_failed_notebooks_are_told_in_one_line_each_and_the_others_are_made(checkout):
+    """Among them what papermill alone would call complete."""
+    manifest, names = MANIFEST, {}
+    for number, (failure, (cells, _)) in enumerate(FAILURES.items(), 3):
+        names[failure] = name = f"{number:02}_failing"
+        cells = [cell.replace("{number}", str(number)) for cell in cells]
+        tag = "x" if failure == "no parameters" else "parameters"
+        write_notebook(checkout, name, *cells, tag=tag)
+        facts = f'kind: figure, section: "3", minutes: 0.1, title: {name}'
+        manifest += f"fig{number}_1: {{notebook: {name}, {facts}}}\n"
+    (checkout / "params/manifest.yaml").write_text(manifest)
+    done = run(checkout)
+    assert done.returncode == 1 and f"2 of {2 + len(FAILURES)} notebooks done" in done.stdout
+    results = read_results(done.stdout)
+    assert {label for label, said in results.items() if said == "made"} == LABELS
+    assert {*results.values()} == {"made", "failed"} and len(results) == 3 + len(FAILURES)
+    for number, (failure, (_, message)) in enumerate(FAILURES.items(), 3):
+        problem = done.stdout.partition(f"{names[failure]} failed\n")[2].splitlines()
+        assert message.replace("{number}", str(number)) in problem[0], (failure, problem[:2])
+        opens = problem[1].rpartition(" lab ")[2]
+        assert "open it, as it ran" in problem[1] and (checkout / opens).exists()
 
 
 @kernels
@@ -254,32 +264,6 @@ def test_a_label_runs_its_whole_notebook():
     assert [path.stem for path in published] == ["published"]
     with pytest.raises(profiles.ParameterError, match="nothing of it was published"):
         command_line.select_notebooks(profiles.load("published"), ["tab_claims"])
-
-
-def test_a_profile_that_shows_some_labels_makes_no_others_of_their_notebooks():
-    lab = profiles.load("lab")
-    asked = command_line.select_notebooks(lab, ["06"])
-    assert [entry.label for made in asked.values() for entry in made] == [
-        *("tab4_9", "fig4_10", "fig4_12")
-    ]
-    with pytest.raises(profiles.ParameterError, match=r"lab leaves it out; --set shown=\[\]"):
-        command_line.select_notebooks(lab, ["fig4_11"])
-    everything = profiles.load("lab", overrides=["shown=[]"])
-    assert command_line.select_notebooks(everything, ["fig4_11"])
-    grid = command_line.select_notebooks(lab, ["04"])
-    assert len(next(iter(grid.values()))) > 1, "a notebook with none of them makes all it can"
-
-
-@kernels
-def test_cells_of_labels_that_are_not_shown_are_left_out(checkout):
-    write_notebook(checkout, "01_first", 'save("fig1_1", [".svg", ".csv"])', "1 / 0", "nb.finish()")
-    path = checkout / "notebooks/01_first.ipynb"
-    notebook = nbformat.read(path, 4)
-    notebook.cells[4].metadata["tags"] = ["tab1_2"]
-    nbformat.write(notebook, path)
-    done = run(checkout, "01", "--set", "shown=[fig1_1]")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert read_results(done.stdout) == {"fig1_1": "made"}
 
 
 def test_the_command_line_takes_requests_anywhere():

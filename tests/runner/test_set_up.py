@@ -90,6 +90,10 @@ def test_environment_yml_holds_python_pip_the_lock_and_the_project():
     assert environment["dependencies"] == ["python=3.11", "pip", pip]
 
 
+def test_the_citation_and_the_package_have_one_version():
+    assert YAML(typ="safe", pure=True).load(ROOT / "CITATION.cff")["version"] == PROJECT["version"]
+
+
 def test_every_import_of_lib_is_a_direct_dependency_or_of_the_extra_for_clusters():
     assert list_imports("lib") - DIRECT <= {"distributed"}
 

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics import verdicts
 from lib.statistics.effects import pair
 from lib.statistics.intervals import PROCESSOR_SD, SeedNoise, from_examples, from_runs
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, judge, judge_spread
@@ -31,12 +30,6 @@ UNLIKE_MINI = CLOSE_MINI | {"article": 0.02}
 HEAVY = {"article": 0.3, "example": 0.1, "interaction": 0.1}
 # as one model on texts cut or whole
 CLOSE = {"article": 0.0, "example": 0.004, "interaction": 0.004, "seed_sd": 0.003}
-
-
-@pytest.fixture(autouse=True)
-def fewer_draws(monkeypatch):
-    """Rates of many verdicts need no p that repeats to the third digit."""
-    monkeypatch.setattr(verdicts, "DRAWS", 4000)
 
 
 def rates(simulate, judged, datasets, *, models=6, **settings):

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from lib.statistics import verdicts
 from lib.statistics.effects import Comparison, pair
-from lib.statistics.intervals import SeedNoise, TaskScores, from_examples, from_runs
+from lib.statistics.intervals import PROCESSOR_SD, SeedNoise, TaskScores, from_examples, from_runs
 from lib.statistics.verdicts import (
+    DRAWS,
     EQUIVALENT,
     HOLDS,
     NOT_TESTABLE,
@@ -137,6 +139,18 @@ def test_it_says_how_much_hangs_on_one_task():
     assert one.effect == pytest.approx(0.1)
 
 
+def test_more_runs_take_away_the_part_of_the_error_that_is_the_seeds(simulate):
+    scores = simulate(np.random.default_rng(0), 2, seeds=3)
+    measured = from_examples(scores, processor_sd=PROCESSOR_SD)
+    judged = judge(units(["m0"], ["m1"]), measured)
+    assert 0 < judged.seed_share < 1
+    more = replace(measured, runs=5 * measured.runs, processor=measured.processor / 5)
+    (now,), (then,) = (each.errors(np.array([[1.0, -1.0]]))[0] for each in (measured, more))
+    assert then**2 / now**2 == pytest.approx(1 - judged.seed_share * 4 / 5)
+    assert judge(units("a", "b"), evidence(a=0.5, b=0.4)).seed_share == 1  # all that is known
+    assert np.isnan(judge(units("a", "b"), evidence(a=0.5, b=0.4, sd=None)).seed_share)
+
+
 def test_draws_are_shared_by_all_models(simulate):
     """Rivals that are nearly one model must cost hardly more than one."""
     scores = simulate(np.random.default_rng(0), 2, seeds=1)
@@ -152,6 +166,7 @@ def test_a_p_near_the_limit_repeats_with_other_draws(monkeypatch):
     """With draws of another generator a p near .05 moves by some .001: its third digit decides no
     verdict.
     """
+    monkeypatch.setattr(verdicts, "DRAWS", DRAWS)
     generator = np.random.default_rng
     means = evidence(a=0.546, **dict.fromkeys("bcdefgh", 0.5))
     found = []

@@ -31,6 +31,12 @@ def two_workers(monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers_are_shared():
+    """As by the notebooks of a person: a test that ends them leaves the next one new ones."""
+    yield
     parallel.end_workers()
 
 

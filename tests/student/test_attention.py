@@ -120,12 +120,6 @@ def test_bfloat16_keeps_the_gradients_of_float32_up_to_its_rounding():
         assert (a.grad - b.grad.float()).abs().max() < 0.02 * a.grad.abs().max()
 
 
-def test_what_encoding_leaves_in_the_cache_training_may_keep():
-    with torch.inference_mode():
-        attention._edges((3, 4), torch.device("cpu"))
-    assert not attention._edges((3, 4), torch.device("cpu")).is_inference()
-
-
 def test_a_document_does_not_depend_on_its_neighbours():
     q, k, v = random_qkv(600)
     together = sliding_window(q, k, v, [250, 350], 64)

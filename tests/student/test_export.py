@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
 import resource
+import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
+from huggingface_hub import HfApi
 from ruamel.yaml import YAML
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
@@ -64,51 +68,10 @@ def test_long_texts_are_cut(student):
     assert student.encode(texts).shape == (4, 32)
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["w1", ""], "expected texts with words, text 1 is ''"),
-        (["w1", " \n\t"], "expected texts with words, text 1 is ' "),
-        (["w1", "\u200b\u200b"], r"expected texts with words, text 1 is '\\u200b"),
-        (["w1", None], "expected texts with words, text 1 is None"),
-        (["w1", "w2 \ud800"], "expected texts with words, text 1 is "),  # half a surrogate pair
-        ([[2, 6, 3], "w1"], r"expected texts with words, text 0 is \[2, 6, 3\]"),
-        (["w1", [2, 6, 3]], r"expected texts with words, text 1 is \[2, 6, 3\]"),
-        (["w1", float("nan")], "expected texts with words, text 1 is nan"),
-        ("w1 w2", "expected a list of texts or of token id lists, got str: 'w1 w2'"),
-    ],
-)
-def test_bad_texts(student, texts, message):
-    with pytest.raises(ValueError, match=message):
-        student.encode(texts)
-
-
-def test_texts_come_in_any_ordered_form(student):
-    expected = student.encode(TEXTS)
-    series = pd.Series(TEXTS, index=[7, 0, 7])
-    for texts in (
-        tuple(TEXTS),
-        (text for text in TEXTS),
-        np.array(TEXTS),
-        np.array(TEXTS, dtype=object),
-        series,
-    ):
-        np.testing.assert_array_equal(student.encode(texts), expected)
-    ids = student.tokenize(iter(TEXTS))
-    for rows in (iter(ids), pd.Series(ids, index=[7, 0, 7])):
-        np.testing.assert_array_equal(student.encode(rows), expected)
-    for empty in ([], iter(()), np.array([]), pd.Series([], dtype=object)):
-        assert student.encode(empty).shape == (0, 32) and student.tokenize([]) == []
-
-
-@pytest.mark.parametrize(
-    "inputs", [None, 5, 5.0, {"a": 1}, {"w1"}, b"w1", "w1", pd.DataFrame({"w1": TEXTS})], ids=str
-)
-def test_what_holds_no_documents_is_refused(student, inputs):
-    for call in (student.encode, student.tokenize):
-        with pytest.raises(ValueError, match="expected a list of texts") as error:
-            call(inputs)
-        assert "\n" not in str(error.value)
+def test_texts_and_ids_do_not_come_together(student):
+    for texts, place in (([[2, 6, 3], "w1"], 0), (["w1", [2, 6, 3]], 1)):
+        with pytest.raises(ValueError, match=rf"text {place} is \[2, 6, 3\]"):
+            student.encode(texts)
 
 
 def test_save_and_load_give_the_same_student(student, tmp_path):
@@ -282,6 +245,34 @@ def test_a_base_that_is_no_hub_id_stays_out_of_the_metadata(student, tmp_path, b
     assert "base_model" not in metadata and f"## Base model\n\n{base}\n" in text
 
 
+def test_push_to_hub_hands_the_library_an_export_that_loads_from_there(
+    student, tmp_path, monkeypatch
+):
+    hub = create_autospec(HfApi)  # refuses calls that the library would refuse
+    monkeypatch.setattr("huggingface_hub.HfApi", hub)
+    upload = hub.return_value.upload_folder
+    upload.side_effect = lambda *, folder_path, **_: shutil.copytree(folder_path, tmp_path / "hub")
+    student.push_to_hub("me/mine", card={"license": "mit"}, private=True, commit_message="first")
+    hub.return_value.create_repo.assert_called_once_with("me/mine", private=True, exist_ok=True)
+    assert (
+        upload.call_args.kwargs.items() >= {"repo_id": "me/mine", "commit_message": "first"}.items()
+    )
+    metadata, text = read_card(tmp_path / "hub")
+    assert metadata["license"] == "mit" and text.startswith("# mine")
+    (tmp_path / "hub" / ".gitattributes").write_text("*.safetensors filter=lfs\n")  # the hub's own
+    np.testing.assert_array_equal(
+        Student.load(tmp_path / "hub").encode(TEXTS), student.encode(TEXTS)
+    )
+
+
+def test_nothing_is_uploaded_if_the_export_fails(student, monkeypatch):
+    hub = create_autospec(HfApi)
+    monkeypatch.setattr("huggingface_hub.HfApi", hub)
+    with pytest.raises(ValueError, match="no 'licence'"):
+        student.push_to_hub("me/mine", card={"licence": "mit"})
+    assert not hub.return_value.mock_calls
+
+
 def test_an_unknown_key_of_a_card_is_refused_before_anything_is_written(student, tmp_path):
     with pytest.raises(ValueError, match="^a model card has no 'licence'; expected any of title"):
         student.export(tmp_path / "exported", {"licence": "mit"})
@@ -306,18 +297,14 @@ def test_an_installed_lib_has_the_template_of_the_card(tmp_path):
     ("script", "absent", "extra"),
     [("to_onnx", "onnxscript", "onnx"), ("mteb_task", "mteb", "mteb")],
 )
-def test_a_script_without_its_extra_is_one_line(tmp_path, script, absent, extra):
+def test_a_script_without_its_extra_is_one_line(monkeypatch, script, absent, extra):
     """A name that is None in sys.modules cannot be imported."""
-    path = paths.ROOT / "docs" / f"{script}.py"
-    code = (
-        f"import runpy, sys; sys.modules[{absent!r}] = None\n"
-        f"runpy.run_path({str(path)!r}, run_name='__main__')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "student", "out"], capture_output=True, text=True
-    )
-    assert done.returncode == 1 and done.stderr.endswith(f"needs: pip install -e '.[{extra}]'\n")
-    assert done.stderr.count("\n") == 1
+    monkeypatch.setitem(sys.modules, absent, None)
+    monkeypatch.setattr(sys, "argv", [script, "student", "out"])
+    with pytest.raises(SystemExit) as error:
+        runpy.run_path(str(paths.ROOT / "docs" / f"{script}.py"), run_name="__main__")
+    assert str(error.value).endswith(f"needs: pip install -e '.[{extra}]'")
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.slow
@@ -342,6 +329,21 @@ def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     name, accuracy = done.stdout.splitlines()[-1].split()
     assert name == "own-topic" and float(accuracy) > 0.8
+
+
+def test_mteb_is_told_what_the_export_tells(student, tmp_path):
+    pytest.importorskip("mteb")  # the extra `mteb`
+    card = {"license": "mit", "base_model": "owner/base"}
+    student.export(tmp_path / "exported", card)
+    script = paths.ROOT / "docs" / "mteb_task.py"
+    command = [sys.executable, script, tmp_path / "exported", "--meta", "me/mine"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    facts = ast.parse(done.stdout[done.stdout.index("ModelMeta(") :], mode="eval").body.keywords
+    told = {fact.arg: getattr(fact.value, "value", None) for fact in facts}
+    weights = load_file(tmp_path / "exported" / "model.safetensors").values()
+    assert told.items() >= {"name": "me/mine", "embed_dim": 32, "max_tokens": 40}.items()
+    assert (told["license"], told["adapted_from"]) == ("mit", "owner/base")
+    assert told["n_parameters"] == sum(weight.numel() for weight in weights)
 
 
 def test_export_needs_a_tokenizer(student, tmp_path):

@@ -25,6 +25,10 @@ SIZES = {"desktop": (1300, 900), "phone": (390, 780)}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run"]
 
 
+def make_text(n):
+    return f"<b>Text</b> {n} of the {('river', 'judge')[n % 2]} " * 20
+
+
 def make_page(folder, count):
     generator = np.random.default_rng(0)
     kinds = np.arange(count) % 2
@@ -32,7 +36,7 @@ def make_page(folder, count):
     entries = [
         Entry(
             f"{('Voilier', 'Court')[kind]} {n}",
-            f"<b>Text</b> {n} of the {('river', 'judge')[kind]} " * 20,
+            make_text(n),
             ("water", "law")[kind],
         )
         for n, kind in enumerate(kinds)
@@ -72,7 +76,9 @@ def test_search_finds_titles_and_texts_and_marks_them(tab):
     tab.locator("#query").fill("judge")
     assert "30 of 60" in tab.locator("#status").inner_text()
     assert tab.locator("#results mark").first.inner_text() == "judge"
-    assert "<b>Text</b>" in results.first.inner_text(), "a text is no HTML"
+    found = results.first.locator("p").inner_text()
+    assert "<b>Text</b>" in found, "a text is no HTML"
+    assert {*found.split()} <= {*make_text(1).split(), "…"}, "words are whole"
     tab.locator("#query").fill("VOILIER 58 river")
     assert results.first.locator("button").inner_text() == "Voilier 58"
     tab.locator("#query").fill("zebra")
@@ -85,9 +91,11 @@ def test_a_text_shows_its_nearest(tab):
     near = tab.locator("#chosen li")
     assert near.count() == 10 and "Court 7" in tab.locator("#chosen h2").inner_text()
     assert all(title.startswith("Court") for title in near.locator("button").all_inner_texts())
+    close = tab.get_by_role("button", name="Close")
+    assert 0 <= close.bounding_box()["y"] < tab.viewport_size["height"], "without scrolling"
     near.locator("button").first.click()
     assert "Court 7" not in tab.locator("#chosen h2").inner_text()
-    tab.get_by_role("button", name="Close").click()
+    close.click()
     assert not tab.locator("#chosen").is_visible()
 
 
@@ -97,8 +105,10 @@ def test_the_map_shows_titles_and_chooses(tab):
     box = canvas.bounding_box()
     x, y = tab.evaluate("place(5)")
     tab.mouse.move(box["x"] + x, box["y"] + y)
-    title = tab.locator("#tip").inner_text()
-    assert title.split()[0] in ("Court", "Voilier")
+    tip, title = tab.locator("#tip"), tab.locator("#tip strong").inner_text()
+    assert title.split()[0] in ("Court", "Voilier") and "<b>Text</b>" in tip.inner_text()
+    edge = tip.bounding_box()
+    assert edge["x"] + edge["width"] <= tab.viewport_size["width"]
     canvas.click(position={"x": x, "y": y})
     assert tab.locator("#chosen h2").inner_text() == title
     assert tab.locator("#classes").inner_text().split() == ["law", "water"]

@@ -60,7 +60,7 @@ def test_a_model_that_is_asked_for_may_lose():
     assert comparison.choose_model([frame]).model == BASE
     choice = comparison.choose_model([frame], BOTH)
     assert (choice.model, choice.verdict) == (BOTH, "LOSS")
-    with pytest.raises(ValueError, match="not judged by t MRR; models here: base, both"):
+    with pytest.raises(ValueError, match="not judged by t MRR; models here: 'base', 'both'"):
         comparison.choose_model([frame], LSA)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -155,6 +157,25 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
     assert counted == 3 * (halves + whole_texts), "no text was embedded twice"
 
 
+def test_what_was_kept_does_not_count_as_fast(monkeypatch):
+    bars, now = [], 0.0
+
+    class Bar(pipeline.tqdm):
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.start_t = self.last_print_t = 0.0
+            self._time = lambda: now
+            bars.append(self)
+
+    monkeypatch.setattr(pipeline, "tqdm", Bar)
+    with pipeline.show_tokens("embedding", 10_000) as advance:
+        for second, tokens, new in ((2, 5000, False), (4, 3000, False), (10, 100, True)):
+            now = second
+            advance(tokens, new)
+        (speed,) = re.findall(r"([\d.]+)token/s", str(bars[0]))
+    assert float(speed) == pytest.approx(10)
+
+
 def test_a_task_that_cannot_be_judged_costs_its_own_rows(quickly, tmp_path, capsys, write_dataset):
     folder = write_dataset(tmp_path / "mine", 30)
     task = folder / "tasks/broken"
@@ -200,7 +221,7 @@ def test_texts_beyond_what_the_taken_model_reads_are_counted(
     code, lines, _ = run(capsys, reviews, "--model", model)
     cut = [line for line in lines if "stops reading" in line]
     assert code == 0 and len(cut) == (told is not None)
-    assert not cut or f"40 of 40 texts are longer than some 50 tokens, where {told}" in cut[0]
+    assert not cut or f"40 of 40 texts are longer than some 50 tokens, where {told!r}" in cut[0]
 
 
 def test_an_encoder_that_embeds_otherwise_is_not_left(quickly, reviews, capsys, monkeypatch):
@@ -247,9 +268,9 @@ def check_refused(capsys, told, *arguments):
 
 TEXTS = {
     "an empty folder": ({}, "found nothing"),
-    "one text": ({"a.txt": b"The only one."}, "1 different text of 1"),
-    "one text twice": ({"a.txt": b"The same.", "b.txt": b"The  same."}, "1 different text of 2"),
-    "only blanks": ({"a.txt": b" ", "b.txt": b"\n"}, "0 different text of 2, 2 blank"),
+    "one text": ({"a.txt": b"The only one."}, "1 of 1"),
+    "one text twice": ({"a.txt": b"The same.", "b.txt": b"The  same."}, "1 of 2"),
+    "only blanks": ({"a.txt": b" ", "b.txt": b"\n"}, "0 of 2, 2 blank"),
     "NUL bytes": ({"a.txt": b"a\0b", "b.txt": b"Two."}, "NUL"),
     "another encoding": ({"a.txt": b"\xc4pfel", "b.txt": b"Two."}, "iconv"),
     "no text column": ({"a.csv": b"name,body\na,b\n"}, "name, body"),
@@ -274,6 +295,20 @@ def test_nul_bytes_in_a_table_are_told_of_and_not_read(quickly, tmp_path, capsys
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     code, lines, _ = run(capsys, tmp_path / "a.jsonl")
     assert code == 0 and any("4 documents with NUL bytes" in line for line in lines)
+
+
+def test_a_warning_is_one_line(quickly, reviews, capsys):
+    left = reviews.parent / "here/.reviews_vectors-x.thesis-saving"
+    left.mkdir()
+    embed.main([str(reviews), "--model", LSA])
+    lines = [line for line in capsys.readouterr().err.splitlines() if left.name in line]
+    assert len(lines) == 1 and lines[0].startswith("warning: ")
+    assert warnings.showwarning.__module__ != embed.__name__
+
+
+def test_very_few_texts_give_no_warning(quickly, tmp_path, capsys, write_dataset):
+    embed.main([str(write_dataset(tmp_path / "mine", 3)), "--model", LSA])
+    assert "warning" not in capsys.readouterr().err.lower()
 
 
 def test_nothing_goes_into_a_persons_folder(quickly, tmp_path, capsys, write_dataset, monkeypatch):
@@ -314,7 +349,7 @@ def test_an_unknown_model_and_a_missing_student_are_one_line(
     quickly, tmp_path, capsys, write_dataset
 ):
     folder = write_dataset(tmp_path / "mine", 4)
-    check_refused(capsys, "there are base", folder, "--model", "bas")
+    check_refused(capsys, "'base', 'teacher, cut'", folder, "--model", "bas")
     check_refused(capsys, "no student here", folder, "--student", tmp_path)
     check_refused(capsys, "no such file", tmp_path / "nowhere")
 

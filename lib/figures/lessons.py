@@ -1,0 +1,220 @@
+"""Pictures that explain: toy embeddings in the plane, and where a loss moves them."""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import shorten
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch
+from numpy.typing import ArrayLike
+
+from lib.figures.style import COLORS, DARK, INK, WIDTH, rows_from_top, settings, style
+from lib.texts import split_words
+
+NAMES = "ABCDEF"  # of documents
+LEAST = 0.02  # length of an arrow that is drawn
+SPREAD = (-3.0, 3.0), (-2.1, 2.6)  # of the plane, in x and y
+FAR = (-7.0, 7.0), (-3.5, 7.0)
+LIGHT_ABOVE = 0.6  # cosine from which a cell is so dark that its number is white
+LINE = 52  # letters of a text
+Ranges = tuple[tuple[float, float], tuple[float, float]]
+
+
+@style()
+def pulls(student: ArrayLike, teacher: ArrayLike, arrows: Mapping[str, ArrayLike]) -> Figure:
+    """Draw where losses move a few embeddings, a panel for each loss.
+
+    Parameters
+    ----------
+    student, teacher : (documents, 2)
+    arrows : mapping
+        Title of a panel -> (documents, 2), minus the gradient at the student's embeddings.
+    """
+    lines = -(-len(arrows) // 2)
+    figure, axes = plt.subplots(lines, 2, figsize=(WIDTH, 0.4 + 2.65 * lines), squeeze=False)
+    for axis, (title, pull) in zip(axes.flat, arrows.items(), strict=False):
+        _draw_plane(axis, title, SPREAD)
+        rows = zip(NAMES, COLORS, np.asarray(student), teacher, np.asarray(pull), strict=False)
+        for name, color, start, (x, y), arrow in rows:
+            axis.plot([0, x], [0, y], color=color, linewidth=0.8, linestyle=":")
+            axis.plot(x, y, "o", markersize=11, mfc="none", mec=color, mew=1.6)
+            axis.plot(*start, "o", markersize=5.5, color=color)
+            axis.annotate(
+                name, start, (0, -15), textcoords="offset points", ha="center", color=color
+            )
+            if np.hypot(*arrow) > LEAST:
+                _draw_arrow(axis, start, start + arrow, color)
+    _explain(
+        figure, [("student", "o", 5.5, INK), ("teacher", "o", 10, "none")], "→  minus gradient"
+    )
+    return figure
+
+
+@style()
+def walks(teacher: ArrayLike, paths: Mapping[str, ArrayLike]) -> Figure:
+    """Draw where gradient descent takes a few embeddings, a panel for each loss.
+
+    Parameters
+    ----------
+    teacher : (documents, 2)
+    paths : mapping
+        Title of a panel -> (steps + 1, documents, 2), the student's embeddings.
+    """
+    figure, axes = plt.subplots(1, len(paths), figsize=(WIDTH, 2.35), squeeze=False)
+    for axis, (title, path) in zip(axes.flat, paths.items(), strict=True):
+        _draw_plane(axis, title, FAR)
+        ways = np.swapaxes(np.asarray(path), 0, 1)
+        for color, target, way in zip(COLORS, teacher, ways, strict=False):
+            axis.plot(*way.T, "o-", color=color, markersize=3, linewidth=0.8)
+            axis.plot(*target, "o", markersize=9, mfc="none", mec=color, mew=1.4)
+    marks = [("student, a dot for each step", "o", 3, INK), ("teacher", "o", 9, "none")]
+    _explain(figure, marks)
+    return figure
+
+
+@style()
+def histories(measured: pd.DataFrame) -> Figure:
+    """Draw what was measured while students trained, a panel for each measure.
+
+    Parameters
+    ----------
+    measured : DataFrame
+        Columns student and update, and one for each measure.
+    """
+    measures = [name for name in measured if name not in ("student", "update")]
+    figure, axes = plt.subplots(1, len(measures), figsize=(WIDTH, 2.4), squeeze=False)
+    colors = settings()["losses"]
+    for axis, measure in zip(axes.flat, measures, strict=True):
+        for student, part in measured.groupby("student", sort=False):
+            look = {"color": colors[student], "label": f"trained with {student}"}
+            axis.plot(part["update"], part[measure], linewidth=1.8, **look)
+        axis.set(xlabel="update", title=measure, ylim=(0, None))
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+@style()
+def word_pulls(words: Mapping[str, ArrayLike], paths: Mapping[str, ArrayLike]) -> Figure:
+    """Draw how words move the vector of a document, a panel for each path.
+
+    Parameters
+    ----------
+    words : mapping
+        Word -> (2,) its output vector. The first word is in the document, the others are not.
+    paths : mapping
+        Title of a panel -> (steps + 1, 2), the document's vector before and after each step.
+    """
+    figure, axes = plt.subplots(1, len(paths), figsize=(WIDTH, 2.9), squeeze=False)
+    places = np.vstack([*words.values(), *paths.values()])
+    low, high = places.min(axis=0) - 0.4, places.max(axis=0) + 0.4
+    document, there, others = COLORS[3], COLORS[2], "#8a8a8a"
+    for axis, (title, path) in zip(axes.flat, paths.items(), strict=True):
+        _draw_plane(axis, title, ((low[0], high[0]), (low[1], high[1])))
+        for number, (word, place) in enumerate(words.items()):
+            color = others if number else there
+            axis.plot(*place, "s", color=color, markersize=5)
+            axis.annotate(word, place, (0, 6), textcoords="offset points", ha="center", color=color)
+        for before, after in itertools.pairwise(np.asarray(path)):
+            _draw_arrow(axis, before, after, document)
+    _explain(
+        figure,
+        [("word of the document", "s", 5, there), ("word drawn at random", "s", 5, others)],
+        "→  the document's vector",
+    )
+    return figure
+
+
+@style()
+def heat_map(cosines: ArrayLike, names: Sequence[str]) -> Figure:
+    """Draw a square matrix of cosines, each written into its cell.
+
+    Parameters
+    ----------
+    cosines : (documents, documents)
+    names : sequence of str
+        Of the rows; columns have their numbers.
+    """
+    figure, axis = plt.subplots(figsize=(WIDTH, 0.8 + 0.36 * len(names)))
+    cosines = np.round(cosines, 2) + 0.0  # no minus before a zero
+    axis.imshow(cosines, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    numbers = range(len(names))
+    axis.set_xticks(numbers, [str(number + 1) for number in numbers])
+    axis.set_yticks(numbers, [f"{name}  {number + 1}" for number, name in enumerate(names)])
+    axis.tick_params(length=0)
+    axis.grid(visible=False)
+    for (row, column), cosine in np.ndenumerate(cosines):
+        color = "white" if cosine > LIGHT_ABOVE else DARK
+        axis.text(column, row, f"{cosine:.2f}", ha="center", va="center", color=color)
+    return figure
+
+
+@style()
+def nearest(found: pd.DataFrame, word: str) -> Figure:
+    """Draw the texts nearest to a word, a panel for each model.
+
+    Parameters
+    ----------
+    found : DataFrame
+        Columns model, text and cosine, the nearest text first.
+    word : str
+        Texts that have it get another colour, and are shown from where it occurs.
+    """
+    groups = found.groupby("model", sort=False)
+    figure, axes = plt.subplots(
+        len(groups), 1, figsize=(WIDTH, 0.5 + 0.24 * len(found)), sharex=True, squeeze=False
+    )
+    for axis, (model, part) in zip(axes.flat, groups, strict=True):
+        has = np.array([word in split_words(text.lower()) for text in part["text"]])
+        labels = [_cut_out(text, word) for text in part["text"]]
+        rows_from_top(axis, labels)
+        axis.barh(range(len(part)), part["cosine"], color=np.where(has, COLORS[2], "#b5b5b5"))
+        axis.set_title(f"{model}: {has.sum()} of {len(has)} contain “{word}”", loc="left")
+        axis.grid(axis="y", visible=False)
+    axes.flat[-1].set_xlabel("cosine to the word")
+    return figure
+
+
+def _cut_out(text: str, word: str) -> str:
+    """A line of a text, from a few words before the word, or else from its beginning."""
+    words = text.split()
+    places = [place for place, each in enumerate(words) if word in split_words(each.lower())]
+    start = max(0, places[0] - 3) if places else 0
+    line = shorten(" ".join(words[start:]), LINE, placeholder=" …")
+    return ("… " if start else "") + line.replace("$", r"\$")
+
+
+def _draw_plane(axis: Axes, title: str, ranges: Ranges) -> None:
+    """An empty plane with its origin."""
+    x, y = ranges
+    axis.set(xlim=x, ylim=y, aspect="equal", xticks=[], yticks=[], title=title)
+    axis.plot(0, 0, "+", color=INK, markersize=7)
+
+
+def _draw_arrow(axis: Axes, start: ArrayLike, end: ArrayLike, color: str) -> None:
+    look = {"arrowstyle": "-|>", "mutation_scale": 10, "linewidth": 1.6, "color": color}
+    axis.add_patch(FancyArrowPatch(start, end, shrinkA=0, shrinkB=0, **look))
+
+
+def _explain(figure: Figure, marks: Iterable[tuple[str, str, float, str]], words: str = "") -> None:
+    """A legend of marks: what one is, its shape, size and filling; and words without a mark."""
+    marks = [*marks, ("origin", "+", 7, INK)]
+    handles = [
+        Line2D(
+            [],
+            [],
+            linestyle="none",
+            label=label,
+            marker=shape,
+            markersize=size,
+            mfc=filling,
+            mec=INK,
+        )
+        for label, shape, size, filling in marks
+    ]
+    handles += [Line2D([], [], linestyle="none", label=words)] if words else []
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, columnspacing=1.2)

@@ -1,0 +1,71 @@
+"""One still picture where a program runs the notebook, controls that redraw it for a person."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from jupyter_client.manager import start_new_kernel
+
+from lib.config import paths
+from lib.runner import play
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+CELL = """
+import matplotlib.pyplot as plt
+from lib.runner import play
+
+def draw(scale=2):
+    figure, axis = plt.subplots()
+    axis.plot([0, scale])
+    return figure
+
+play.offer(draw, scale=(1, 4, 1))
+"""
+
+
+def draw(word="apple", times=1):
+    return word * times
+
+
+def test_outside_a_notebook_the_defaults_are_shown_once(capsys):
+    play.offer(draw, times=(1, 3, 1))
+    assert capsys.readouterr().out == "apple\n"
+
+
+def test_every_argument_has_a_control_that_starts_at_its_default_and_shows_anew():
+    ipywidgets = pytest.importorskip("ipywidgets")
+    shown = []
+
+    def show(word="apple", how_often=2, shape="bush"):
+        shown.append((word, how_often, shape))
+
+    box = play.make_controls(show, how_often=(1, 3, 1), shape=["tree", "bush"])
+    word, how_often, shape = box.children[0].children
+    assert isinstance(word, ipywidgets.Text) and isinstance(shape, ipywidgets.Dropdown)
+    assert (how_often.min, how_often.max, how_often.description) == (1, 3, "how often")
+    how_often.value, word.value, shape.value = 3, "pear", "tree"
+    assert shown[0] == ("apple", 2, "bush") and shown[-1] == ("pear", 3, "tree")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("person", [True, False])
+def test_a_kernel_shows_controls_to_a_person_and_one_picture_to_a_program(person):
+    if person:
+        pytest.importorskip("ipywidgets")
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+    environment.pop("MPLBACKEND", None)  # of the tests; a kernel shows pictures in the notebook
+    manager, client = start_new_kernel(env=environment)
+    seen = []
+    try:
+        reply = client.execute_interactive(
+            CELL, allow_stdin=person, output_hook=seen.append, timeout=300
+        )
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert reply["content"]["status"] == "ok", reply
+    shown = [part["content"]["data"] for part in seen if part["msg_type"] == "display_data"]
+    pictures = [data for data in shown if "image/png" in data]
+    assert len(pictures) == 1  # inside the widget, where there is one
+    assert any(WIDGET in data for data in shown) == person
