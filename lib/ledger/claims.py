@@ -206,6 +206,37 @@ def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
     return judge_figure(figure, scores, testability.describe_failures(checks))
 
 
+def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.DataFrame:
+    """Whole task texts against the same texts cut at the structural teacher's limit.
+
+    Mean chunks are compared with the teacher, which reads the first chunk.
+
+    Parameters
+    ----------
+    scores
+        As of `final_students.run_readouts`.
+    tasks
+        Only these count; by default all.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `verdicts.compare`, with readout; a row for each readout and model that has both.
+    """
+    rows = scores[scores["round"] == "all"]
+    rows = rows if tasks is None else rows[rows["task"].isin(tasks)]
+    there = {*rows["model"]}
+    pairs = [(name, f"{name};cut") for name in rows["model"].unique() if f"{name};cut" in there]
+    pairs.append(("SBERT, mean of chunks", "SBERT"))
+    names = [tuple(f"{name};all" for name in pair) for pair in pairs if there.issuperset(pair)]
+    weights = dict.fromkeys(rows["task"].unique(), 1 / rows["task"].nunique())
+    tables = {}
+    for readout in rows["readout"].unique():
+        evidence = _collect_evidence(rows, "fig5_3", "accuracy", weights, readout)
+        tables[readout] = verdicts.compare(names, evidence)
+    return pd.concat(tables, names=["readout", None]).reset_index("readout")
+
+
 def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
     """Our scores of every figure whose runs are all in the cache, for `judge_claims`.
 

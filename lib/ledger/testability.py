@@ -81,7 +81,8 @@ def run_checks(
     scores
         Figure -> records, as of `claims.collect_scores`.
     informing
-        Add rows for which all texts of all tasks are read, and the students of Figure A.4.
+        Add rows for which all texts of all tasks are read, and the students of Figure A.4 if the
+        profile shows it.
     """
     rows = [*_check_lengths(bench, informing), *_check_updates(bench), *_check_base(bench)]
     rows += [*_check_encoders(_find_encoders(scores, READOUT)), *_check_final_scores(scores)]
@@ -89,7 +90,8 @@ def run_checks(
         rows += _inform_on_heads(_find_encoders(scores, "thesis"))
     if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
         rows.append(_check_words(bench))
-    if informing and "fig4_3" in scores:
+    shown = bench.profile.shown
+    if informing and "fig4_3" in scores and (not shown or "figA_4" in shown):
         rows += _check_training(bench)
     for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
         if label in scores:

@@ -71,6 +71,20 @@ def test_rounds_and_cut_texts_run_with_the_final_training():
     assert "cosine-masked;cut" in {*cut["model"]} and {*cut["round"]} == {"all"}
 
 
+def test_baselines_of_a_profile_are_judged_on_whole_and_on_cut_texts():
+    def run(bench, models, *, seeds, split, limit=None):
+        return pd.DataFrame({"model": models, "value": 0.5})
+
+    bench = FakeBench("lab", run=run)
+    whole, cut = final_students.run_classifications(bench), final_students.run_cut(bench)
+    assert {"LSA", "chunks + LSA", "TF-IDF"} < {*whole["model"]}
+    assert {"LSA;cut", "chunks + LSA;cut", "Longformer;cut"} < {*cut["model"]}
+    scores = whole.assign(task="ARXIV")[["round", "model", "task", "value"]]
+    retrieved = published.load("fig5_5").rename(columns={"score": "value"})
+    table = final_students.tabulate_scores(scores, retrieved)
+    assert table.loc[table["round"] == "all", "model"].iloc[-1] == "chunks + LSA"
+
+
 @pytest.fixture(scope="module")
 def table():
     """Table 5.7 from the published scores as if they were ours."""

@@ -513,6 +513,23 @@ def test_cut_texts_against_whole_ones():
     assert row["decided_by"] == "only-MSE;cut;all against only-MSE;all"
 
 
+def test_what_reading_on_gives_is_judged_by_every_readout_and_on_chosen_tasks():
+    rng = np.random.default_rng(0)
+    scores = {"Longformer": 0.8, "Longformer;cut": 0.7, "SBERT, mean of chunks": 0.75}
+    scores |= {"SBERT": 0.75, "TF-IDF": 0.6}
+    frames = [
+        examples(rng, scores, number=2000, tasks=["OC", "AAN"], round="all").assign(readout=name)
+        for name in ("thesis", "none")
+    ]
+    table = claims.compare_cut(pd.concat(frames))
+    pairs = [("Longformer;all", "Longformer;cut;all"), ("SBERT, mean of chunks;all", "SBERT;all")]
+    assert [*zip(table["left"], table["right"], strict=True)] == 2 * pairs
+    assert table["readout"].tolist() == ["thesis", "thesis", "none", "none"]
+    assert table["verdict"].iloc[0] == verdicts.HOLDS and abs(table["difference"].iloc[1]) < 0.05
+    one = claims.compare_cut(pd.concat(frames), ["OC"])
+    assert (one["high"] - one["low"]).iloc[0] > (table["high"] - table["low"]).iloc[0]
+
+
 def read_out(with_examples, **effects_by_readout):
     """Records of Figure 4.2: cosine ahead of MSE by so much, by each readout."""
     rows = []
