@@ -307,7 +307,7 @@ class Profile(Settings):
     # Students that run with the reference seeds.
     repeated: Literal["compared", "references"] = "compared"
     row_order: Literal["published", "ours"] = "published"  # of boxplots
-    shown: Texts = ()  # the labels of a run that asks for none; all if there are none
+    notebook: Text | None = None  # the only one of a run that asks for none; else the numbered
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
     tasks: TaskSettings

@@ -530,6 +530,20 @@ def test_what_reading_on_gives_is_judged_by_every_readout_and_on_chosen_tasks():
     assert (one["high"] - one["low"]).iloc[0] > (table["high"] - table["low"]).iloc[0]
 
 
+def test_the_mean_of_the_final_students_is_judged_against_each_rival():
+    rng = np.random.default_rng(0)
+    scores = {"cosine-masked": 0.8, "MSE-contextual": 0.7, "only-MSE": 0.75}
+    scores |= {"Longformer": 0.6, "TF-IDF": 0.8}
+    records = examples(rng, scores, number=4000, tasks=["OC", "AAN"], round="all")
+    records = records.assign(readout="compare")
+    table = claims.compare_students(records, ["Longformer", "TF-IDF", "LSA"])
+    assert table["rival"].tolist() == ["Longformer", "TF-IDF"]
+    assert table["difference"].tolist() == pytest.approx([0.3, -0.1], abs=0.03)
+    assert table["verdict"].tolist() == [verdicts.HOLDS, verdicts.REVERSED]
+    alone = claims.compare_students(records[records["task"] == "OC"], ["Longformer"])
+    assert claims.compare_students(records, ["Longformer"], ["OC"]).equals(alone)
+
+
 def read_out(with_examples, **effects_by_readout):
     """Records of Figure 4.2: cosine ahead of MSE by so much, by each readout."""
     rows = []
