@@ -129,7 +129,7 @@ def test_a_second_run_reuses_everything_and_starts_no_kernel(first, artifacts):
 
 
 def test_two_runs_give_the_same_records(first, artifacts, tmp_path, monkeypatch):
-    """A student of one teacher and one of both anew, by workers and under another artifact root."""
+    """A student of each teacher anew, by workers and under another artifact root."""
     monkeypatch.setenv("THESIS_JOBS", "2")
     models = ["cosine", figure_models.list_references(["fig4_7"])[0]]
     names, frames = ["model", "task", "value", "embedding_fingerprint", "fingerprint"], []

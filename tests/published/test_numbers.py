@@ -193,6 +193,26 @@ def test_length_curves():
     assert curves["tokens"].apply(lambda t: t.is_monotonic_increasing).all()
 
 
+def test_tables_as_printed():
+    # None is text, no gap
+    assert published.load("tab4_9")["value"].tolist() == ["384, None", "0.95, 0.8, 0.5, 0.2"]
+    assert published.load("tab4_5")["recommended_by"][0] == ""
+    heads = published.load("tab4_3").set_index("parameter")["value"]
+    assert heads["Learning rate"] == "1e-4" and heads["Hidden features"] == "50"
+    assert (
+        published.load("tab5_2").set_index("parameter")["value"]["Gradient accumulation steps"]
+        == "10"
+    )
+    first = published.load("tab4_1").set_index("split")
+    assert first.loc["train", "tokens"] == 6.85e8 and first.loc["validation", "tokens_sd"] == 1717
+    assert published.load("tab4_2")["documents"].tolist().count(10000) == 9
+    assert published.load("tab4_10")["only-structural;mm-MSE"].tolist()[:3] == [
+        "max-margin MSE",
+        "1",
+        "-",
+    ]
+
+
 def test_what_is_loaded_is_a_copy():
     for label in ("tab4_1", "fig4_2", "fig5_5"):
         frame = published.load(label)
