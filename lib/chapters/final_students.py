@@ -1,5 +1,7 @@
 """Chapter 5: the final students, trained longer, and what they are compared with, on test data."""
 
+import math
+
 import pandas as pd
 
 from lib import published
@@ -28,6 +30,11 @@ def list_students() -> tuple[str, ...]:
     """The names of the final students."""
     models = load_models().items()
     return tuple(name for name, identity in models if parse(identity).kind == "student")
+
+
+def list_models(bench: Bench) -> dict[str, str]:
+    """All that a profile judges in Chapter 5: name -> identity."""
+    return load_models() | {name: parse(name).identity for name in bench.profile.final.baselines}
 
 
 def prepare_bench(bench: Bench) -> Bench:
@@ -63,10 +70,10 @@ def run_classifications(bench: Bench) -> pd.DataFrame:
     final, frames = prepare_bench(bench), []
     for name, limit in bench.profile.final.rounds.items():
         records = final.run(
-            list(load_models().values()), seeds=assign_seeds(bench), split="test", limit=limit
+            list(list_models(bench).values()), seeds=assign_seeds(bench), split="test", limit=limit
         )
         frames.append(records.assign(round=name))
-    return _rename_models(pd.concat(frames, ignore_index=True))
+    return _rename_models(pd.concat(frames, ignore_index=True), bench)
 
 
 def run_readouts(bench: Bench) -> pd.DataFrame:
@@ -83,18 +90,20 @@ def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:
 
     top: only the first `top` texts of an ordering count; None for all.
     """
-    models = list(load_models().values())
+    models = list(list_models(bench).values())
     records = prepare_bench(bench).retrieve(models, seeds=assign_seeds(bench), top=top)
-    return _rename_models(records.assign(round=""))
+    return _rename_models(records.assign(round=""), bench)
 
 
 def run_cut(bench: Bench) -> pd.DataFrame:
-    """As `run_classifications`, of base and students that read no more than the structural teacher.
+    """As `run_classifications`, of models that read no more than the structural teacher does.
 
-    Heads train on all examples; models are called "<name>;cut".
+    These are the base, the students and the profile's further baselines. Heads train on all
+    examples; models are called "<name>;cut".
     """
-    models = load_models()
-    names = {f"{models[name]};cut": f"{name};cut" for name in ("Longformer", *list_students())}
+    models = list_models(bench)
+    wanted = ("Longformer", *list_students(), *bench.profile.final.baselines)
+    names = {f"{models[name]};cut": f"{name};cut" for name in wanted}
     seeds = {f"{identity};cut": numbers for identity, numbers in assign_seeds(bench).items()}
     records = prepare_bench(bench).run(list(names), seeds=seeds, split="test")
     return chapter4.rename_models(records.assign(round="all"), names)
@@ -126,7 +135,7 @@ def tabulate_scores(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.Dat
     tasks = roles.ordered({*table["task"]} - {*_MEANS}, roles.TABLE_5_7)
     orders = {
         "round": roles.ordered(table["round"], _PARTS),
-        "model": list(load_models()),
+        "model": list(dict.fromkeys((*load_models(), *table["model"]))),
         "task": [*tasks, *_MEANS],
     }
     return table.sort_values(
@@ -138,11 +147,11 @@ def measure_numbers(bench: Bench) -> dict[str, float]:
     """Our values of the numbers in the ledger.
 
     structural_updates_ratio: how many documents the final students see for one that the structural
-    loss does not mask.
+    loss does not mask; NaN if it masks all.
     """
     lengths = prepare_bench(bench).structural("train")["lengths"][:]
-    unmasked = (lengths <= bench.profile.training.max_structural_len).mean()
-    return {"structural_updates_ratio": 1 / float(unmasked)}
+    unmasked = float((lengths <= bench.profile.training.max_structural_len).mean())
+    return {"structural_updates_ratio": 1 / unmasked if unmasked else math.nan}
 
 
 def measure_noise(accuracies: pd.DataFrame) -> SeedNoise:
@@ -159,8 +168,8 @@ def assign_seeds(bench: Bench) -> dict[str, list[int]]:
     return chapter4.assign_seeds(bench, [models[name] for name in (*list_students(), "DM", "PV")])
 
 
-def _rename_models(records: pd.DataFrame) -> pd.DataFrame:
-    names = {identity: name for name, identity in load_models().items()}
+def _rename_models(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
+    names = {identity: name for name, identity in list_models(bench).items()}
     return chapter4.rename_models(records, names)
 
 

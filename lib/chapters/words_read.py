@@ -22,22 +22,23 @@ def run_words(bench: Bench) -> pd.DataFrame:
 
     As of `Bench.run`, under each readout of `params/grids/beyond.yaml`, with the columns readout,
     documents and words (read, as `count_words` counts them). The Paragraph Vector runs with the
-    reference seeds.
+    reference seeds; where the profile repeats references alone, only that of the whole corpus.
     """
     settings, profile, frames = grid("beyond")["words"], bench.profile, []
     texts = bench.first_texts(profile.contextual_teacher.documents)
     read = np.cumsum([count_words(text) for text in texts])
-    seeds = {TEACHER: profile.reference_seeds}
+    few = profile.seeds if profile.repeated == "references" else profile.reference_seeds
     for readout in settings["readouts"]:
         judged = bench.with_readout(readout)
         for count in sorted({max(2, round(share * len(texts))) for share in settings["shares"]}):
-            part, models = judged, [TEACHER, REFERENCE]
+            part, models, seeds = judged, [TEACHER, REFERENCE], few
             if count < len(texts):
                 part = judged.changed("contextual_teacher", documents=count)
             else:
                 models.append(TARGET)
+                seeds = profile.reference_seeds
             facts = {"readout": readout, "documents": count, "words": read[count - 1]}
-            frames.append(part.run(models, seeds=seeds).assign(**facts))
+            frames.append(part.run(models, seeds={TEACHER: seeds}).assign(**facts))
     return pd.concat(frames, ignore_index=True)
 
 

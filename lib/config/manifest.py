@@ -24,6 +24,7 @@ class Entry(Settings):
 
     label: Text
     notebook: Text
+    also: Text | None = None  # a second notebook that makes it, for the profile of that name
     kind: Literal["figure", "drawing", "table"]  # a drawing's CSV lists what it connects
     title: Text
     section: Text
@@ -64,7 +65,9 @@ def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
             for label, entry in entries.items()
             if label[3:4].isdigit() or label.startswith("news_")
         }
-    return {label: entry for label, entry in entries.items() if entry.notebook == notebook}
+    return {
+        label: entry for label, entry in entries.items() if notebook in (entry.notebook, entry.also)
+    }
 
 
 def select(

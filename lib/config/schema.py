@@ -56,6 +56,15 @@ def _like(pattern: str, form: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _check_pattern(value: str) -> str:
+    """A regular expression."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"{value!r} is no regular expression: {error}") from None
+    return value
+
+
 def _seeds(value: Any) -> Any:
     """Seeds as notebooks and command lines give them: text such as "0,1", a number, or several."""
     if isinstance(value, str):
@@ -89,12 +98,14 @@ class CorpusSettings(Settings):
 
 
 class TaskFolder(Settings):
-    """Where a task is, its folds if it has no validation split, and how many texts to keep."""
+    """Where a task is, how it is cross-validated, and how many texts to keep."""
 
     folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
     folds: Annotated[int, Field(ge=2)] | None = None
     cross_fit: bool = False  # Chapter 4 has the folds of train.jsonl, Chapter 5 those of test.jsonl
+    blocks: Annotated[int, Field(ge=2)] | None = None  # of texts, whatever splits there are
     texts: Annotated[int, Field(ge=4)] | None = None  # those that most examples use
+    without: Annotated[str, AfterValidator(_check_pattern)] | None = None  # leaves out what matches
 
 
 class TaskSettings(Settings):
@@ -255,6 +266,7 @@ class FinalSettings(Settings):
     rounds: Annotated[
         dict[Text, Count | Annotated[float, Field(gt=0, lt=1)] | None], Field(min_length=1)
     ]
+    baselines: Texts = ()  # models beside those of grids/beyond.yaml, by identity
 
 
 class NewsSettings(Settings):
@@ -295,7 +307,7 @@ class Profile(Settings):
     # Students that run with the reference seeds.
     repeated: Literal["compared", "references"] = "compared"
     row_order: Literal["published", "ours"] = "published"  # of boxplots
-    shown: Texts = ()  # the labels of a run that asks for none; all if there are none
+    notebook: Text | None = None  # the only one of a run that asks for none; else the numbered
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
     tasks: TaskSettings

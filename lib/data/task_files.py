@@ -5,8 +5,10 @@ given twice, a text on both sides of a split, a pair in both orders, one text wi
 kept, counted and reported in `notes`.
 """
 
+import heapq
 import itertools
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,6 +57,8 @@ class Task:
         Of stratified cross-validation over "train", where there is no validation split.
     cross_fit : bool
         "test" has folds of its own, and is not tested by what is trained on "train".
+    blocks : dict
+        {id: number of its block}, see `deal_blocks`; empty unless the folds are blocks of texts.
     groups : dict
         {id: what it shares with others}; folds never cut a group.
     relevant : dict
@@ -72,13 +76,21 @@ class Task:
     classes: list[str] = field(default_factory=list)
     folds: int | None = None
     cross_fit: bool = False
+    blocks: dict[str, int] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
     relevant: dict[str, list[str]] = field(default_factory=dict)
     clusters: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def example_groups(self, split: str) -> np.ndarray | None:
-        """(examples,) int64, equal where examples share a group; None if no document has one."""
+        """What folds must not cut, for `make_folds`.
+
+        (examples,) int64, equal where examples share a group; None if no document has one. Of a
+        task with blocks, (examples, 2) int64, the blocks of the first and the last text.
+        """
+        if self.blocks:
+            ends = [(self.blocks[ids[0]], self.blocks[ids[-1]]) for ids in self.inputs[split]]
+            return np.array(ends, dtype=np.int64)
         return number_groups(self.inputs[split], self.groups)
 
     def held_out(self) -> set[str]:
@@ -157,7 +169,9 @@ def read_task(
     *,
     folds: int | None = None,
     cross_fit: bool = False,
+    blocks: int | None = None,
     texts: int | None = None,
+    without: str | None = None,
     seed: int = 0,
 ) -> Task:
     """Read and check the task in a folder `<dataset folder>/tasks/<task>`.
@@ -172,10 +186,16 @@ def read_task(
         is cut.
     cross_fit : bool
         With folds: test is cross-validated, too, so there has to be one.
+    blocks : int, optional
+        Instead of folds: the examples of all splits are cross-validated over so many blocks of
+        texts, see `deal_blocks`.
     texts : int, optional
         Keep at most so many texts, see `limit_texts`.
+    without : str, optional
+        Leave out texts in which this regular expression finds something, a mark of their class for
+        instance, and all examples that use them.
     seed : int
-        Draws the validation examples, and which texts are kept.
+        Draws the validation examples, which texts are kept, and the blocks.
 
     Raises
     ------
@@ -184,6 +204,8 @@ def read_task(
     """
     task_kind = kind(folder)
     splits = [split for split in SPLITS if (folder / f"{split}.jsonl").is_file()]
+    if blocks:
+        return _read_blocks(folder, splits, blocks, texts, without, seed)
     folded = splits and "validation" not in splits
     if not (folded if folds else not splits or "test" in splits):
         told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
@@ -198,7 +220,66 @@ def read_task(
         task = _read_clustering(folder, documents)
     else:
         task = _read_classification(folder, documents, splits, folds, cross_fit, seed)
-    return limit_texts(task, texts, seed)
+    return limit_texts(_leave_out(task, without), texts, seed)
+
+
+def _read_blocks(
+    folder: Path,
+    splits: list[str],
+    blocks: int,
+    texts: int | None,
+    without: str | None,
+    seed: int,
+) -> Task:
+    """The examples of all splits as one, "train", cross-validated over blocks of texts."""
+    if "test" not in splits:
+        raise ValueError(f"{folder}: expected examples, which blocks cross-validate")
+    documents = Documents(folder.parents[1])
+    task = _read_classification(folder, documents, splits, None, False, seed, pooled=True)
+    inputs = {"train": list(itertools.chain.from_iterable(task.inputs.values()))}
+    labels = {"train": np.concatenate([*task.labels.values()])}
+    task = _leave_out(replace(task, inputs=inputs, labels=labels), without)
+    task = limit_texts(task, texts, seed)
+    # Documents of a group, and equal texts, are not parted.
+    names = {
+        text_id: task.groups.get(text_id) or str(dataset_folder.content(text))
+        for text_id, text in task.texts.items()
+    }
+    named = [tuple(names[text_id] for text_id in ids) for ids in task.inputs["train"]]
+    dealt = deal_blocks(named, task.labels["train"], blocks, np.random.default_rng(seed))
+    used = itertools.chain.from_iterable(task.inputs["train"])
+    blocks_of_texts = {text_id: dealt[names[text_id]] for text_id in used}
+    return replace(task, folds=blocks, blocks=blocks_of_texts)
+
+
+def deal_blocks(
+    inputs: Sequence[tuple[str, ...]],
+    labels: np.ndarray,
+    count: int,
+    generator: np.random.Generator,
+) -> dict[str, int]:
+    """Deal the texts of examples into blocks: {name: number of its block}.
+
+    inputs: one or two names of each example, of what must not be parted.
+
+    A pair of two blocks is tested by none, so a text that one pair alone uses goes where the other
+    text goes. All others are shuffled and dealt in turn: those of pairs by how many use them,
+    single ones class by class, so that blocks are alike.
+    """
+    uses = Counter(itertools.chain.from_iterable(inputs))
+    led = {}  # a name -> the one that it follows
+    for names in inputs:
+        first, second = sorted((names[0], names[-1]), key=uses.__getitem__)
+        if uses[first] == 1 and first != second:
+            led[first] = second
+    keys = {}
+    for names, label in zip(inputs, np.asarray(labels).tolist(), strict=True):
+        for name in names:
+            keys[name] = label if len(names) == 1 else -uses[name]
+    shuffled = generator.permutation([name for name in keys if name not in led]).tolist()
+    order = sorted(shuffled, key=keys.__getitem__)
+    blocks = {name: place % count for place, name in enumerate(order)}
+    return blocks | {name: blocks[other] for name, other in led.items()}
 
 
 def _read_retrieval(folder: Path, documents: Documents) -> Task:
@@ -234,12 +315,14 @@ def _read_classification(
     folds: int | None,
     cross_fit: bool,
     seed: int,
+    *,
+    pooled: bool = False,
 ) -> Task:
     contents, texts, groups = _index(documents)
     examples = _read_examples(folder, splits, contents)
-    notes = _remark(examples, groups, across=not cross_fit)
+    notes = _remark(examples, groups, across=not (cross_fit or pooled))
     examples = examples[examples["whole"]]
-    if not folds and "validation" not in splits:
+    if not (folds or pooled) and "validation" not in splits:
         splits = [*splits, "validation"]
         examples = _carve_validation(folder, examples, groups, seed)
         notes.append(
@@ -263,7 +346,7 @@ def _read_classification(
         classes,
         folds,
         cross_fit,
-        groups,
+        groups=groups,
         notes=tuple(notes),
     )
 
@@ -294,7 +377,20 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
     """
     if limit is None or len(task.texts) <= limit:
         return task
-    kept = _choose_texts(task, limit, np.random.default_rng(seed))
+    return _keep_texts(task, _choose_texts(task, limit, np.random.default_rng(seed)))
+
+
+def _leave_out(task: Task, pattern: str | None) -> Task:
+    if pattern is None:
+        return task
+    marked = re.compile(pattern)
+    kept = {text_id for text_id, text in task.texts.items() if not marked.search(text)}
+    told = f"{len(task.texts) - len(kept)} texts left out: {pattern!r} is in them"
+    return replace(_keep_texts(task, kept), notes=(*task.notes, told))
+
+
+def _keep_texts(task: Task, kept: set[str]) -> Task:
+    """The task on some of its texts; `ValueError` if a class or all sources are lost."""
     inputs, labels, relevant = {}, {}, {}
     for split, examples in task.inputs.items():
         rows = [row for row, ids in enumerate(examples) if kept.issuperset(ids)]
@@ -307,7 +403,7 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
     lost_class = any({*labels[split]} != {*task.labels[split]} for split in labels)
     if lost_class or (task.relevant and not relevant):
         told = "texts leave a class without examples, or no source: allow more"
-        raise ValueError(f"{limit} of {len(task.texts)} {told}")
+        raise ValueError(f"{len(kept)} of {len(task.texts)} {told}")
     texts = {text_id: text for text_id, text in task.texts.items() if text_id in kept}
     clusters = {text_id: name for text_id, name in task.clusters.items() if text_id in kept}
     return replace(
@@ -316,19 +412,34 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
 
 
 def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set[str]:
+    """Leave out the text that fewest of the remaining examples use, again and again."""
     turns = dict[str, int]()
     for inputs in task.inputs.values():
         for turn, row in enumerate(generator.permutation(len(inputs))):
             for text_id in inputs[row]:
                 turns[text_id] = min(turn, turns.get(text_id, turn))
-    uses = Counter[str]()
+    uses, partners = Counter[str](), defaultdict[str, list[str]](list)
     for ids in itertools.chain(*task.inputs.values()):
         uses.update(ids)
+        for text_id, other in itertools.permutations(ids, 2):
+            partners[text_id].append(other)
     for source, targets in task.relevant.items():
         uses.update((source, *targets))
     shuffled = generator.permutation([*task.texts]).tolist()
-    ranked = sorted(shuffled, key=lambda text_id: (-uses[text_id], turns.get(text_id, 0)))
-    return set(ranked[:limit])
+    places = {text_id: (-turns.get(text_id, 0), -place) for place, text_id in enumerate(shuffled)}
+    kept = {*shuffled}
+    queue = [(uses[text_id], places[text_id], text_id) for text_id in shuffled]
+    heapq.heapify(queue)
+    while len(kept) > limit:
+        count, _, text_id = heapq.heappop(queue)
+        if text_id not in kept or count > uses[text_id]:  # it has lost a partner since
+            continue
+        kept.remove(text_id)
+        for other in partners[text_id]:
+            if other in kept:
+                uses[other] -= 1
+                heapq.heappush(queue, (uses[other], places[other], other))
+    return kept
 
 
 def _read_relevant(path: Path, contents: Mapping[str, int]) -> dict[str, list[str]]:
@@ -473,6 +584,9 @@ def _carve_validation(
 def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> list[Part]:
     """Stratified folds in file order, unshuffled (thesis code, IMDB); no group is cut.
 
+    groups: as of `Task.example_groups`. With blocks there is a fold for each block: an example is
+    tested if both of its texts are in it, and trained on if neither is.
+
     Raises
     ------
     ValueError
@@ -481,13 +595,20 @@ def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> lis
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+    if groups is not None and groups.ndim == 2:
+        inside = [groups == number for number in range(count)]
+        folds = [(np.flatnonzero(~i.any(1)), np.flatnonzero(i.all(1))) for i in inside]
+        return _check_folds(folds, labels)
     if groups is not None and len(np.unique(groups)) < count:
         told = "folds never cut a group, and there are fewer groups than folds"
         raise ValueError(f"{told}, {len(np.unique(groups))} for {count}")
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-    folds = list(kind(count, shuffle=False).split(labels, labels, groups))
+    return _check_folds(list(kind(count, shuffle=False).split(labels, labels, groups)), labels)
+
+
+def _check_folds(folds: list[Part], labels: np.ndarray) -> list[Part]:
     if any(not len(test) or len(np.unique(labels[train])) < 2 for train, test in folds):
-        raise ValueError(f"one of {count} folds is empty, or only one class is outside it")
+        raise ValueError(f"one of {len(folds)} folds is empty, or only one class is outside it")
     return folds
 
 

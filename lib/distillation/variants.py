@@ -49,7 +49,9 @@ _FIXED = {
     "tfidf": "TF-IDF",
     "lsa": "LSA",
     "sbert_chunks": "SBERT, mean of chunks",
+    "both": "chunks + LSA",
 }
+_CAN_BE_CUT = ("base", "student", "lsa", "both")
 _CUT = ";cut"  # ends the label of a model whose test texts are cut
 _CHUNKS = ";chunks"  # ends a structural loss whose target is the mean over chunks (notebook 10)
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
@@ -76,7 +78,8 @@ class Variant:
     ----------
     kind : "base" (the student before training), "sbert", "paragraph_vector", "student", or a
         baseline that the thesis does not have: "tfidf", "lsa" (TF-IDF reduced by what Paragraph
-        Vectors read), "sbert_chunks" (mean of SBERT over the pieces of a text)
+        Vectors read), "sbert_chunks" (mean of SBERT over the pieces of a text), "both" (the last
+        two side by side)
     structural : the structural loss, in the labels of Figure 4.3; ";chunks" behind it asks for the
         mean of the teacher's embeddings of all chunks as the target, in place of the beginning
     contextual : the label of the contextual teacher, parts joined by "+", or of the Paragraph
@@ -208,10 +211,10 @@ def parse(label: str) -> Variant:
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
-        if whole.cut or whole.kind not in ("base", "student"):
-            raise ValueError(
-                f"{label!r}: only texts of students and {_FIXED['base']} are cut, and once"
-            )
+        if whole.cut or whole.kind not in _CAN_BE_CUT:
+            names = [_FIXED[kind] for kind in _CAN_BE_CUT if kind in _FIXED]
+            told = f"only texts of students, {', '.join(names)} are cut, and once"
+            raise ValueError(f"{label!r}: {told}")
         return replace(whole, cut=True)
     for kind, name in _FIXED.items():
         if label == name:

@@ -30,7 +30,7 @@ from lib.data.task_files import Task
 from lib.distillation import variants
 from lib.distillation.negatives import RowsWithNegatives
 from lib.distillation.variants import Variant
-from lib.experiments import encoders, judging, models, products, ranking, students
+from lib.experiments import cutting, encoders, judging, models, products, ranking, students
 from lib.experiments.judging import Examples
 from lib.experiments.products import Encoder
 from lib.store import code, parallel
@@ -40,6 +40,7 @@ from lib.texts import halve_text, keep_order
 
 LSA_WIDTH = 1024  # as the largest Paragraph Vectors, scaled as they are
 OF_WORDS = ("tfidf", "lsa")  # kinds of models that are fitted in a moment and not kept
+NOT_KEPT = (*OF_WORDS, "both")  # whose vectors are made when they are asked for
 MODELS_PER_JOB = 8  # whose heads one job trains: amortises the loop, and occupies all processes
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # of every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
@@ -564,15 +565,32 @@ class Bench:
 
     def _embed_texts(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """(texts, dim) vectors of a model that is there."""
-        if variant.kind in OF_WORDS:
-            from lib.evaluation import baselines
+        if variant.kind not in NOT_KEPT:
+            return self._read_rows(variant, seed, texts)[:]
+        model = self._name_model(variant, 0)
+        name = [model.kind, model.inputs, variant.cut, hash_content(hash_items(texts))]
+        return self.remember(name, lambda: self._embed_at_once(variant, texts))
 
-            if variant.kind == "tfidf":
-                return baselines.tfidf(self.texts("train"), texts)
-            read, dim = self._find_lsa()
-            name = ["lsa", hash_content(read.names), dim]
-            return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
-        return self._read_rows(variant, seed, texts)[:]
+    def _embed_at_once(self, variant: Variant, texts: Sequence[str]) -> Any:
+        """Vectors of words, alone or with dense ones: a readout and a round later, the same."""
+        from lib.evaluation import baselines
+        from lib.evaluation.joined import join_rows
+
+        if variant.kind == "both":
+            parts = (_find_dense(variant), Variant("lsa", cut=variant.cut))
+            return join_rows(*(self._embed_texts(part, 0, texts) for part in parts))
+        texts = self._cut_texts(texts) if variant.cut else texts
+        if variant.kind == "tfidf":
+            return baselines.tfidf(self.texts("train"), texts)
+        read, dim = self._find_lsa()
+        name = ["lsa", hash_content(read.names), dim]
+        return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
+
+    def _cut_texts(self, texts: Sequence[str]) -> Sequence[str]:
+        """Texts as far as the structural teacher reads them."""
+        section = self.profile.structural_teacher
+        name = ["cut", hash_content(hash_items(texts)), section.model_dump(mode="json")]
+        return self.remember(name, lambda: cutting.cut_texts(section, texts))
 
     def _find_lsa(self) -> tuple[Texts, int]:
         """The documents that LSA is fitted to, and its width."""
@@ -622,6 +640,7 @@ class Bench:
         What students share comes first, then everything in one queue: training a student and
         embedding with it is one job.
         """
+        pairs = [(_find_dense(variant), seed) for variant, seed in pairs]
         pairs = [pair for pair in dict.fromkeys(pairs) if pair[0].kind not in OF_WORDS]
         texts = self._list_texts(split)
         self._prepare([variant for variant, _ in pairs], texts)
@@ -846,6 +865,12 @@ class Bench:
             read, dim = self._find_lsa()
             inputs = {"fitted": hash_content(read.names), "dim": dim}
             return Product("lsa", inputs, (products.WORDS_CODE,), ("scikit-learn",))
+        if variant.kind == "both":
+            parts = [self._name_model(part, 0) for part in (_find_dense(variant), Variant("lsa"))]
+            inputs = {"parts": [part.inputs for part in parts]}
+            code = (products.JOINED_CODE, *itertools.chain(*(part.code for part in parts)))
+            packages = tuple(itertools.chain(*(part.packages for part in parts)))
+            return Product("both", inputs, code, packages)
         if variant.kind == "paragraph_vector":
             parts = [
                 self._paragraph_vector_product(part, seed)
@@ -894,7 +919,7 @@ class Bench:
 
     def _read_features(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
         """Rows that are read where they are needed; those of words are made at once."""
-        at_once = variant.kind in OF_WORDS
+        at_once = variant.kind in NOT_KEPT
         return (self._embed_texts if at_once else self._read_rows)(variant, seed, texts)
 
     def _choose_classifier(self, variant: Variant) -> str:
@@ -939,6 +964,13 @@ class Bench:
             for variant in chosen
             for seed in given.get(variant.identity, self.profile.seeds)
         ]
+
+
+def _find_dense(variant: Variant) -> Variant:
+    """The dense part of a model that joins two: of a cut text the teacher reads the one piece."""
+    if variant.kind != "both":
+        return variant
+    return Variant("sbert" if variant.cut else "sbert_chunks")
 
 
 def _find_loss_modules(variant: Variant) -> list[str]:

@@ -208,7 +208,7 @@ def _name_part(data: pd.DataFrame, name: str) -> str:
     tasks = roles.ordered(data.loc[data["published"].notna(), "task"])
     if name == "ours" or {*tasks} == {*roles.CLASSIFICATION}:
         return ""
-    return f",\nbut on {' '.join(tasks)} only"
+    return ",\n" + textwrap.fill(f"but on {' '.join(tasks)} only", 24)  # as wide as a panel
 
 
 def _mark_runs(axis: Axes, rows: pd.DataFrame) -> None:

@@ -16,7 +16,8 @@ from lib.figures.boxplots import UNTRAINED, seed_means
 from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
 from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
-GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks")  # not trained here, the same by every seed
+# Not trained here, the same by every seed.
+GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks", "LSA", "chunks + LSA")
 _VECTORS = ("DM", "PV")  # noisy in their own way
 # Figure -> columns that tell its rows and its columns of panels.
 _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("metric", "task")}
@@ -106,7 +107,11 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
         theirs=(data["published"] - data["published_chance"].fillna(0)) / other,
     )
     by_row, by_column = _PANELS[label]
+    only = ""
     if not by_row:
+        tasks = roles.ordered(data["task"], roles.TABLE_5_7)
+        if not {*tasks} >= {*published.load(label)["task"]}:
+            only = f"\non {' '.join(tasks)} only"
         groups = data.assign(squared=data["half"] ** 2).groupby([by_column, "model"], sort=False)
         data = groups[["ours", "theirs"]].mean()
         data["half"] = groups["squared"].agg(lambda part: np.sqrt(part.sum()) / len(part))
@@ -153,7 +158,7 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
             axis.xaxis.set_major_locator(MaxNLocator(3))
             axis.grid(axis="y", visible=False)
             if row == rows[0]:
-                axis.set_title(column)
+                axis.set_title(f"{column}{only}")
         rows_from_top(line[0], models)
         line[0].set_ylabel({"round": f"{titles.get(row)} labels", "metric": row}.get(by_row, ""))
     figure.supxlabel("score above chance: 0 is guessing, 1 is perfect", fontsize=9)

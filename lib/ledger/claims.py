@@ -11,7 +11,7 @@ examples.
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -30,6 +30,7 @@ from lib.ledger import testability
 from lib.ledger.claim_kinds import KINDS, Alike, Claim, Number, match_models
 from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
+from lib.statistics.effects import Comparison
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, SeedNoise
 from lib.statistics.verdicts import Judgement
 from lib.store.cache import NotComputed
@@ -206,6 +207,68 @@ def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
     return judge_figure(figure, scores, testability.describe_failures(checks))
 
 
+def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.DataFrame:
+    """Whole task texts against the same texts cut at the structural teacher's limit.
+
+    Mean chunks are compared with the teacher, which reads the first chunk.
+
+    Parameters
+    ----------
+    scores
+        As of `final_students.run_readouts`.
+    tasks
+        Only these count; by default all.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `verdicts.compare`, with readout; a row for each readout and model that has both.
+    """
+    there = {*scores.loc[scores["round"] == "all", "model"]}
+    names = [name for name in scores["model"].unique() if f"{name};cut" in there]
+    pairs = [(name, f"{name};cut") for name in names] + [("SBERT, mean of chunks", "SBERT")]
+    pairs = [tuple(f"{name};all" for name in pair) for pair in pairs if there.issuperset(pair)]
+    tables = {
+        readout: verdicts.compare(pairs, evidence)
+        for readout, evidence in _collect_final(scores, tasks)
+    }
+    return pd.concat(tables, names=["readout", None]).reset_index("readout")
+
+
+def compare_students(
+    scores: pd.DataFrame, rivals: Sequence[str], tasks: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """The mean of the final students against each rival, all with all labels.
+
+    Parameters
+    ----------
+    scores
+        As of `final_students.run_readouts`.
+    rivals
+        Names of Chapter 5. Those without scores are left out.
+    tasks
+        Only these count; by default all.
+
+    Returns
+    -------
+    DataFrame
+        A row for each readout and rival: readout, rival, difference (of chance-corrected accuracy,
+        mean of the tasks), low, high, verdict.
+    """
+    students, rows = final_students.list_students(), []
+    mean = {f"{name};all": 1 / len(students) for name in students}
+    for readout, evidence in _collect_final(scores, tasks):
+        for rival in rivals:
+            if f"{rival};all" not in evidence.means.index:
+                continue
+            compared = Comparison(mean, {f"{rival};all": 1.0}, "mean of the students", rival)
+            judged = verdicts.judge([[compared]], evidence)
+            columns = {"difference": judged.effect, "low": judged.low, "high": judged.high}
+            rows.append({"readout": readout, "rival": rival} | columns)
+            rows[-1]["verdict"] = judged.verdict
+    return pd.DataFrame(rows)
+
+
 def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
     """Our scores of every figure whose runs are all in the cache, for `judge_claims`.
 
@@ -362,6 +425,17 @@ def _collect_evidence(
         student_of=lambda name: _split_round(source, name)[0],
         processor_sd=PROCESSOR_SD if (metric, readout) == ("accuracy", "thesis") else 0.0,
     )
+
+
+def _collect_final(
+    scores: pd.DataFrame, tasks: Sequence[str] | None
+) -> Iterator[tuple[str, Evidence]]:
+    """Each readout, with evidence on the final models with all labels, on all or some tasks."""
+    rows = scores[scores["round"] == "all"]
+    rows = rows if tasks is None else rows[rows["task"].isin(tasks)]
+    weights = dict.fromkeys(rows["task"].unique(), 1 / rows["task"].nunique())
+    for readout in rows["readout"].unique():
+        yield readout, _collect_evidence(rows, "fig5_3", "accuracy", weights, readout)
 
 
 def _split_round(source: str, model: str) -> tuple[str, str]:

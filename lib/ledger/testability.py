@@ -4,6 +4,7 @@ A finding that needs a failed check is "not testable here". A change of a limit 
 the rules, see `lib.statistics.verdicts.RULES`.
 """
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from lib.ledger.claim_kinds import RANKING, Claim
 from lib.published import figure_models
 from lib.statistics.intervals import TaskScores, paired, task_scores
 from lib.statistics.verdicts import MARGIN, above_chance, learnable
+from lib.store.cache import NotComputed
 
 # Share of the gradient. With less from the contextual teacher, nine tenths of a step go where the
 # other teacher points.
@@ -81,7 +83,8 @@ def run_checks(
     scores
         Figure -> records, as of `claims.collect_scores`.
     informing
-        Add rows for which all texts of all tasks are read, and the students of Figure A.4.
+        Add rows for which all texts of all tasks are read, and those about the students of Figure
+        A.4, if these are in the cache.
     """
     rows = [*_check_lengths(bench, informing), *_check_updates(bench), *_check_base(bench)]
     rows += [*_check_encoders(_find_encoders(scores, READOUT)), *_check_final_scores(scores)]
@@ -90,7 +93,8 @@ def run_checks(
     if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
         rows.append(_check_words(bench))
     if informing and "fig4_3" in scores:
-        rows += _check_training(bench)
+        with contextlib.suppress(NotComputed):
+            rows += _check_training(bench.reading())
     for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
         if label in scores:
             rows += _check_students(label, bench, claims)

@@ -61,7 +61,11 @@ def select_notebooks(profile: Profile, requests: list[str]) -> dict[Path, list[m
     Raises `ParameterError` for a request that matches nothing, and for a filter on models that
     matches none of the requested figures' models.
     """
-    pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
+    pattern = "[0-9]*"
+    if profile.name == manifest.PUBLISHED:
+        pattern = manifest.PUBLISHED
+    elif profile.notebook and not requests:
+        pattern = profile.notebook
     files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb"))}
     entries = manifest.load()
     promised = {name: manifest.promised(entries, name) for name in files}
@@ -71,7 +75,7 @@ def select_notebooks(profile: Profile, requests: list[str]) -> dict[Path, list[m
             raise profiles.ParameterError(
                 f"{label}: nothing of it was published; ./run_all.sh mini {label} makes it"
             )
-    names = manifest.select(present, files, requests or profile.shown)
+    names = manifest.select(present, files, requests)
     if profile.only:
         from lib.published import figure_models  # loads pandas
 

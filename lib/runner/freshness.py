@@ -104,6 +104,7 @@ def fingerprint_inputs(notebook: Path, profile: Profile) -> dict[str, str]:
             if entry.notebook < REPORT
             for path in entry.paths(profile)
         ]
+    if notebook.stem in (REPORT, profile.notebook):  # it has the other profiles' ledgers
         shown += [
             path
             for path in paths.ROOT.glob("figures/*/tab_claims.csv")

@@ -25,13 +25,14 @@ LINK = re.compile(r"(\]\()(\.\./[^)\s]+|\w+\.ipynb)")
 ADDRESS = re.compile(r"(?<= at )0x[0-9a-f]{6,}")  # of an object in memory
 
 
-def publish(executed: Path, folder: Path = FOLDER) -> list[Path]:
+def publish(executed: Path, folder: Path = FOLDER, name: str = "*") -> list[Path]:
     """Write a cleaned copy of every notebook that ran to its end.
 
     Parameters
     ----------
     executed : folder of executed notebooks, such as `artifacts/mini/executed`
     folder : where the copies go, under the same names; other files there are left alone
+    name : the notebooks to copy, a pattern without the suffix
 
     Returns
     -------
@@ -42,7 +43,7 @@ def publish(executed: Path, folder: Path = FOLDER) -> list[Path]:
     ValueError
         If there is no executed notebook, or one has a cell that did not run.
     """
-    sources = sorted(executed.glob("*.ipynb"))
+    sources = sorted(executed.glob(f"{name}.ipynb"))
     if not sources:
         raise ValueError(f"{executed}: no executed notebooks; run them first")
     names = {source.name for source in sources}
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("profile", choices=profiles.list_profiles())
     profile = profiles.load(parser.parse_args().profile)
     try:
-        copies = publish(paths.run_folder(profile) / "executed")
+        copies = publish(paths.run_folder(profile) / "executed", name=profile.notebook or "*")
     except ValueError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
     size = sum(path.stat().st_size for path in copies)

@@ -11,6 +11,11 @@ lengths by how far each student still moves. What was computed once is read from
 
 import argparse
 
+from lib.config import environment
+
+environment.set_process_environment(offline=True)  # before NumPy and torch load, as in notebooks
+
+# ruff: noqa: E402
 import pandas as pd
 
 from lib.chapters import sensitivity

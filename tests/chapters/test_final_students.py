@@ -1,5 +1,6 @@
 """Chapter 5: the profile of its training, and Table 5.7."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -44,6 +45,15 @@ def test_names_are_the_students_of_table_4_10():
     assert final_students.list_students() == ("cosine-masked", "MSE-contextual", "only-MSE")
 
 
+@pytest.mark.parametrize(("long", "ratio"), [(0, 1), (1, 2), (2, np.nan)])
+def test_documents_for_one_that_is_not_masked(long, ratio):
+    limit = profiles.load("mini").training.max_structural_len
+    lengths = np.array([limit + 1] * long + [limit] * (2 - long))
+    bench = FakeBench("mini", structural=lambda bench, part: {"lengths": lengths})
+    found = final_students.measure_numbers(bench)["structural_updates_ratio"]
+    assert found == pytest.approx(ratio, nan_ok=True)
+
+
 def test_rounds_and_cut_texts_run_with_the_final_training():
     asked = []
 
@@ -59,6 +69,20 @@ def test_rounds_and_cut_texts_run_with_the_final_training():
     assert {*table["round"]} == {*rounds}
     cut = final_students.run_cut(bench)
     assert "cosine-masked;cut" in {*cut["model"]} and {*cut["round"]} == {"all"}
+
+
+def test_baselines_of_a_profile_are_judged_on_whole_and_on_cut_texts():
+    def run(bench, models, *, seeds, split, limit=None):
+        return pd.DataFrame({"model": models, "value": 0.5})
+
+    bench = FakeBench("lab", run=run)
+    whole, cut = final_students.run_classifications(bench), final_students.run_cut(bench)
+    assert {"LSA", "chunks + LSA", "TF-IDF"} < {*whole["model"]}
+    assert {"LSA;cut", "chunks + LSA;cut", "Longformer;cut"} < {*cut["model"]}
+    scores = whole.assign(task="ARXIV")[["round", "model", "task", "value"]]
+    retrieved = published.load("fig5_5").rename(columns={"score": "value"})
+    table = final_students.tabulate_scores(scores, retrieved)
+    assert table.loc[table["round"] == "all", "model"].iloc[-1] == "chunks + LSA"
 
 
 @pytest.fixture(scope="module")

@@ -114,6 +114,17 @@ def test_each_part_of_the_corpus_is_read_once_and_sbert_judged_once():
     assert {*teacher["seed"]} == {*profiles.load("mini").reference_seeds}
 
 
+def test_parts_of_the_corpus_are_read_with_one_seed_where_references_alone_are_repeated():
+    asked = {}
+
+    def run(bench, models, *, seeds):
+        asked[bench.profile.contextual_teacher.documents] = [*seeds[words_read.TEACHER]]
+        return pd.DataFrame({"model": models})
+
+    words_read.run_words(FakeBench("lab", run=run, first_texts=lambda bench, count: ["a b"] * 80))
+    assert asked == {10: [0], 20: [0], 40: [0], None: [0, 1]}
+
+
 @pytest.mark.parametrize(("target", "passed"), [(0.35, True), (0.45, False)])
 def test_a_paragraph_vector_that_lacks_words_is_not_ranked(monkeypatch, target, passed):
     """Half of ten times the words, and more than ten times; the better readout decides."""

@@ -65,6 +65,7 @@ def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(folder):
         assert len(drawn.train) + len(drawn.validation) == 30 - 6 - len(validation)
         assert len(drawn.validation) == (24 - len(validation)) // 5
         assert profile.training.documents == profile.final.documents == len(drawn.train)
+        assert profile.student.language_model is None, "own documents are too few for one"
         assert profile.tasks.names == ("letters/mood",) and size > 3e8
         reasons = drawn.left_out["letters"]
         counts = f"{reasons['in a test']} in tests, {reasons['copies']} without text or repeating"

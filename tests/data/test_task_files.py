@@ -62,6 +62,70 @@ def test_groups_of_both_chapters_of_a_cross_fitted_task_are_no_news(root, write)
     assert not read(root, "topics", folds=5, cross_fit=True).notes
 
 
+def test_a_block_is_tested_by_what_shares_no_text_with_it(root, write):
+    """Each pair of a chain shares a text with the next; 0 and its leaves are a star."""
+    star = [(0, n) for n in range(50, 60)]
+    chain = [(n, n + 1) for n in range(1, 40)]
+    for split, pairs in (("train", chain[:30]), ("validation", chain[30:]), ("test", star)):
+        rows = ({"a": a, "b": b, "label": n % 2} for n, (a, b) in enumerate(pairs))
+        write(root / f"own/tasks/links/{split}.jsonl", *rows)
+    task = read(root, "links", blocks=3, seed=1)
+    assert list(task.inputs) == ["train"] and len(task.inputs["train"]) == len(star + chain)
+    assert not task.notes and task.held_out() == {*task.texts}
+    assert len({task.blocks[str(n)] for n in (0, *range(50, 60))}) == 1, "leaves are not cut off"
+    folds = task_files.make_folds(task.labels["train"], 3, task.example_groups("train"))
+    tested = [row for _, test in folds for row in test]
+    assert len({*tested}) == len(tested) >= len(star)
+    for train, test in folds:
+        sides = [{i for row in rows for i in task.inputs["train"][row]} for rows in (train, test)]
+        assert sides[0] and sides[1] and not sides[0] & sides[1]
+    assert read(root, "links", blocks=3, seed=1).blocks == task.blocks
+
+
+def test_blocks_of_single_texts_test_all_of_them_class_by_class(root):
+    task = read(root, "topics", blocks=5, texts=40)
+    folds = task_files.make_folds(task.labels["train"], 5, task.example_groups("train"))
+    assert sorted(row for _, test in folds for row in test) == list(range(40))
+    for train, test in folds:
+        assert len(train) == 32 and {*train}.isdisjoint(test)
+        assert abs(np.bincount(task.labels["train"][test], minlength=2) - 4).max() <= 1
+
+
+def test_blocks_part_neither_groups_nor_equal_texts(root, write):
+    texts = (f"text {n // 2}" if n < 20 else f"text {n}" for n in range(60))
+    rows = ({"id": n, "text": text} for n, text in enumerate(texts))
+    grouped = (row | ({"group": f"g{row['id'] % 4}"} if row["id"] >= 30 else {}) for row in rows)
+    write(root / "own/documents.jsonl", *grouped)
+    blocks = read(root, "topics", blocks=4).blocks
+    assert all(blocks[str(n)] == blocks[str(n + 1)] for n in range(0, 20, 2))
+    assert all(blocks[str(n)] == blocks[str(n + 4)] for n in range(30, 46))
+
+
+def test_texts_that_carry_a_mark_are_left_out(root):
+    task = read(root, "topics", blocks=5, without=r"\b[34]\d\Z")
+    assert sorted(task.texts, key=int) == [str(n) for n in range(30)]
+    assert len(task.inputs["train"]) == 30 and "20 texts left out" in task.notes[0]
+    assert {*read(root, "topics", folds=5, without="5").texts}.isdisjoint({"5", "15", "25"})
+
+
+def test_blocks_need_examples_and_more_than_one_class_outside_them(root):
+    with pytest.raises(ValueError, match="related: expected examples, which blocks cross-validate"):
+        read(root, "related", blocks=2)
+    blocks = np.array([[0, 0], [1, 1], [1, 1]])
+    with pytest.raises(ValueError, match="only one class is outside"):
+        task_files.make_folds(np.array([0, 1, 0]), 2, blocks[:, :2])
+
+
+def test_fewer_texts_are_chosen_by_what_is_left_of_the_pairs(root, write):
+    """A hub of leaves is used most, but leaves go first, and then nothing is left of the hub."""
+    splits = {"train": [(0, 1), (1, 2), (0, 2)], "validation": [(3, 10), (3, 11)]}
+    splits["test"] = [(3, n) for n in range(12, 16)]
+    for split, pairs in splits.items():
+        rows = ({"a": a, "b": b, "label": n % 2} for n, (a, b) in enumerate(pairs))
+        write(root / f"own/tasks/links/{split}.jsonl", *rows)
+    assert {*read(root, "links", blocks=2, texts=5).texts} > {"0", "1", "2"}
+
+
 def test_what_a_corpus_must_not_hold(root):
     links = read(root, "links")
     assert links.held_out() == {str(n) for n in (*range(20, 31), *range(40, 51))}

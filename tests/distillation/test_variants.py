@@ -164,8 +164,9 @@ def test_no_two_contextual_teachers_share_a_width():
     assert sorted(variants.TEACHER_OF_DIMENSION.values()) == sorted(CONTEXTUAL_TEACHERS)
 
 
-def test_only_the_student_and_its_base_can_read_cut_texts():
+def test_only_models_that_read_whole_texts_can_read_cut_ones():
     assert parse("Longformer;cut").uncut == parse("Longformer") and parse("cosine;cut").cut
+    assert parse("chunks + LSA;cut").identity == "chunks + LSA;cut"
     for label in ("SBERT;cut", "DM;100d;cut", "cosine;cut;cut"):
-        with pytest.raises(ValueError, match="only texts of students and Longformer are cut"):
+        with pytest.raises(ValueError, match="only texts of students, Longformer, LSA, chunks"):
             parse(label)

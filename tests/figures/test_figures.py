@@ -183,7 +183,9 @@ class TestBoxplotFrame:
         assert data["published"].notna().tolist() == [
             task in ("ARXIV", "PAN") for task in data["task"]
         ]
-        assert len(figures.boxplot(data, "fig4_2").axes) == (2 if "PAN" in tasks else 1)
+        ours, *theirs = figures.boxplot(data, "fig4_2").axes
+        assert ours.get_title() == "ours" and len(theirs) == ("PAN" in tasks)
+        assert all("ARXIV PAN" in axis.get_title() for axis in theirs), "a part of its tasks"
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -726,6 +728,8 @@ class TestScores:
         means = ((frame["value"] - 0.1) / 0.9).groupby([frame["metric"], frame["model"]]).mean()
         expected = means["MAP"][[*published.CHAPTER_5]].to_list()
         assert [*dots_of(map_, hollow=False).values()] == pytest.approx(expected)
+        fewer = figures.dots(frame[frame["task"] == "GAMES"], "fig5_5")
+        assert all("GAMES" in axis.get_title() for axis in fewer.axes), "the mean of one task"
         figure = figures.dots(frame, "fig5_6")
         assert [axis.get_title() for axis in figure.axes[:2]] == ["GAMES", "WINES"]
         assert [figure.axes[0].get_ylabel(), figure.axes[2].get_ylabel()] == ["MAP", "MRR"]

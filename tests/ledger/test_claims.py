@@ -514,6 +514,37 @@ def test_cut_texts_against_whole_ones():
     assert row["decided_by"] == "only-MSE;cut;all against only-MSE;all"
 
 
+def test_what_reading_on_gives_is_judged_by_every_readout_and_on_chosen_tasks():
+    rng = np.random.default_rng(0)
+    scores = {"Longformer": 0.8, "Longformer;cut": 0.7, "SBERT, mean of chunks": 0.75}
+    scores |= {"SBERT": 0.75, "TF-IDF": 0.6}
+    frames = [
+        examples(rng, scores, number=2000, tasks=["OC", "AAN"], round="all").assign(readout=name)
+        for name in ("thesis", "none")
+    ]
+    table = claims.compare_cut(pd.concat(frames))
+    pairs = [("Longformer;all", "Longformer;cut;all"), ("SBERT, mean of chunks;all", "SBERT;all")]
+    assert [*zip(table["left"], table["right"], strict=True)] == 2 * pairs
+    assert table["readout"].tolist() == ["thesis", "thesis", "none", "none"]
+    assert table["verdict"].iloc[0] == verdicts.HOLDS and abs(table["difference"].iloc[1]) < 0.05
+    one = claims.compare_cut(pd.concat(frames), ["OC"])
+    assert (one["high"] - one["low"]).iloc[0] > (table["high"] - table["low"]).iloc[0]
+
+
+def test_the_mean_of_the_final_students_is_judged_against_each_rival():
+    rng = np.random.default_rng(0)
+    scores = {"cosine-masked": 0.8, "MSE-contextual": 0.7, "only-MSE": 0.75}
+    scores |= {"Longformer": 0.6, "TF-IDF": 0.8}
+    records = examples(rng, scores, number=4000, tasks=["OC", "AAN"], round="all")
+    records = records.assign(readout="compare")
+    table = claims.compare_students(records, ["Longformer", "TF-IDF", "LSA"])
+    assert table["rival"].tolist() == ["Longformer", "TF-IDF"]
+    assert table["difference"].tolist() == pytest.approx([0.3, -0.1], abs=0.03)
+    assert table["verdict"].tolist() == [verdicts.HOLDS, verdicts.REVERSED]
+    alone = claims.compare_students(records[records["task"] == "OC"], ["Longformer"])
+    assert claims.compare_students(records, ["Longformer"], ["OC"]).equals(alone)
+
+
 def read_out(with_examples, **effects_by_readout):
     """Records of Figure 4.2: cosine ahead of MSE by so much, by each readout."""
     rows = []

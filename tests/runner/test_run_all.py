@@ -266,6 +266,19 @@ def test_a_label_runs_its_whole_notebook():
         command_line.select_notebooks(profiles.load("published"), ["tab_claims"])
 
 
+def test_a_profile_with_a_notebook_of_its_own_runs_that_unless_another_is_asked_for():
+    lab = profiles.load("lab")
+    ((path, made),) = command_line.select_notebooks(lab, []).items()
+    assert path.name == "lab.ipynb"
+    assert {entry.label for entry in made} >= {"fig5_3", "tab_claims", "figB_1"}
+    for request in ("fig5_3", "07", "07_final_evaluation"):
+        assert [path.stem for path in command_line.select_notebooks(lab, [request])] == [
+            "07_final_evaluation"
+        ]
+    everywhere = command_line.select_notebooks(profiles.load("mini"), [])
+    assert "lab" not in [path.stem for path in everywhere]
+
+
 def test_the_command_line_takes_requests_anywhere():
     words = "fig4_2 --set heads.epochs=2 lab 03 --budget gpu --keep --jobs 3".split()
     options = command_line.read_arguments(words)
