@@ -927,10 +927,15 @@ class Bench:
         return "words" if variant.kind == "tfidf" else chosen
 
     def _name_groups(self, task: str, text_ids: Sequence[str], rows: np.ndarray) -> np.ndarray:
-        """What the texts of examples share with others, in the shape of `rows`."""
-        texts = self.tasks[task].texts
-        names = np.array([self._groups.get((i, texts[i]), f"{i}: {texts[i]}") for i in text_ids])
-        return names[rows]
+        """What the texts of examples share with others, in the shape of `rows`.
+
+        A text without a group is one by itself, named by its id and a checksum: an array of names
+        is as wide as the longest of them.
+        """
+        texts = [self.tasks[task].texts[text_id] for text_id in text_ids]
+        named = zip(text_ids, texts, hash_items(texts), strict=True)
+        names = [self._groups.get((i, text), f"{i}: {number:016x}") for i, text, number in named]
+        return np.array(names)[rows]
 
     def _start_row(
         self, pair: Pair, task: str, metric: str, split: str, value: float

@@ -1,12 +1,14 @@
 """Which examples heads are trained and tested on."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lib.data.task_files import Task
 from lib.experiments import judging
+from lib.experiments.bench import Bench
 
 BLOCKS, PAIRS = 3, 8
 
@@ -65,3 +67,19 @@ def test_more_folds_than_groups_are_refused(task):
     many = Task(**(vars(task) | {"folds": BLOCKS + 1}))
     with pytest.raises(ValueError, match="fewer groups than folds, 3 for 4"):
         judging.read_examples("OC", many, "test", cut=1000)
+
+
+def test_texts_are_told_apart_by_short_names_however_long_they_are():
+    long = "word " * 20_000
+    texts = {"one": {"1": long, "2": "grouped"}, "two": {"1": long + "!", "3": long}}
+    tasks = {name: Task("classification", part) for name, part in texts.items()}
+    tasks["three"] = Task("classification", {"1": long})
+    bench = SimpleNamespace(tasks=tasks, _groups={("2", "grouped"): "an article"})
+    pairs = Bench._name_groups(bench, "one", ["1", "2"], np.array([[0, 1], [1, 1]]))
+    assert pairs.shape == (2, 2) and pairs.nbytes < len(long)
+    assert {*pairs[:, 1], pairs[1, 0]} == {"an article"}
+    one, other, same = (
+        Bench._name_groups(bench, name, ids, np.array([[0]])).item()
+        for name, ids in (("one", ["1"]), ("two", ["1"]), ("three", ["1"]))
+    )
+    assert one == same != other, "a text of two tasks is one, where id and content are"
