@@ -205,4 +205,4 @@ def _check_complete(missing: Sequence[str]) -> None:
     """Refuse a checkpoint that lacks weights: transformers would fill them with random numbers."""
     needed = [name for name in missing if not name.startswith("pooler.")]  # which nothing reads
     if needed:
-        raise ValueError(f"it lacks {len(needed)} weights, the first is {min(needed)}")
+        raise ValueError(f"it lacks {len(needed)} weights; the first is {min(needed)}")
