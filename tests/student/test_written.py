@@ -276,7 +276,9 @@ def test_a_folder_that_others_cut_elsewhere_is_a_warning(make, tmp_path):
     np.testing.assert_array_equal(loaded.encode(list_texts(24)), student.encode(list_texts(24)))
     model.max_seq_length = 9
     model.save_pretrained(str(tmp_path / "shorter"))
-    with pytest.warns(UserWarning, match="reads 24 tokens; sentence-transformers would cut texts at 9"):
+    with pytest.warns(
+        UserWarning, match="reads 24 tokens; sentence-transformers would cut texts at 9"
+    ):
         Student.load(tmp_path / "shorter")
 
 
