@@ -265,7 +265,7 @@ def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, k
     ("config", "why"),
     [
         (MPNetConfig(), "mpnet with a bias by relative position"),
-        (DebertaV2Config(), "deberta-v2, with attention by relative position"),
+        (DebertaV2Config(), "deberta-v2 with attention by relative position"),
         (ModernBertConfig(), "modernbert with rotary positions"),
         (ElectraConfig(), "electra with narrow token embeddings"),
         (DistilBertConfig(), "distilbert with an architecture of its own"),
