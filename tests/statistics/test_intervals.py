@@ -329,7 +329,7 @@ def test_few_large_articles_are_few():
         ({"scores": {"a": np.ones((1, 4))}}, "same models with the same number of seeds"),
         (
             {"scores": {"a": np.ones((1, 3)), "b": np.ones((1, 3))}},
-            "3 scores of a run, but groups of 4 examples",
+            "a run has scores of 3 examples, but there are groups of 4",
         ),
         ({"scores": {"a": 2 * np.ones((1, 4)), "b": np.ones((1, 4))}}, r"means in \[0, 1\]"),
         ({"chance": 1.0}, "chance below 1"),
