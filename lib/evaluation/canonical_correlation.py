@@ -96,7 +96,7 @@ def matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
         eps = 2.0**-23 if x.dtype in (np.float32, np.float16) else 2.0**-52
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiu":
         raise ValueError(
-            f"{name} must be a non-empty array of numbers, (rows, dim), got {x.dtype} {x.shape}"
+            f"{name} must be numbers of shape (rows, dim) and not empty, got {x.dtype} {x.shape}"
         )
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():

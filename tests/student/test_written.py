@@ -308,5 +308,5 @@ def test_the_current_folder_is_no_target(make, tmp_path, monkeypatch):
     (tmp_path / "here/below").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here/below")
     for target in (".", "..", tmp_path / "here/below"):
-        with pytest.raises(ValueError, match="holds the current folder; name another"):
+        with pytest.raises(ValueError, match="is or contains the current folder; name another"):
             student.export(target)
