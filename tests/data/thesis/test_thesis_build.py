@@ -214,7 +214,7 @@ def spoil(path):
     "name, damage, told",
     [
         ("part.parquet", cut, r"part\.parquet: not a whole Parquet file"),
-        ("part.json.gz", cut, r"part\.json\.gz:\d+: the archive is cut off or damaged"),
+        ("part.json.gz", cut, r"part\.json\.gz:\d+: .* is cut off or damaged"),
         ("part.jsonl", spoil, r"part\.jsonl:1: not JSON"),
         ("realnews.tar.gz", cut, r"realnews\.tar\.gz: the archive is cut off or damaged"),
     ],
@@ -270,7 +270,7 @@ def test_a_corpus_without_texts_is_refused_by_its_name(tmp_path):
     "role, name, content, told",
     [
         ("OC", "dev_ai2_ab.csv", b"1,a,\xff\n", ":0: not a CSV file in UTF-8 after this line"),
-        ("OC", "dev_ai2_ab.csv", b'1,a,b\n0,c,"cut', ":2: .*: unexpected end of .*seal.json too"),
+        ("OC", "dev_ai2_ab.csv", b'1,a,b\n0,c,"cut', ":2: .*: unexpected end of .*seal.json"),
         ("OC", "dev_ai2_ab.csv", b"", ": expected rows, it has none"),
         ("PAN", "pla_dev.csv", b'1,"two\nlines",b\n2,a,b\n', ":3: expected label"),
         ("PAN", "pla_dev.csv", b'1,"two\nlines",b\n1,a\n', ":3: .* got .'1', 'a'"),
