@@ -1,4 +1,4 @@
-"""What counts as a text, and where a text of any script can be cut."""
+"""Checks texts, splits them into words, and cuts them, in any script."""
 
 import contextlib
 import itertools
@@ -9,100 +9,115 @@ from typing import Any, TypeVar
 import regex
 
 T = TypeVar("T")
-LONGEST = 20  # characters of a word where texts are measured: addresses and base64 have no spaces
-# Written without spaces between words, so each character counts as a word. The classes are those of
-# Unicode's line breaking (UAX 14): ideographs and emoji, small kana, and the scripts of South East
-# Asia.
+# Characters that count as one word when texts are measured. Longer words, such as addresses and
+# base64, count as several.
+LONGEST = 20
+# Scripts without spaces between words, where each character counts as a word. The classes are those
+# of Unicode's line breaking (UAX 14): ideographs and emoji, small kana, and the scripts of
+# South-East Asia.
 _CLASSES = ("ID", "CJ", "SA", "AK", "AP", "AS")
 _ALONE = r"\p{Han}" + "".join(rf"\p{{Line_Break={name}}}" for name in _CLASSES)
-_GAPS = r"\u200b\u2060\ufeff"  # spaces of no width, which `str.split` does not know
+_GAPS = r"\u200b\u2060\ufeff"  # spaces without width, at which `str.split` does not split
 _UNUSUAL = regex.compile(f"[{_ALONE}{_GAPS}]")
 _WORDS = regex.compile(rf"[{_ALONE}]\p{{M}}*|[^\s\x1c-\x1f{_GAPS}{_ALONE}]+")
 _TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}")
 
 
 def list_items(items: Iterable[T]) -> list[T]:
-    """The items of any iterable by position, read once; `ValueError` for what has no order.
+    """Read the items of any iterable once, as a list.
 
-    A single text is refused, and so is a table, of which iteration gives the names of columns.
+    Raises
+    ------
+    ValueError
+        For a collection without order, a single text, or a table, whose items would be the names of
+        its columns.
     """
     return list(_open(items))
 
 
 def check_texts(texts: Iterable[Any]) -> Iterator[str]:
-    """Yield texts; `ValueError`, with place and value, for what is no text or has no word."""
-    for place, text in enumerate(_open(texts)):
-        if not isinstance(text, str) or not _is_unicode(text) or not has_token(text):
-            given = show_value(text)
-            raise ValueError(f"expected texts with words, text {place} is {given}; leave it out")
-        yield str(text)  # NumPy's are of a type of their own
-
-
-def list_texts(texts: Iterable[Any]) -> list[str]:
-    """Texts from any iterable: list, generator, array, Series with any index.
+    """Yield texts.
 
     Raises
     ------
     ValueError
-        With place and value, for what is no text (None, NaN, 2023) or has no word.
+        With place and value, for something that is not a text or has no word.
+    """
+    for place, text in enumerate(_open(texts)):
+        if not isinstance(text, str) or not _is_unicode(text) or not has_token(text):
+            given = show_value(text)
+            raise ValueError(f"expected texts with words, text {place} is {given}; leave it out")
+        yield str(text)  # NumPy has its own type of text
+
+
+def list_texts(texts: Iterable[Any]) -> list[str]:
+    """Read texts from any iterable: a list, generator, array, or Series with any index.
+
+    Raises
+    ------
+    ValueError
+        With place and value, for something that is not a text (None, NaN, 2023) or has no word.
     """
     return list(check_texts(list_items(texts)))
 
 
 def tokenize_texts(tokenizer: Any, texts: Sequence[str], **options: Any) -> Iterator[list[int]]:
-    """Yield token ids of texts; `options` are a Hugging Face tokenizer's.
+    """Yield token ids of texts; `options` are those of a Hugging Face tokenizer.
 
-    A hundred are read at once: the tokenizer keeps some 200 bytes for each token.
+    It reads a hundred texts at a time, because the tokenizer keeps about 200 bytes per token.
     """
     for start in range(0, len(texts), 100):
         yield from tokenizer(texts[start : start + 100], **options)["input_ids"]
 
 
 def keep_order(items: Iterable[T]) -> Sequence[T]:
-    """The items as they are if they can be read by position and again, else a list of them."""
+    """Return the items unchanged if they are a sequence, or else as a list."""
     in_order = isinstance(items, Sequence) and not isinstance(items, str | bytes | bytearray)
     return items if in_order else list_items(items)
 
 
 def show_value(value: Any) -> str:
-    """A value as it is, on one line, for a message: None is no text 'None'."""
+    """Show a value on one line of a message, so that None differs from the text 'None'."""
     return repr(value).replace("\n", " ")[:60]
 
 
 def has_token(text: str) -> bool:
-    """Whether a tokenizer sees anything; spaces, control characters and lone accents vanish."""
+    """Whether a tokenizer finds a token: it drops spaces, control characters and lone accents."""
     return any(
         unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text
     )
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text: what white space divides, and characters of scripts without spaces."""
+    """Split a text into words at white space; in scripts without spaces, into characters."""
     return _WORDS.findall(text) if _UNUSUAL.search(text) else text.split()
 
 
 def list_terms(text: str) -> list[str]:
-    """The words of a text without punctuation, as TF-IDF counts them: of two characters at least.
+    """List the words that TF-IDF counts: at least two characters, without punctuation.
 
-    Characters of scripts without spaces are words of their own.
+    In scripts without spaces, every character is a word.
     """
     return _TERMS.findall(text)
 
 
 def count_words(text: str) -> int:
-    """How many words a text has; a word is at most `LONGEST` characters long."""
+    """Count the words of a text. Every `LONGEST` characters of a long word count as a word."""
     return sum(1 + (len(word) - 1) // LONGEST for word in split_words(text))
 
 
 def cut_words(text: str, most: int) -> str:
-    """The first words of a text, white space normalised."""
+    """Return the first `most` words of a text, with white space normalised."""
     text = " ".join(text.split())
     starts = itertools.islice(_find_starts(text), most, None)
     return text[: next(starts, len(text))].rstrip()
 
 
 def halve_text(text: str) -> tuple[str, str]:
-    """The two halves of a text, of as many words each; both are the text if it is one word."""
+    """Split a text into halves with equally many words. Both halves of a single word are the word.
+
+    White space is normalised.
+    """
     text = " ".join(text.split())
     starts = [*_find_starts(text)]
     middle = starts[len(starts) // 2] if len(starts) > 1 else 0
@@ -110,14 +125,17 @@ def halve_text(text: str) -> tuple[str, str]:
 
 
 def cut_halves(text: str, most: int) -> tuple[str, str] | None:
-    """The halves of its first `most` words; None for one word, and if a half has no token."""
+    """Return the halves of the first `most` words; None for one word or a half without a token."""
     read = cut_words(text, most)
     parts = halve_text(read)
     return parts if count_words(read) > 1 and all(map(has_token, parts)) else None
 
 
 def shorten_text(text: str, most: int) -> str:
-    """The beginning of a text on one line of at most so many characters, cut between words."""
+    """Return the beginning of a text, on one line of at most `most` characters.
+
+    It is cut between words if possible, and then ends in an ellipsis.
+    """
     line = " ".join(text.split())
     if len(line) <= most:
         return line
@@ -127,7 +145,7 @@ def shorten_text(text: str, most: int) -> str:
 
 
 def _find_starts(text: str) -> Iterator[int]:
-    """Where each word begins that `count_words` counts."""
+    """Yield where each word that `count_words` counts begins."""
     end = 0
     for word in split_words(text):
         start = text.index(word, end)
@@ -136,7 +154,7 @@ def _find_starts(text: str) -> Iterator[int]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be written as UTF-8: half a surrogate pair cannot."""
+    """Whether a text can be written as UTF-8; half of a surrogate pair cannot."""
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""Sentences made from numbers, for the cells and pages that say what a run has found.
+"""Makes sentences from numbers, for the cells and pages that report what a run has found.
 
-A number that was not measured becomes `MISSING`, and `bullets` leaves out every sentence that has
-one. So the same cell serves a run of all models and a run of three.
+A number that was not measured becomes `MISSING`, and `bullets` leaves out every sentence that
+contains it. So the same cell works for a run of all models and for a run of three.
 """
 
 import re
@@ -46,24 +46,24 @@ _NOT_RUN = {"effect": None, "low": None, "high": None, "verdict": NOT_RUN, "surv
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A number without a leading zero: `.031`, `-.019`, `1.250`."""
+    """Format a number without a leading zero: `.031`, `-.019`, `1.250`."""
     if pd.isna(value):
         return MISSING
     text = f"{value:.{digits}f}"
     whole = text.removeprefix("-")
-    sign = "-" if whole != text and whole.strip("0.") else ""  # no minus before a zero
+    sign = "-" if whole != text and whole.strip("0.") else ""  # no minus sign before zero
     return sign + (whole.removeprefix("0") if digits else whole)
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
-    """An interval: `[.010, .050]`."""
+    """Format an interval: `[.010, .050]`."""
     return f"[{signed(low, digits)}, {signed(high, digits)}]"
 
 
 def estimate(row: Mapping[str, Any], digits: int = 3) -> str:
-    """Effect and interval of a row of a table of verdicts: `.078 [.027, .128]`.
+    """Format effect and interval of a row in a table of verdicts: `.078 [.027, .128]`.
 
-    A bound that is not zero is not shown as zero: its side of zero is the verdict.
+    A bound that would be rounded to zero gets one more digit, because its sign decides the verdict.
     """
     if any(bound and round(bound, digits) == 0 for bound in (row["low"], row["high"])):
         digits += 1
@@ -71,7 +71,7 @@ def estimate(row: Mapping[str, Any], digits: int = 3) -> str:
 
 
 def comparison(left: str, right: str, row: Mapping[str, Any]) -> str:
-    """A judged difference left - right as a clause: `cosine is ahead of MSE by .078 [.03, .13]`."""
+    """Describe a judged difference, left - right: `cosine is ahead of MSE by .078 [.03, .13]`."""
     verdict = row["verdict"]
     if verdict == HOLDS:
         return f"{left} is ahead of {right} by {estimate(row)}"
@@ -92,7 +92,7 @@ def comparison(left: str, right: str, row: Mapping[str, Any]) -> str:
 
 
 def answer(row: Mapping[str, Any]) -> str:
-    """The verdict on a finding, as the answer to its question: `Yes (.078 [.027, .128])`."""
+    """Give the verdict on a finding as the answer to its question: `Yes (.078 [.027, .128])`."""
     verdict = row["verdict"]
     if verdict == NOT_TESTABLE:
         return "That cannot be tested here"
@@ -104,9 +104,9 @@ def answer(row: Mapping[str, Any]) -> str:
 
 
 def repetition(row: Mapping[str, Any]) -> str:
-    """What becomes of a finding by the thesis' protocol, as a sentence with effect and interval.
+    """Say whether a finding repeats with the thesis' protocol, with its effect and interval.
 
-    row: of the ledger.
+    row: a row of the ledger.
     """
     verdict = row["verdict"]
     if verdict == NOT_TESTABLE:
@@ -117,9 +117,9 @@ def repetition(row: Mapping[str, Any]) -> str:
 
 
 def survival(row: Mapping[str, Any]) -> str:
-    """What becomes of a finding by the two other readouts, as a sentence with both effects.
+    """Say whether a finding survives with the two other readouts, with both effects.
 
-    row: of the ledger or of `claims.judge_figure`.
+    row: a row of the ledger or of `claims.judge_figure`.
     """
     verdict = row["survives"]
     if verdict == NOT_TESTABLE:
@@ -132,9 +132,10 @@ def survival(row: Mapping[str, Any]) -> str:
 
 
 def other_effects(row: Mapping[str, Any], *, verdicts: bool = False) -> str:
-    """A finding's effects by the two other readouts: `heads that compare .050, no head .040`.
+    """Give a finding's effects by the other readouts: `heads that compare .050, no head .040`.
 
-    row: of the ledger or of `claims.judge_figure`. verdicts: whether each effect has its verdict.
+    row: a row of the ledger or of `claims.judge_figure`.
+    verdicts: whether to add the verdict on each effect.
     """
     told = []
     for name, words in (("compare", "heads that compare"), ("none", "no head")):
@@ -145,7 +146,10 @@ def other_effects(row: Mapping[str, Any], *, verdicts: bool = False) -> str:
 
 
 def answer_twice(row: Mapping[str, Any]) -> str:
-    """Both questions' answers: `Yes (.078 [.027, .128]). It survives ...`; once if untestable."""
+    """Give the answer and whether it survives: `Yes (.078 [.027, .128]). It survives ...`.
+
+    The second sentence is left out if the other readouts give no verdict.
+    """
     told = answer(row)
     if row.get("survives", NOT_RUN) in (NOT_TESTABLE, NOT_RUN, NUMBER):
         return told
@@ -153,12 +157,12 @@ def answer_twice(row: Mapping[str, Any]) -> str:
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """A share between 0 and 1 as `73%`."""
+    """Format a share between 0 and 1 as a percentage: `73%`."""
     return MISSING if pd.isna(share) else f"{100 * share:.{digits}f}%"
 
 
 def multiple(value: float) -> str:
-    """A factor to two digits: `1.5 times`, `2,300 times`, `more than a million times`."""
+    """Format a factor with two digits: `1.5 times`, `2,300 times`, `more than a million times`."""
     if pd.isna(value):
         return MISSING
     if value > 1e6:
@@ -167,7 +171,7 @@ def multiple(value: float) -> str:
 
 
 def count(number: int, noun: str = "") -> str:
-    """`one finding`, `twelve findings`, `13 findings`; without a noun the number alone."""
+    """Write a count: `one finding`, `twelve findings`, `13 findings`; without a noun, `twelve`."""
     word = _SMALL[number] if number < len(_SMALL) else f"{number:,}"
     if not noun:
         return word
@@ -175,7 +179,7 @@ def count(number: int, noun: str = "") -> str:
 
 
 def ordinal(number: float) -> str:
-    """`1st`, `2nd`, `11th`, `23rd`."""
+    """Write an ordinal number: `1st`, `2nd`, `11th`, `23rd`."""
     if pd.isna(number):
         return MISSING
     number = int(number)
@@ -184,15 +188,15 @@ def ordinal(number: float) -> str:
 
 
 def list_names(names: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`; of nothing `none`."""
+    """Join names: `a`, `a and b`, `a, b and c`; without any names, `none`."""
     *first, last = [*names] or ["none"]
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def bullets(*texts: str) -> str:
-    """A Markdown list of the sentences whose numbers were all measured.
+    """Make a Markdown list of those entries whose numbers were all measured.
 
-    Each text is one entry, or a list with an entry at each line that begins with `* `.
+    Each text is one entry, or a list in which every entry begins a line with `* `.
     """
     entries = [entry for text in texts for entry in re.split(r"^\* ", text, flags=re.MULTILINE)]
     known = [entry.split() for entry in entries if entry.strip() and MISSING not in entry]
@@ -200,9 +204,9 @@ def bullets(*texts: str) -> str:
 
 
 def by_claim(claims: Iterable[Any], *tables: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
-    """Claim's id -> its row in one of the tables of verdicts, by the text of the finding.
+    """Return claim's id -> its row in the tables of verdicts, found by the text of the finding.
 
-    A claim that no table has is "not run".
+    A claim without a row is "not run".
     """
     rows = {row["finding"]: row for table in tables for _, row in table.iterrows()}
     return {claim.id: rows.get(claim.finding, _NOT_RUN) for claim in claims}

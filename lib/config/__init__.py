@@ -1,1 +1,1 @@
-"""What may be set, where things are, and which notebook makes which figure."""
+"""Settings, paths, and the manifest that says which notebook makes which figure."""

@@ -1,47 +1,53 @@
-"""What a process needs in its environment so that one machine repeats itself."""
+"""Environment variables that make results repeatable on the same machine, and fast."""
 
 import os
 import sys
 from pathlib import Path
 
-# 1 and 2 threads give different bits; parallelism is processes. MKL picks its kernels by the
-# alignment of the data unless told otherwise: with AUTO a row's result does not depend on what
-# stands beside it, at no cost in time.
+# One thread, because 1 and 2 threads give different bits; jobs run in parallel as processes. By
+# default, MKL chooses kernels by the alignment of the data. With AUTO, a row's result does not
+# depend on the rows around it, and nothing is slower.
 _REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
-# glibc gives large arrays back to the system when they are freed and asks for them again, pages
-# that have to be cleared each time: a twentieth of a training's time. With this, processes keep
-# arrays of up to 32 MB, the most that any glibc allows.
+# glibc returns large arrays to the system when they are freed. New ones need pages that are cleared
+# first, which takes 5% of a training's time. With these limits, processes keep arrays of up to
+# 32 MB, the largest size that every glibc allows.
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
-# oneDNN and PyTorch's wrapper of it each keep a kernel for 1,024 shapes, a gigabyte in bfloat16,
-# where every number of tokens is a shape.
+# oneDNN and PyTorch's wrapper each cache kernels for 1,024 shapes. In bfloat16, where every number
+# of tokens is a shape of its own, these take a gigabyte.
 _MEMORY |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
 OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
 
 
 def process_variables(*, offline: bool) -> dict[str, str]:
-    """The variables of a process that computes, whatever its caller has set.
+    """Return the environment variables for a process that computes.
+
+    They override whatever the caller has set.
 
     Parameters
     ----------
     offline : bool
-        Whether Hugging Face's libraries must not look for a network.
+        Whether Hugging Face's libraries may not use the network.
     """
     return _REPEATABLE | _openblas() | _MEMORY | (OFFLINE if offline else {})
 
 
 def set_process_environment(*, offline: bool) -> None:
-    """Set them for this process and those it starts, before NumPy and torch are imported."""
+    """Set `process_variables` for this process and those it starts.
+
+    Call this before NumPy and torch are imported.
+    """
     os.environ.update(process_variables(offline=offline))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
 
 def _openblas() -> dict[str, str]:
-    """OpenBLAS's kernels for AVX2, where a processor has it.
+    """Choose OpenBLAS's kernels for AVX2, on every processor that has it.
 
-    gensim multiplies with OpenBLAS, and a Paragraph Vector whose sums are added up in another order
-    is another run of itself. With AVX-512 the choice costs no time: these products are short.
+    gensim multiplies with OpenBLAS. If sums are added in another order, the resulting Paragraph
+    Vector differs as if it had another seed. On processors with AVX-512 this costs no time, because
+    the products are short.
     """
     processor = Path("/proc/cpuinfo")
     if processor.exists() and {"avx2", "fma"} <= {*processor.read_text().split()}:

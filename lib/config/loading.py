@@ -1,4 +1,4 @@
-"""How the models of others are loaded: quietly, and with errors of one line."""
+"""Context managers for loading other people's models quietly and with one-line errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence transformers' progress bars and reports for the time of one load."""
+    """Silence transformers' progress bars and reports while a model is loaded."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -22,9 +22,9 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextmanager
 def one_line_errors(task: str) -> Iterator[None]:
-    """Turn any error into a `ValueError` of one line, "cannot <task>: ...".
+    """Turn any error into a one-line ValueError, "cannot <task>: ...".
 
-    The hub, damaged files and full disks raise errors of any type and length.
+    The hub, damaged files and full disks cause errors of many types and lengths.
     """
     try:
         yield

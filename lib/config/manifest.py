@@ -20,7 +20,7 @@ _WORDS = {
 
 
 class Entry(Settings):
-    """One figure or table."""
+    """One figure or table of the manifest."""
 
     label: Text
     notebook: Text
@@ -28,21 +28,21 @@ class Entry(Settings):
     kind: Literal["figure", "drawing", "table"]  # a drawing's CSV lists what it connects
     title: Text
     section: Text
-    minutes: Annotated[float, Field(ge=0)]  # what its notebook takes for it in the mini profile
+    minutes: Annotated[float, Field(ge=0)]  # the time its notebook takes for it in profile mini
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The names of the files that saving it makes."""
+        """Names of the files that are written when it is saved."""
         suffixes = (".csv", ".md", ".tex") if self.kind == "table" else (".svg", ".csv")
         return tuple(self.label + suffix for suffix in suffixes)
 
     def paths(self, profile: Profile) -> list[Path]:
-        """Where those files are."""
+        """Return the paths of those files."""
         return [paths.figures(profile) / name for name in self.files]
 
 
 def load() -> dict[str, Entry]:
-    """Label -> entry, in the order of the file; `ParameterError` for one that does not fit."""
+    """Read the manifest as label -> entry, in its order; ParameterError for an invalid entry."""
     return {
         label: profiles.validated(Entry, {"label": label, **fields}, where)
         for label, fields, where in profiles.entries("manifest.yaml")
@@ -50,15 +50,19 @@ def load() -> dict[str, Entry]:
 
 
 def full_name(label: str) -> str:
-    """`fig4_10` -> "Figure 4.10", `figA_1` -> "Figure A.1", `news_tab1` -> "Trofimchuk (2022),
-    Table 1"."""
+    """Write out a label: `fig4_10` is "Figure 4.10", `figA_1` is "Figure A.1".
+
+    `news_tab1` is "Trofimchuk (2022), Table 1".
+    """
     match = re.fullmatch(r"(news_tab|news_fig|fig|tab)(?=[_\dA-Z])_?(.+)", label)
     return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
-    """What a notebook makes; `PUBLISHED` redraws what has a number in the thesis or the news
-    paper."""
+    """Return the entries that a notebook makes.
+
+    `PUBLISHED` redraws everything that has a number in the thesis or the news paper.
+    """
     if notebook == PUBLISHED:
         return {
             label: entry
@@ -73,21 +77,21 @@ def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
 def select(
     entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]
 ) -> list[str]:
-    """The notebooks that make what is asked for, in order.
+    """Return the notebooks that make what is requested, in order.
 
     Parameters
     ----------
     entries : dict
-        Those that the notebooks can make.
+        Entries that the notebooks can make.
     notebooks : iterable of str
-        The notebooks that there are.
+        All existing notebooks.
     requests : iterable of str
-        Labels, and names or numbers of notebooks. None means everything.
+        Labels, and names or numbers of notebooks. Without any, all notebooks are returned.
 
     Raises
     ------
     ParameterError
-        A request matches nothing.
+        If a request matches nothing.
     """
     names = sorted(notebooks)
     wanted: set[str] = set()

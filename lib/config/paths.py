@@ -1,5 +1,4 @@
-"""Where things are: sources and committed figures in the checkout, the rest under one artifact
-root."""
+"""Paths: sources and committed figures are in the checkout, the rest under one artifact root."""
 
 import hashlib
 import json
@@ -14,9 +13,9 @@ PARAMS = ROOT / "params"
 
 
 def artifacts() -> Path:
-    """The artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`.
+    """Return the artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`.
 
-    Installed by pip there is no checkout. Then it is in the user's cache, not among the packages.
+    If the package was installed by pip, there is no checkout, and the root is in the user's cache.
     """
     home = ROOT
     if not (ROOT / "pyproject.toml").is_file():
@@ -26,20 +25,22 @@ def artifacts() -> Path:
 
 
 def store() -> Path:
-    """The folder of `lib.store.cache`, shared by all profiles."""
+    """Return the folder of the cache (`lib.store.cache`), which all profiles share."""
     return artifacts() / "store"
 
 
 def is_kept(folder: Path) -> bool:
-    """Whether a folder holds the store or data, or is inside one of them."""
+    """Whether a folder contains the store or the data, or is inside one of them."""
     root = artifacts().resolve()
     kept = {root / "store", root / "data"}
     return folder in (root, *root.parents) or bool(kept & {folder, *folder.parents})
 
 
 def run_name(profile: Profile) -> str:
-    """The folder name of a run; that of a changed profile has a hash, to spare the plain
-    results."""
+    """Return the folder name of a run.
+
+    The name of a changed profile ends in a hash, so that its results do not overwrite others.
+    """
     if not profile.departures:
         return profile.name
     text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False)
@@ -47,16 +48,18 @@ def run_name(profile: Profile) -> str:
 
 
 def figures(profile: Profile) -> Path:
-    """Where figures are saved: `figures/<profile>`; of a changed profile, under the artifact
-    root."""
+    """Return where figures are saved: `figures/<profile>` in the checkout.
+
+    Figures of a changed profile are saved under the artifact root.
+    """
     return (artifacts() if profile.departures else ROOT) / "figures" / run_name(profile)
 
 
 def run_folder(profile: Profile) -> Path:
-    """Where the rest of a run goes: executed notebooks, logs, notes, provenance."""
+    """Return the folder for the rest of a run: executed notebooks, logs, notes, provenance."""
     return artifacts() / run_name(profile)
 
 
 def provenance(profile: Profile) -> Path:
-    """The folder of `<label>.json`, which say how figures and tables were made."""
+    """Return the folder of the files `<label>.json`, which say how figures and tables were made."""
     return run_folder(profile) / "provenance"

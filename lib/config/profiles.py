@@ -1,5 +1,7 @@
-"""Typed parameters from `params/`: what cannot be is a `ParameterError`, one line with file, key
-and nearest name."""
+"""Reads and checks the parameters in `params/`.
+
+An invalid one is a `ParameterError`, one line with the file, the key and the nearest valid name.
+"""
 
 import difflib
 import fnmatch
@@ -27,28 +29,28 @@ Overrides = Mapping[str, Any] | list[str] | str | None
 
 
 class OneLine(BaseException):
-    """An error that IPython shows as one line: where it was raised in `lib` helps nobody."""
+    """An error that IPython shows as one line, because its place in `lib` would help nobody."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
 class ParameterError(OneLine, ValueError):
-    """A parameter that cannot be used; the message is one line for a person."""
+    """A parameter that cannot be used. The message is one line."""
 
 
 def find_nearest(name: str, valid: Iterable[str]) -> str:
-    """The valid name that is most like `name`."""
+    """Return the valid name that is most similar to `name`."""
     return (difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.0) or ["(none)"])[0]
 
 
 def make_unknown_error(what: str, name: Any, valid: Iterable[str]) -> ParameterError:
-    """The error for a name that is none of the valid ones."""
+    """Make the error for a name that is not among the valid ones; it suggests the nearest."""
     return ParameterError(f"unknown {what} {name!r}; nearest: {find_nearest(str(name), valid)}")
 
 
 def list_profiles() -> list[str]:
-    """The names of the profiles."""
+    """List the names of the profiles."""
     return sorted({path.stem for path in paths.PARAMS.glob("*.yaml")} - OTHER_FILES)
 
 
@@ -59,15 +61,26 @@ def load(
     seeds: Iterable[int] | int | str | None = None,
     only: str = "",
 ) -> Profile:
-    """The checked profile `name`, a file in `params/`, with what the caller changes. Raises
-    `ParameterError`.
+    """Load and check a profile, with changes by the caller.
 
-    overrides: dotted keys, `{"training.documents": 60}`, assignments, `["training.documents=60"]`,
-    or these as text.
-    seeds: seeds of every student instead of the profile's: `None`, an integer, several, or text
-    such as `"0,1"`.
-    only: variants to run, comma separated, shell patterns on display labels
-    (`"cosine,max-margin;MSE*"`).
+    Parameters
+    ----------
+    name
+        A file in `params/`, without its suffix.
+    overrides
+        Values by dotted key, `{"training.documents": 60}`, assignments,
+        `["training.documents=60"]`, or either of these as text.
+    seeds
+        Seeds of every student instead of the profile's: an integer, several, or text such as
+        `"0,1"`. None keeps those of the profile.
+    only
+        The variants to run: shell patterns for display labels, separated by commas, such as
+        `"cosine,max-margin;MSE*"`.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown profile or key, or a value that is not allowed.
     """
     if name not in list_profiles():
         raise make_unknown_error("profile", name, list_profiles())
@@ -97,8 +110,7 @@ def load(
 
 
 def _values(name: str) -> Any:
-    """What the file of a profile holds, over the sections and values of the profile that it
-    `extends`, if it does."""
+    """Read the values of a profile's file, merged into those of the profile that it `extends`."""
     values = read_yaml(f"{name}.yaml")
     if not isinstance(values, dict) or "extends" not in values:
         return values
@@ -116,21 +128,27 @@ def _values(name: str) -> Any:
 
 
 def grid(name: str) -> dict[str, Any]:
-    """The checked grid `params/grids/<name>.yaml`, what the thesis varied in one section. Raises
-    `ParameterError`."""
+    """Read and check the grid `params/grids/<name>.yaml`, what the thesis varied in one section.
+
+    Raises
+    ------
+    ParameterError
+        If the file is not valid.
+    """
     file = f"grids/{name}.yaml"
     return validated(GRIDS[name], read_yaml(file), f"params/{file}").model_dump()
 
 
 def matches(name: str, only: str) -> bool:
-    """Whether a model's name matches one of the comma-separated shell patterns of the parameter
-    `only`."""
+    """Whether a model's name matches one of the comma-separated shell patterns in `only`."""
     return any(fnmatch.fnmatchcase(name, pattern.strip()) for pattern in only.split(","))
 
 
 def check_only(only: str, names: Collection[str]) -> None:
-    """`ParameterError` for a filter of which a pattern matches none of the names that the requested
-    figures show."""
+    """Raise ParameterError if a pattern of the filter `only` matches none of the names.
+
+    names: those of the models in the requested figures.
+    """
     for pattern in only.split(","):
         if not any(matches(name, pattern) for name in names):
             near = find_nearest(pattern, names)
@@ -138,21 +156,18 @@ def check_only(only: str, names: Collection[str]) -> None:
 
 
 def read_yaml(file: str) -> Any:
-    """What a YAML file of `params/` holds; `ParameterError` with file and line if it is not
-    YAML."""
+    """Read a YAML file of `params/`; ParameterError with file and line if it is not valid YAML."""
     return _parsed((paths.PARAMS / file).read_bytes(), f"params/{file}")
 
 
 def entries(file: str) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The entries of a file of `params/` that has one under every key: key, fields, and the place
-    for messages."""
+    """Yield the entries of a file of `params/` as key, fields, and the place for messages."""
     for key, fields in read_yaml(file).items():
         yield key, fields, f"{file}: {key}"
 
 
 def _parsed(text: str | bytes, where: str) -> Any:
-    """The value of a YAML text (version 1.2: `1e-4` is a number, a key that occurs twice an
-    error)."""
+    """Parse a text as YAML 1.2, where `1e-4` is a number and a repeated key is an error."""
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, RecursionError, TypeError, ValueError) as error:
@@ -163,7 +178,7 @@ def _parsed(text: str | bytes, where: str) -> Any:
 
 
 def _assignments(overrides: Overrides) -> Mapping[str, Any]:
-    """Overrides in any accepted form as dotted key -> value."""
+    """Convert overrides in any accepted form to dotted key -> value."""
     if isinstance(overrides, str) and overrides.startswith("{"):
         overrides = _parsed(overrides, "overrides")
     if isinstance(overrides, Mapping):
@@ -197,22 +212,22 @@ def _assign(values: dict[str, Any], key: str, value: Any, where: str) -> None:
 
 
 def names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every dotted key of a model."""
+    """Yield every dotted key of a model."""
     for name, field in model.model_fields.items():
         yield prefix + name
-        for kind in (field.annotation, *get_args(field.annotation)):  # a section, or one or None
+        for kind in (field.annotation, *get_args(field.annotation)):  # a section, or section | None
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 yield from names(kind, f"{prefix}{name}.")
 
 
 def validated(model: type[BaseModel], values: Any, where: str) -> Any:
-    """`values` as a checked `model`; `ParameterError` in one line that begins with `where`."""
+    """Check values and make a `model` of them; a ParameterError begins with `where`."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
-        given = reprlib.repr(first["input"])[:80]  # aliases can make a value endless
+        given = reprlib.repr(first["input"])[:80]  # because YAML aliases can make a value endless
         problem = {
             "extra_forbidden": f"unknown key; nearest: {find_nearest(key, names(model))}",
             "missing": "is missing",

@@ -1,5 +1,7 @@
-"""The thesis' tasks and rounds, in its order: the roles that a profile's may play. Those of other
-names come after."""
+"""The thesis' tasks and rounds, in its order.
+
+A profile's task has the role of the thesis' task with the same name. Others come after them.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,21 +9,24 @@ from collections.abc import Iterable, Mapping
 CLASSIFICATION = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
 RETRIEVAL = ("WINES", "GAMES")  # Section 5.2.2
 ROLES = dict.fromkeys(CLASSIFICATION, "classification") | dict.fromkeys(RETRIEVAL, "retrieval")
-# Section 5.3.1: labelled examples, as Figure 5.3 lists them.
+# Section 5.3.1: numbers of labelled examples, in the order of Figure 5.3.
 ROUNDS = {"1k": 1000, "10k": 10000, "all": None}
 # The columns of Chapter 5's scores.
 TABLE_5_7 = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")
 
 
 def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[str]:
-    """Each name once: those of `order` first, as it has them, then the others by alphabet."""
+    """Sort names without repetition: first those of `order`, in its order, then alphabetically."""
     places = {name: place for place, name in enumerate(order)}
     return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
 
 
 def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:
-    """Round -> what people read: "25 (1k)" or "25% (1k)" where a profile's examples are not the
-    thesis', else "1k"."""
+    """Return round -> its name for readers.
+
+    The name is "1k" if the profile has as many examples as the thesis. Otherwise it also says how
+    many: "25 (1k)", or "25% (1k)" for a share.
+    """
     other = {name: size for name, size in rounds.items() if ROUNDS.get(name, size) != size}
     sizes = {
         name: f"{size:.0%}" if size and size < 1 else size or "all" for name, size in other.items()

@@ -1,4 +1,4 @@
-"""The types of everything in `params/`; the comments there say what a value means."""
+"""The types of all values in `params/`. The comments there say what the values mean."""
 
 import re
 import unicodedata
@@ -23,30 +23,30 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
-# YAML has lists only; strict mode would refuse them for a tuple. The elements stay strict.
+# YAML has only lists, which strict mode would refuse for a tuple. The elements stay strict.
 Listed = Annotated[tuple[T, ...], Field(strict=False)]
 Filled = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
 Texts = Listed[Text]
 
 
 class Settings(BaseModel):
-    """Frozen, without unknown keys or silent conversion: "0.1" is no number, 1.0 no count."""
+    """Frozen, without unknown keys or silent conversion: "0.1" is not a number, 1.0 not a count."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
 
 def _folder(value: Any) -> Any:
-    """A plain name is short for a folder without further settings."""
+    """Expand a plain name to a folder without further settings."""
     return {"folder": value} if isinstance(value, str) else value
 
 
 def _listed(value: Any) -> Any:
-    """One text is short for a list of it."""
+    """Expand a single text to a list of one."""
     return [value] if isinstance(value, str) else value
 
 
 def _like(pattern: str, form: str) -> AfterValidator:
-    """What begins with the pattern; a message calls it by `form`."""
+    """Require a text that begins with the pattern; the error describes it as `form`."""
 
     def check(value: str) -> str:
         if re.match(pattern, value):
@@ -66,7 +66,7 @@ def _check_pattern(value: str) -> str:
 
 
 def _seeds(value: Any) -> Any:
-    """Seeds as notebooks and command lines give them: text such as "0,1", a number, or several."""
+    """Read seeds as notebooks and commands give them: text such as "0,1", a number, or several."""
     if isinstance(value, str):
         try:
             return [int(part) for part in value.split(",")]
@@ -104,26 +104,26 @@ class TaskFolder(Settings):
     folds: Annotated[int, Field(ge=2)] | None = None
     cross_fit: bool = False  # Chapter 4 has the folds of train.jsonl, Chapter 5 those of test.jsonl
     blocks: Annotated[int, Field(ge=2)] | None = None  # of texts, whatever splits there are
-    texts: Annotated[int, Field(ge=4)] | None = None  # those that most examples use
+    texts: Annotated[int, Field(ge=4)] | None = None  # keeps those that most examples use
     without: Annotated[str, AfterValidator(_check_pattern)] | None = None  # leaves out what matches
 
 
 class TaskSettings(Settings):
-    """The evaluation tasks by name, and how they are cut down."""
+    """The evaluation tasks by name, and how they are reduced in size."""
 
-    # Without any, students are judged without labels.
+    # If there are none, students are judged without labels.
     folders: dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]]
     limit: Count
     seed: Seed
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The thesis' roles first, in their order, then other tasks by alphabet."""
+        """Names of the tasks: the thesis' first, in its order, then others alphabetically."""
         return tuple(roles.ordered(self.folders))
 
 
 class MiniBuild(Settings):
-    """How the dataset folders of mini are made from the files inside gensim."""
+    """How the dataset folders of profile mini are made from files that come with gensim."""
 
     builder: Literal["mini"]
     documents: Annotated[int, Field(ge=4)]
@@ -135,24 +135,24 @@ class MiniBuild(Settings):
     seed: Seed
 
 
-# A file of the hub counts with its commit only: what a branch holds changes.
+# Files of the hub must be named with their commit, because branches change.
 _PINNED = _like(
     r"(?!hf://)|[^@]*@[^/]{40}(/|$)", "the pinned hf://datasets/<id>@<40 hex digits>/<files>"
 )
 
 
 class ThesisBuild(Settings):
-    """From which files the dataset folders of thesis are made."""
+    """The files from which the dataset folders of profile thesis are made."""
 
     builder: Literal["thesis"]
     wikipedia: Filled[Annotated[Text, _PINNED]]
     news: Filled[Annotated[Text, _PINNED]]
-    # {role: {split or file: place of the hub or URL}}
+    # {role: {split or file: place on the hub, or URL}}
     tasks: dict[Text, dict[Text, Annotated[Text, _PINNED]]]
 
 
 class StructuralTeacherSettings(Settings):
-    """SBERT."""
+    """The structural teacher, SBERT."""
 
     model: Text
     revision: Text | None = None
@@ -162,7 +162,7 @@ class StructuralTeacherSettings(Settings):
 
 
 class ContextualTeacherSettings(Settings):
-    """Paragraph Vector's fixed hyperparameters; the grid's are in grids/pv.yaml."""
+    """Fixed hyperparameters of Paragraph Vector. Those that vary are in grids/pv.yaml."""
 
     documents: Count | None
     seed: Seed
@@ -178,7 +178,7 @@ class ContextualTeacherSettings(Settings):
 
 
 class LanguageModelSettings(Settings):
-    """How the student's layers learn to guess masked words before any distillation."""
+    """How the student's layers learn to guess masked words before distillation."""
 
     epochs: Count
     batch_size: Count
@@ -189,7 +189,7 @@ class LanguageModelSettings(Settings):
 
 
 class StudentSettings(Settings):
-    """The student's architecture and where its weights start."""
+    """The student's architecture and its initial weights."""
 
     base: Literal["encoder", "longformer"]
     model: Text
@@ -241,7 +241,7 @@ class HeadSettings(Settings):
     learning_rate: Positive
     clip: Positive
     features: Literal["raw", "unit norm", "standardized"]
-    steps: Count | None = None  # updates, in whole epochs, instead of `epochs`
+    steps: Count | None = None  # smallest number of updates, in whole epochs; replaces `epochs`
     classifier: Literal["head", "compare", "similarity"]
     repeats: Count
 
@@ -270,7 +270,7 @@ class FinalSettings(Settings):
 
 
 class NewsSettings(Settings):
-    """The second paper: events, texts to distil on, training of its students."""
+    """The second paper: events, texts for distillation, and the training of its students."""
 
     events: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
     positives: Annotated[float, Field(gt=0, lt=1)]
@@ -298,16 +298,16 @@ class Profile(Settings):
 
     name: Text
     offline: bool
-    data_roots: Annotated[Texts, BeforeValidator(_listed)]  # "built": what `build` writes
+    data_roots: Annotated[Texts, BeforeValidator(_listed)]  # "built" is the folder of `build`
     seeds: Annotated[Filled[Seed], BeforeValidator(_seeds)]
     reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
     max_variants: Count | None
-    # Students that run with the reference seeds.
+    # Which students run with the reference seeds.
     repeated: Literal["compared", "references"] = "compared"
     row_order: Literal["published", "ours"] = "published"  # of boxplots
-    notebook: Text | None = None  # the only one of a run that asks for none; else the numbered
+    notebook: Text | None = None  # the only one to run if a run names none; else all numbered ones
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
     tasks: TaskSettings
@@ -331,15 +331,15 @@ class Profile(Settings):
             "corpus.folders": self.corpus.names,
             "news.texts": self.news.texts,
         }.items():
-            # Folders are found in either of Unicode's forms.
+            # Names in different Unicode forms mean the same folder.
             values = [unicodedata.normalize("NFC", str(value)) for value in listed]
             if len(set(values)) < len(values):
-                raise ValueError(f"{key}: expected each once, got {', '.join(values)}")
+                raise ValueError(f"{key}: expected each value once, got {', '.join(values)}")
         there = self.corpus.train_documents
         used = {"training": self.training.documents, "final": self.final.documents}
         more = [f"{key}.documents={wanted}" for key, wanted in used.items() if wanted > there]
         if more:
-            told = f"is less than {' and '.join(more)}: lower that, too"
+            told = f"is less than {' and '.join(more)}: lower that too"
             raise ValueError(f"corpus.train_documents={there} {told}")
         size = max(self.training.batch_size, self.training.cca_batch_size)
         if self.training.documents < size:
@@ -349,21 +349,21 @@ class Profile(Settings):
 
     @property
     def departures(self) -> dict[str, Any]:
-        """Dotted keys whose values are not those of the profile's file, with their values."""
+        """Dotted key -> value, for all values that differ from the profile's file."""
         return self._departures
 
     def changed(self, section: str, **values: Any) -> Self:
-        """The profile with other values in one section, which nothing checks."""
+        """Copy the profile with other values in one section. The values are not checked."""
         return self.model_copy(update={section: getattr(self, section).model_copy(update=values)})
 
     def reseeded(self, seed: int) -> Self:
-        """The profile in which Paragraph Vectors are trained with a seed that is `seed` higher."""
+        """Copy the profile, with `seed` added to the seed of Paragraph Vectors."""
         return self.changed(
             "contextual_teacher", seed=(self.contextual_teacher.seed + seed) % 2**32
         )
 
     def flat(self) -> dict[str, Any]:
-        """The profile as dotted key -> plain value; a field that holds a mapping is one value."""
+        """Return the profile as dotted key -> plain value; a mapping in a field is one value."""
         values: dict[str, Any] = {}
         for key, value in self.model_dump(mode="json").items():
             inner = isinstance(getattr(self, key), Settings)
@@ -374,16 +374,16 @@ class Profile(Settings):
 
 
 class MaxMarginGrid(Settings):
-    """Distances times gammas."""
+    """Max-margin losses: all combinations of distances and gammas."""
 
     distances: Listed[Literal["MSE", "cosine"]]
     gammas: Listed[Positive]
 
 
 class StructuralGrid(Settings):
-    """Section 4.4."""
+    """The structural losses of Section 4.4."""
 
-    losses: Texts  # which losses there are `lib.distillation.variants` knows
+    losses: Texts  # checked by `lib.distillation.variants`, which knows all losses
     max_margin: MaxMarginGrid
     reference: Filled[Text]
 
@@ -394,30 +394,30 @@ class ProjectionGroup(Settings):
     dimension: Text  # the end of the teacher's short name
     student: Texts
     contextual: Texts
-    # A student projection and a contextual one: this student runs with several seeds.
+    # The projections of student and teacher of one student, which runs with several seeds.
     reference: Annotated[tuple[Text, Text], Field(strict=False)] | None = None
 
 
 class WeightingGrid(Settings):
-    """Section 4.5.3, Table 4.9."""
+    """The weightings of Section 4.5.3, Table 4.9."""
 
     max_structural_len: Listed[Literal["384", "None"]]
     lam: Listed[Share]
 
 
 class ParagraphVectorGrid(Settings):
-    """Section 4.5.1, Table 4.5."""
+    """The Paragraph Vectors of Section 4.5.1, Table 4.5."""
 
     architectures: Listed[Literal["DM", "DBOW"]]
     dimensions: Listed[Count]
     preprocessing: Listed[Literal["stem", "lowercase", "None"]]
     min_count: Listed[Literal["2", "10%"]]
-    # the three best of each; every pair of them is a compound
+    # The three best of each architecture. Every pair of them makes a compound.
     compound: dict[Literal["dm", "dbow"], Texts]
 
 
 class WordsElsewhere(Settings):
-    """What a Paragraph Vector and SBERT scored where it had read other numbers of words."""
+    """Scores of SBERT and of a Paragraph Vector that had read another number of words."""
 
     corpus: Text
     words: Positive
@@ -427,7 +427,7 @@ class WordsElsewhere(Settings):
 
 
 class WordsGrid(Settings):
-    """How a contextual teacher grows with the words that it reads."""
+    """How the quality of a contextual teacher depends on the number of words that it reads."""
 
     shares: Filled[Annotated[float, Field(gt=0, le=1)]]
     readouts: Filled[Text]
@@ -435,7 +435,7 @@ class WordsGrid(Settings):
 
 
 class BeyondGrid(Settings):
-    """What is compared beyond Chapter 4's grids, models by name and identity."""
+    """Comparisons beyond the grids of Chapter 4, with models by name and identity."""
 
     final: dict[Text, Text]
     drafts: dict[Text, Text]

@@ -1,4 +1,4 @@
-"""Archives (.tar.gz), read from the first file to the checksum at their end."""
+"""Reads archives (.tar.gz) to the checksum at their end."""
 
 import contextlib
 import gzip
@@ -10,16 +10,16 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
-    """An archive as a stream, whose files are read in turn and nothing else meanwhile.
+    """Open an archive as a stream, whose files must be read one after another.
 
     Raises
     ------
     ValueError
-        In one line: the archive is cut off or damaged. Some damage is only found at the end, so
-        what was read counts only then.
+        In one line, if the archive is cut off or damaged. Some damage is found only at the end, so
+        do not use what was read before the archive is closed without an error.
     """
     try:
-        # gzip compares its checksum at the end, which tarfile's own reading of gzip does not reach.
+        # gzip checks its checksum at the end, which tarfile does not reach when it unpacks gzip.
         with gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
             yield archive
             while stream.read(2**20):

@@ -13,7 +13,7 @@ MODEL_FILES = "*.json,*.txt,*.safetensors,pytorch_model.bin"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the data roots. Exit code 0, or 2 with what is wrong, a line for each thing."""
+    """Build and print the data roots; return 0, or 2 after printing one line per problem."""
     escape_unprintable()
     parser = argparse.ArgumentParser(prog="python -m lib.data.build", description=__doc__)
     parser.add_argument("profile", help="a profile with a section build: mini, smoke, thesis")
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def fetch_models(sections: Iterable[StructuralTeacherSettings | StudentSettings]) -> None:
-    """Download the models that sections of a profile name at a commit of the hub."""
+    """Download the models that sections of a profile pin to a commit of the hub."""
     pinned = [section for section in sections if section.revision]
     places = [f"hf://{each.model}@{each.revision}/{MODEL_FILES}" for each in pinned]
     if places:

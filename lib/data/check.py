@@ -1,8 +1,8 @@
-"""`python -m lib.data.check <root or dataset folder>`: what dataset folders hold.
+"""`python -m lib.data.check <root or dataset folder>`: describe and check dataset folders.
 
-A `note` is what a reader of results should know, an `error` what must be mended first, one of each
-file. `suggested` are the sizes that `lib.train --data` takes, with what they cost. Exit code 2 if
-there is an error, or nothing to train on.
+A `note` is something that readers of results should know. An `error` must be fixed first; only the
+first one of each file is shown. `suggested` are the sizes that `lib.train --data` uses, with their
+cost. The exit code is 2 if there is an error, or nothing to train on.
 """
 
 import argparse
@@ -40,33 +40,33 @@ TASK_FILES = {  # by the kind of the task
     "retrieval": ["relevant.json"],
     "clustering": ["clusters.jsonl"],
 }
-LEAST = 8  # documents to train on and to hold out, together
-TRAINED = 1_350_000  # tokens to train on, at most: minutes, not hours
-TEXTS = 1000  # of a task, at most
-READ = 4096  # tokens of a student of `lab`
-SAMPLE, START = 100, 5000  # documents, and characters of each, whose tokens are counted
+LEAST = 8  # smallest number of documents for training and validation together
+TRAINED = 1_350_000  # largest number of training tokens, so that training takes minutes, not hours
+TEXTS = 1000  # largest number of texts of a task
+READ = 4096  # tokens that a student of `lab` reads
+SAMPLE, START = 100, 5000  # documents, and characters of each, in which tokens are counted
 REMEDY = (
     "give the task a small test.jsonl, or judge by others (`--task <names>`) "
     "or without labels (`--task` alone)"
 )
-ENGLISH = 0.15  # share of function words below which a text is hardly English, where it is some .45
-EMBEDDED, CHUNKS_EMBEDDED = 7500, 3000  # tokens a second of a core: a student, the teacher's chunks
+ENGLISH = 0.15  # with a smaller share of function words (English: about .45) a text is not English
+EMBEDDED, CHUNKS_EMBEDDED = 7500, 3000  # tokens per second and core: student, teacher on chunks
 
 
 @dataclass
 class _Judges:
-    """Tasks to judge by: their settings, which texts they are tested on, and what is left out."""
+    """Tasks to judge by: their settings, the texts they test, and the tasks that are left out."""
 
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
-    tested: set[int] = field(default_factory=set)  # contents
-    halved: set[int] = field(default_factory=set)  # those that have halves
+    tested: set[int] = field(default_factory=set)  # checksums of tested texts
+    halved: set[int] = field(default_factory=set)  # checksums of those with at least two words
     texts: int = 0
     clusterings: list[str] = field(default_factory=list)
 
 
 @dataclass
 class _TrainingDocuments:
-    """Documents to train on: how many each folder adds, and the lengths of all in tokens, about."""
+    """Training documents: how many each folder adds, and estimated lengths of all, in tokens."""
 
     shares: dict[str, int] = field(default_factory=dict)
     lengths: list[float] = field(default_factory=list)
@@ -78,25 +78,25 @@ class _TrainingDocuments:
 
 
 def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str, Any], str, int]:
-    """Sizes for the profile `lab` that follow from what is there.
+    """Suggest sizes for the profile `lab` that fit the data.
 
     Parameters
     ----------
     path : Path
-        A dataset folder, or a folder of them.
+        A dataset folder, or a folder of dataset folders.
     tasks : iterable of `<folder>/<task>`, optional
-        Tasks to judge by, without clusterings; None for all.
+        Tasks to judge by; None takes all. Clusterings are left out.
 
     Returns
     -------
-    Changes to the profile {dotted key: value}; what they come to, for a person; the bytes that
-    they write, at most.
+    Changes to the profile, {dotted key: value}; a description of them for people; and the largest
+    number of bytes that a run will write.
 
     Raises
     ------
     ValueError
-        No class of a task has an example for each fold, fewer than `LEAST` documents are left that
-        no task is tested on, or nothing is left to judge by.
+        If no class of a task has an example for each fold, if tasks leave fewer than `LEAST`
+        documents for training, or if there is nothing to judge by.
     """
     folders = _find_folders(path)
     judges = _choose_tasks(folders, tasks)
@@ -138,7 +138,7 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         raise ValueError(f"{path}: {told}")
     compared = min(held_out + len(judges.tested), 300) + judges.texts
     minutes = _estimate_minutes(documents.lengths, read, trained, compared)
-    # Weights, texts, token ids, embeddings.
+    # Bytes of weights, texts, token ids and embeddings.
     size = 300_000_000 + 22 * int(read.sum()) + 4000 * (trained + judges.texts)
     by = [_count(len(judges.entries), "task")]
     by += [f"not the clustering {name}" for name in judges.clusterings]
@@ -176,7 +176,7 @@ def _choose_tasks(folders: list[Path], names: Iterable[str] | None) -> _Judges:
 
 
 def check_folds(name: str, task: task_files.Task) -> None:
-    """`ValueError`, in one line, unless folds of a task can be made."""
+    """Raise ValueError, in one line, unless folds of a task can be made."""
     sizes = np.bincount(task.labels["train"]).tolist()
     if max(sizes) < task.folds:
         smallest = task.classes[np.argmin(sizes)]
@@ -184,7 +184,7 @@ def check_folds(name: str, task: task_files.Task) -> None:
         wrong = f"no class has {task.folds} examples, one for each fold"
         raise ValueError(f"{name}: {wrong}, {told}")
     try:
-        with warnings.catch_warnings(action="ignore"):  # the note on small classes says it
+        with warnings.catch_warnings(action="ignore"):  # there is a note on small classes
             task_files.make_folds(task.labels["train"], task.folds, task.example_groups("train"))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
@@ -204,7 +204,7 @@ def _count_documents(folders: list[Path], tested: set[int]) -> _TrainingDocument
 
 
 def _count_halved(changes: dict[str, Any], folders: list[Path], tested: set[int]) -> int:
-    """The documents that `lab` holds out of training whose halves can be compared."""
+    """Count the held-out documents of `lab` whose halves can be compared."""
     section = profiles.load("lab", overrides=changes).corpus
     by_name = {folder.name: Documents(folder) for folder in folders}
     documents = [by_name[name] for name in section.names]
@@ -214,9 +214,9 @@ def _count_halved(changes: dict[str, Any], folders: list[Path], tested: set[int]
 
 
 def count_tokens_per_word(documents: Documents) -> float:
-    """Tokens of the base of `lab` that a word has on average, from some of the documents.
+    """Estimate the tokens per word, for the base of `lab`, from a sample of the documents.
 
-    It is some 1.35 in English, 1 in Chinese and 9 in Korean.
+    The result is about 1.35 in English, 1 in Chinese and 9 in Korean.
     """
     tokenizer = gensim_files.tokenizer()  # that of the base of `lab`
     rows = np.unique(np.linspace(0, len(documents) - 1, SAMPLE).astype(int)).tolist()
@@ -226,10 +226,11 @@ def count_tokens_per_word(documents: Documents) -> float:
 
 
 def _estimate_minutes(lengths: list[float], read: np.ndarray, trained: int, compared: int) -> int:
-    """Minutes of a core, at least one; `compared` texts are embedded by all that are judged.
+    """Estimate the time on one core in whole minutes, at least one.
 
-    Training and the table take six times what embedding takes, and a start. The mean of the
-    teacher's chunks reads on where a student stops.
+    Training and judging take six times as long as embedding the texts once, plus a constant. The
+    mean of the teacher's chunks also reads the text beyond the student's limit. All judged models
+    embed the `compared` texts.
     """
     embedded = np.mean(read) * (trained + compared)
     unread = (np.mean(lengths) - np.mean(read)) * compared
@@ -238,19 +239,19 @@ def _estimate_minutes(lengths: list[float], read: np.ndarray, trained: int, comp
 
 
 def read_task(folder: Path) -> task_files.Task:
-    """With five folds where there is nothing but train to test on, as a profile may say."""
+    """Read a task, with five folds of train if there is no test split, as a profile may ask for."""
     folded = (folder / "train.jsonl").is_file() and not (folder / "test.jsonl").is_file()
     try:
         return task_files.read_task(folder, folds=5 if folded else None, seed=42)
     except ValueError as error:
-        if "add validation.jsonl" in str(error):  # a class of one example, too, has none to give
+        if "add validation.jsonl" in str(error):  # a class of one example may be the reason
             more = "or label a second example where a class has one"
             raise ValueError(f"{error}, {more}") from error
         raise
 
 
 def _find_folders(path: Path) -> list[Path]:
-    """The dataset folders in `path`, or `path` if it is one."""
+    """Return the dataset folders in `path`, or `path` itself if it is one."""
     names = ("documents", "documents.*", "tasks")
     marks = itertools.chain(names, (f"[!.]*/{name}" for name in names))
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
@@ -266,9 +267,9 @@ def _find_folders(path: Path) -> list[Path]:
 def findings(
     path: Path, tasks: Iterable[str] | None = None, *, training: bool = True
 ) -> Iterator[str]:
-    """Lines on every dataset folder in `path`, and on the tasks asked for (None: all).
+    """Yield lines on every dataset folder in `path`, and on the requested tasks (None: all).
 
-    training: whether a student is to be trained on the documents, or they are only embedded.
+    training: whether a student will be trained on the documents; otherwise they are only embedded.
     """
     folders, wanted = _find_folders(path), None if tasks is None else {*map(compose_name, tasks)}
     if path not in folders:
@@ -291,7 +292,7 @@ def findings(
 
 
 def _one_line(name: str, line: str) -> str:
-    return " ".join(f"{name}: {line}".split())[:500]  # an id or label is any text
+    return " ".join(f"{name}: {line}".split())[:500]  # ids and labels may contain anything
 
 
 def _name_unread(what: str, unread: Iterable[str], read: Iterable[str]) -> list[str]:
@@ -302,7 +303,7 @@ def _name_unread(what: str, unread: Iterable[str], read: Iterable[str]) -> list[
 
 
 def _list_places(unread: list[str], why: str) -> list[str]:
-    """One line, however many there are."""
+    """Make one note on all places that are not read; none if there are none."""
     names = ", ".join(map(repr, unread[:3]))
     return [f"note: {_count(len(unread), 'place')} not read ({why}): {names}"] if unread else []
 
@@ -350,7 +351,7 @@ def _describe_documents(folder: Path, training: bool) -> list[str]:
 
 
 def _describe_task(folder: Path) -> list[str]:
-    """Its sizes and notes, or the one error that it has."""
+    """Describe the sizes of a task and its notes, or its first error."""
     try:
         task = read_task(folder)
     except ValueError as error:
@@ -385,7 +386,7 @@ def _describe_task(folder: Path) -> list[str]:
 
 
 def _name_unread_files(task: Path) -> list[str]:
-    """Of a task, by its kind; of a folder that is no task by the names that would make it one."""
+    """Note files in a task's folder that are not read, with the nearest name that would be."""
     try:
         read = TASK_FILES[task_files.kind(task)]
     except ValueError:
@@ -400,7 +401,7 @@ def _count(count: int, noun: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the findings; 2 if one of them is an error, or nothing can be trained on."""
+    """Print the findings; return 2 if one of them is an error, or nothing can be trained on."""
     parser = argparse.ArgumentParser(
         prog="python -m lib.data.check", description="Check dataset folders."
     )

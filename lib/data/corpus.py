@@ -1,4 +1,4 @@
-"""The distillation corpus, drawn from dataset folders (thesis, Sections 4.1 and 5.1.1)."""
+"""The distillation corpus, drawn from dataset folders (thesis Sections 4.1 and 5.1.1)."""
 
 import json
 from array import array
@@ -12,21 +12,21 @@ import pandas as pd
 from lib.config.schema import CorpusSettings
 from lib.data.dataset_folder import Document, Documents
 
-_BATCH = 1000  # documents whose tokens are counted at once: bounds memory
-# As arrays that can be kept: "train" and "validation" (documents, 2), folder and row, and
-# "left_out", JSON.
+_BATCH = 1000  # documents whose tokens are counted at once, to limit memory
+# Arrays that the cache can keep: "train" and "validation", (documents, 2) with folder and row, and
+# "left_out" as JSON.
 Selection = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class PickedDocuments(Sequence[Document]):
-    """Documents of several folders, read from disk when they are asked for.
+    """Chosen documents of several folders, read from disk when they are indexed.
 
     Attributes
     ----------
     folders : list of Documents
     picks : (documents, 2) int64
-        The folder and the row of each.
+        Number of the folder, and row in it, of each document.
     """
 
     folders: list[Documents]
@@ -43,7 +43,7 @@ class PickedDocuments(Sequence[Document]):
 
     @property
     def contents(self) -> np.ndarray:
-        """(documents,) uint64: checksums of their texts, by which a corpus is known."""
+        """Checksums of the texts, (documents,) uint64, which identify the corpus."""
         contents = np.zeros(len(self.picks), dtype=np.uint64)
         for number, documents in enumerate(self.folders):
             chosen = self.picks[:, 0] == number
@@ -53,9 +53,9 @@ class PickedDocuments(Sequence[Document]):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents to train on, documents to watch training by, and how many were left out.
+    """Documents for training, held-out documents to monitor it, and counts of those left out.
 
-    `left_out` is {dataset folder: {reason: documents}}.
+    `left_out` is {dataset folder: {reason: number of documents}}.
     """
 
     train: PickedDocuments
@@ -64,7 +64,7 @@ class Corpus:
 
     @classmethod
     def read(cls, selection: Selection, folders: list[Documents]) -> Self:
-        """The corpus that `draw` selected from these folders."""
+        """Make the corpus that `draw` selected from these folders."""
         return cls(
             PickedDocuments(folders, selection["train"]),
             PickedDocuments(folders, selection["validation"]),
@@ -78,12 +78,13 @@ def draw(
     held_out: np.ndarray,
     count_tokens: Callable[[list[str]], Sequence[int]] | None = None,
 ) -> Selection:
-    """Draw the documents of a corpus from its folders in their shares, none twice.
+    """Draw the documents of a corpus from its folders, in their shares and without repetition.
 
-    Left out are documents without text, those whose text is held out, and those that repeat
-    another, also across folders. `order: listed` takes documents as files list them, `shuffled`
-    draws. Validation is drawn first. Every prefix of train keeps the shares until a folder runs
-    out; then the others fill up.
+    Documents without text are left out, and so are documents whose text is held out or repeats an
+    earlier one, even of another folder. With `order: listed` documents are taken in the order of
+    the files, with `shuffled` in random order. Validation documents are drawn first. Every prefix
+    of the training documents has the given shares, until a folder runs out and the others replace
+    it.
 
     Parameters
     ----------
@@ -91,9 +92,9 @@ def draw(
     folders : list of Documents
         One for each of `section.folders`, in that order.
     held_out : (texts,) uint64
-        Contents that the corpus must not have, see `task_files.held_out_contents`.
+        Checksums of texts that the corpus must not contain, see `task_files.held_out_contents`.
     count_tokens : callable, optional
-        Texts -> their lengths in the student's tokens; needed where a folder has `min_tokens`.
+        Maps texts to their lengths in the student's tokens; needed if a folder has `min_tokens`.
 
     Returns
     -------
@@ -102,7 +103,7 @@ def draw(
     Raises
     ------
     ValueError
-        The folders hold too few documents.
+        If the folders hold too few documents, or `count_tokens` is needed and missing.
     """
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}
@@ -148,7 +149,7 @@ def _skip_short(
     count_tokens: Callable[[list[str]], Sequence[int]],
     left_out: dict[str, int],
 ) -> Iterator[int]:
-    """The rows whose text has at least `min_tokens`, counted as far as they are asked for."""
+    """Yield the rows whose text has at least `min_tokens`, counting only as many as are used."""
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH].tolist()
         lengths = count_tokens([documents[row].text for row in batch])
@@ -160,9 +161,13 @@ def _skip_short(
 
 
 def _interleave(draws: list[Iterator[int]], shares: list[float], wanted: int) -> np.ndarray:
-    """(wanted, 2): folder and row; the next is of the folder furthest below its share.
+    """Take the next document from the folder furthest below its share (Webster's method).
 
-    This is Webster's rule; of equals the first wins. Fewer come back if the folders run out.
+    The first folder wins a tie.
+
+    Returns
+    -------
+    (wanted, 2), folder and row; fewer if the folders run out
     """
     taken = dict.fromkeys(range(len(draws)), 0)
     picks = array("q")

@@ -1,10 +1,10 @@
-"""Dataset folders, the one form in which texts and tasks come in: docs/own_documents.md shows them.
+"""Reads dataset folders, the one format for texts and tasks (docs/own_documents.md).
 
-Whatever is wrong is a `ValueError` of one line with file, line number and reason; no row is
-skipped. `list_unread` names the files and fields that nothing reads. The same data mean the same
-in every form: names (ids, titles, groups, labels) are text in Unicode's composed form (NFC), so 1,
-1.0 and "1" are one name, and null and NaN are no name. Documents are copied into one Arrow file
-when they are first read, so that a corpus larger than memory stays on disk.
+Every mistake in one is a `ValueError` of one line with file, line number and reason. No row is
+skipped. `list_unread` names files that nothing reads. The file format makes no difference: names
+(ids, titles, groups, labels) are text in Unicode's composed form (NFC), so 1, 1.0 and "1" are the
+same name, and null and NaN are missing names. On first reading, documents are copied into one Arrow
+file, so that a corpus larger than memory stays on disk.
 """
 
 import contextlib
@@ -42,9 +42,10 @@ _BATCH = 1000  # documents that are in memory at once
 
 
 def _clean_number(value: Any) -> Any:
-    """A whole number as int, None for NaN and infinity; Parquet has either where JSON has neither.
+    """Convert whole floats to int, and NaN and infinity to None.
 
-    pandas turns whole numbers into floats where one of a column is missing.
+    Parquet files from pandas contain both: if a number is missing in a column of integers, pandas
+    turns the column into floats.
     """
     if isinstance(value, float | Decimal):
         if not math.isfinite(value):
@@ -61,7 +62,7 @@ def _empty_if_missing(value: Any) -> Any:
     return "" if _clean_number(value) is None else value
 
 
-# With a bound on its length, pydantic looks at the characters and refuses half a surrogate pair.
+# With a minimum length, pydantic checks the characters and refuses half a surrogate pair.
 Text = Annotated[str, Field(min_length=0)]
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _NAME = (BeforeValidator(_clean_number), AfterValidator(_compose))
@@ -71,7 +72,10 @@ OptionalName = Annotated[Name, BeforeValidator(_empty_if_missing)]
 
 
 class Document(BaseModel, frozen=True):
-    """A text; `source` is its dataset folder, `group` what it shares with others, as an article."""
+    """A text of the dataset folder `source`.
+
+    `group` names what it shares with other documents, such as the article that it is taken from.
+    """
 
     id: Id
     text: Text
@@ -84,17 +88,21 @@ _COLUMNS, _DOCUMENT = ["id", "text", "title", "group"], TypeAdapter(Document)
 
 
 class Documents(Sequence[Document]):
-    """The documents of a dataset folder in file order, read from disk when they are asked for.
+    """The documents of a dataset folder in file order, read from disk when they are indexed.
 
     Attributes
     ----------
     name : str
         The name of the folder.
     files : list of Path
-        What the documents are read from.
+        The files with the documents.
     contents : (documents,) uint64
-        Checksums of the texts, white space and canonical form normalised; 0 where a text has no
-        token.
+        Checksums of the texts (see `content`); 0 for a text without a token.
+
+    Raises
+    ------
+    ValueError
+        In one line with file and line number, for a folder that is not valid.
     """
 
     def __init__(self, folder: Path):
@@ -108,7 +116,7 @@ class Documents(Sequence[Document]):
         self.contents = self._table["content"].to_numpy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Other processes open the folder; a mapped table would be sent by value."""
+        """Pickle only the path. The memory-mapped table would be copied to other processes."""
         return type(self), (self._folder,)
 
     def __len__(self) -> int:
@@ -140,19 +148,19 @@ def _find_files(folder: Path) -> list[Path]:
 
 
 def list_unread(folder: Path, names: Iterable[str], read: Iterable[Path] = ()) -> list[str]:
-    """What lies in a folder and is not read: neither one of the names nor one of the files.
+    """List what a folder contains besides these names and files, which nothing reads.
 
-    Hidden files are passed over, such as `._a.parquet`, which macOS writes beside `a.parquet`.
+    Hidden files are ignored, such as `._a.parquet`, which macOS writes next to `a.parquet`.
     """
     names, files = {*names}, {*read}
     return sorted(p.name for p in folder.glob("[!.]*") if p.name not in names and p not in files)
 
 
 def content(text: str) -> int:
-    """A 64-bit checksum of a text that is the same however its words are spaced.
+    """Return a 64-bit checksum of a text; 0 for a text without a token.
 
-    It is the same for canonically equivalent texts, such as one from macOS that writes é as e and
-    an accent, and 0 for a text without a token.
+    White space between words makes no difference, nor does the Unicode form: é may be one
+    character, or an e and an accent.
     """
     words = " ".join(_compose(text).split())
     digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
@@ -160,7 +168,7 @@ def content(text: str) -> int:
 
 
 def validate(where: str | Path, form: TypeAdapter, value: Any) -> Any:
-    """The value in its form; `ValueError` that says where it is not."""
+    """Validate a value against a type; a ValueError says where it does not fit."""
     try:
         return form.validate_python(value)
     except ValidationError as error:
@@ -176,14 +184,14 @@ def validate(where: str | Path, form: TypeAdapter, value: Any) -> Any:
 def select_fields(
     where: str, row: dict[str, Any], needed: Sequence[str], others: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Those fields of a row that are read; `ValueError` if a needed one is missing."""
+    """Select the fields of a row that are read; ValueError if a needed one is missing."""
     if missing := [name for name in needed if name not in row]:
         raise ValueError(f"{where}: {missing[0]!r}: missing; found: {', '.join(row)}")
     return {name: row[name] for name in (*needed, *others) if name in row}
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file:line, object) of every line of a JSON Lines file, plain or compressed."""
+    """Yield (file:line, object) for every line of a JSON Lines file, plain or compressed."""
     where, suffix = f"{path}:0", path.suffix.lower()
     try:
         with (gzip.open if suffix == ".gz" else open)(path, "rb") as stream:
@@ -195,7 +203,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield where, parse_object(where, line)
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
-            f"{where}: after it the archive is cut off or damaged ({error}); "
+            f"{where}: after this line, the archive is cut off or damaged ({error}); "
             "copy it again, or unpack it"
         ) from error
     if where == f"{path}:0":
@@ -203,9 +211,9 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _unpack_xz(file: BinaryIO) -> Iterator[bytes]:
-    """The content of all streams of an xz file; zeros may pad them.
+    """Yield the content of all streams of an xz file, which may be padded with zeros.
 
-    `lzma.open` ends without a word at the zeros, and at a stream whose head is damaged
+    `lzma.open` stops without an error at the zeros, and at a stream with a damaged header
     (python/cpython#88300).
     """
     decompressor = lzma.LZMADecompressor()
@@ -232,7 +240,7 @@ def _split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def parse_object(where: str | Path, text: bytes) -> dict[str, Any]:
-    """A JSON object in which no key occurs twice; NaN, pandas' missing value, counts as null."""
+    """Parse a JSON object without repeated keys; NaN, pandas' missing value, becomes null."""
     try:
         value = json.loads(text, object_pairs_hook=_refuse_twins, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
@@ -252,7 +260,7 @@ def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_fields(path: Path) -> list[str]:
-    """The names of all fields of a Parquet or JSON Lines file, in the order that they come in."""
+    """List the names of all fields in a Parquet or JSON Lines file, in order of appearance."""
     if not _is_parquet(path):
         return [*dict.fromkeys(name for _, row in read_json_lines(path) for name in row)]
     with _one_line_errors(path):
@@ -265,12 +273,12 @@ def _is_parquet(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _one_line_errors(path: Path) -> Iterator[None]:
-    """`ValueError` in one line for a Parquet file that pyarrow cannot read."""
+    """Raise a one-line ValueError for a Parquet file that pyarrow cannot read."""
     try:
         yield
     except (pyarrow.ArrowException, OSError) as error:
         if getattr(error, "errno", None):
-            raise  # the system's, as a missing permission
+            raise  # an error of the system, such as a missing permission
         told = f"not a whole Parquet file; copy it again ({error})"
         raise ValueError(f"{path}: {told}") from error
 
@@ -278,9 +286,9 @@ def _one_line_errors(path: Path) -> Iterator[None]:
 def read_rows(
     files: list[Path], needed: Sequence[str], others: Sequence[str] = ()
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file:line, fields) of every row of Parquet or JSON Lines files.
+    """Yield (file:line, fields) for every row of Parquet or JSON Lines files.
 
-    needed, others: the fields that are read; the former must be there.
+    needed, others: the fields to read. Those in `needed` must exist.
     """
     for path in files:
         if not _is_parquet(path):
@@ -307,18 +315,18 @@ def _read_parquet(
             try:
                 fields = [value.as_py() for value in values]
                 yield f"{path}:{number}", dict(zip(columns, fields, strict=True))
-            except UnicodeDecodeError as error:  # pyarrow takes the bytes of a string as they are
+            except UnicodeDecodeError as error:  # pyarrow does not check the bytes of a string
                 raise ValueError(f"{path}:{number}: {error}; save its text as UTF-8") from error
 
 
 def _copy(files: list[Path], folder: Path) -> None:
-    """Write `documents.arrow`: all documents, checked, with the checksum of each text beside it."""
+    """Check all documents and write them, with the checksum of each text, to `documents.arrow`."""
     columns = [(key, pyarrow.string()) for key in _COLUMNS]
     schema = pyarrow.schema([*columns, ("content", pyarrow.uint64())])
-    # A file grows some four times where it is compressed.
+    # Compressed files grow about fourfold.
     sizes = [path.stat().st_size * (1 if path.suffix == ".jsonl" else 4) for path in files]
     check_room(folder, sum(sizes))
-    hashes = array("q")  # eight bytes a document, where a set of ids would take a hundred
+    hashes = array("q")  # eight bytes per document; a set of ids would take a hundred
     rows = read_rows(files, _COLUMNS[:2], _COLUMNS[2:])
     documents = (validate(where, _DOCUMENT, row) for where, row in rows)
     with ipc.new_file(folder / "documents.arrow", schema) as writer:
@@ -342,5 +350,5 @@ def _refuse_same_ids(files: list[Path], hashes: np.ndarray) -> None:
 
 
 def read_row(files: list[Path], number: int) -> tuple[str, dict[str, Any]]:
-    """(file:line, fields) of one document, for a message."""
+    """Read (file:line, fields) of one document, for a message."""
     return next(itertools.islice(read_rows(files, _COLUMNS[:2]), number, None))

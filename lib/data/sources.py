@@ -1,4 +1,4 @@
-"""Where dataset folders are: in what a builder writes, and in folders of a person's own."""
+"""Finds dataset folders: those that a builder writes, and those in a person's own folders."""
 
 import functools
 import os
@@ -10,7 +10,7 @@ from lib.config import paths
 from lib.config.schema import MiniBuild, ThesisBuild
 from lib.data import builders
 
-BUILT = "built"  # stands for what the builder writes, in a list of data roots
+BUILT = "built"  # stands for the builder's folder in a list of data roots
 _REMEDY = (
     "set THESIS_DATA, or data_roots in the profile, to the folder that holds <name>/documents.jsonl"
 )
@@ -19,16 +19,16 @@ _REMEDY = (
 def find_roots(
     build: MiniBuild | ThesisBuild | None, data_roots: Sequence[str], artifacts: Path
 ) -> list[Path]:
-    """The folders of dataset folders: what the builder writes, if there is one, and the others.
+    """Return the data roots, the folders that contain dataset folders.
 
-    With a builder, the environment variable `THESIS_DATA` adds a folder in front of a person's
-    own; without one it replaces them. A folder that is named twice, or in two of Unicode's forms,
-    is one root.
+    The builder's folder, if there is one, comes first. With a builder, the environment variable
+    `THESIS_DATA` adds a folder before a person's own; without a builder it replaces them. A folder
+    that is named twice, or in two Unicode forms, is one root.
 
     Parameters
     ----------
     build : MiniBuild, ThesisBuild or None
-        Settings of the builder. With None, "built" stands for nothing.
+        Settings of the builder. If it is None, "built" is ignored.
     data_roots : sequence of str
         "built", and folders relative to the checkout.
     artifacts : Path
@@ -37,13 +37,13 @@ def find_roots(
     Raises
     ------
     ValueError
-        A root is no folder, or there is none at all.
+        If a root is not a folder, or there is no root at all.
     """
     names = [name for name in data_roots if name != BUILT]
     if named := os.environ.get("THESIS_DATA"):
         if build is None:
             names = [named]
-        elif find_root(named).is_dir():  # thesis makes it when it builds
+        elif find_root(named).is_dir():  # else the builder of thesis will make it
             names.insert(0, named)
     roots = [find_root(name) for name in names]
     for name, root in zip(names, roots, strict=True):
@@ -57,17 +57,17 @@ def find_roots(
 
 
 def find_root(name: str) -> Path:
-    """The path of this name, relative to the checkout, each folder of it as `find_folder` does."""
+    """Return a path relative to the checkout, finding each of its folders with `find_folder`."""
     return functools.reduce(find_folder, Path(name).parts, paths.ROOT)
 
 
 def find_built(build: MiniBuild | ThesisBuild, artifacts: Path) -> Path:
-    """The root that the builder writes, once."""
+    """Return the builder's folder, building it if it is missing."""
     return builders.folder(build, artifacts / "data")
 
 
 def find_dataset(roots: Sequence[Path], name: str) -> Path:
-    """The dataset folder of this name; `ValueError` unless it is in exactly one of the roots."""
+    """Return the dataset folder of this name; ValueError unless exactly one root contains it."""
     places = [place for root in roots if (place := find_folder(root, name)).is_dir()]
     if len(places) > 1:
         held = " and ".join(str(place.parent) for place in places)
@@ -79,9 +79,9 @@ def find_dataset(roots: Sequence[Path], name: str) -> Path:
 
 
 def find_folder(parent: Path, name: str) -> Path:
-    """The folder of this name, also where the disk holds it in another of Unicode's forms.
+    """Return the folder of this name, even if its name on disk has another Unicode form.
 
-    Hidden folders are not searched. If there is none, the path is `parent / name`.
+    Hidden folders are not searched. If there is no such folder, the path is `parent / name`.
     """
     path = parent / name
     if path.is_dir():
@@ -92,5 +92,5 @@ def find_folder(parent: Path, name: str) -> Path:
 
 
 def compose_name(name: str) -> str:
-    """A name as it is typed: on a disk from macOS é may be e and an accent."""
+    """Compose the characters of a name (NFC). On disks from macOS, é may be an e and an accent."""
     return unicodedata.normalize("NFC", name)

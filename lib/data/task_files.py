@@ -1,8 +1,8 @@
-"""Reading the tasks of dataset folders; the kind of a task follows from the names of its files.
+"""Reads the tasks of dataset folders. The names of its files decide the kind of a task.
 
-What makes a result wrong is refused, with file and line. What real data sets do have - an example
-given twice, a text on both sides of a split, a pair in both orders, one text with two labels - is
-kept, counted and reported in `notes`.
+Mistakes that would make results wrong are refused, with file and line. Other flaws are common in
+real data sets: an example given twice, a text on both sides of a split, a pair in both orders, one
+text with two labels. They are kept, counted and reported in `notes`.
 """
 
 import heapq
@@ -25,7 +25,7 @@ from lib.data.dataset_folder import Documents, Id, Name, read_json_lines, select
 from lib.data.sources import find_dataset, find_folder
 
 SPLITS = ("train", "validation", "test")
-PARTS = 10  # of train, one of which serves for validation where a folder has none
+PARTS = 10  # one of ten parts of train becomes validation, if a folder has no validation split
 _KINDS = {
     "relevant.json": "retrieval",
     "clusters.jsonl": "clustering",
@@ -40,33 +40,35 @@ _RELEVANT = TypeAdapter(Annotated[dict[Id, _Targets], Field(min_length=1)])
 
 @dataclass(frozen=True)
 class Task:
-    """One task, checked; only what has texts is in it.
+    """One task, checked. It contains only examples that have texts.
 
-    A text of two tasks is the same one where id and content are.
+    Two tasks share a text if its id and content are the same.
 
     Attributes
     ----------
     kind : str
         "classification", "retrieval" or "clustering".
     texts : dict
-        {id: text}, every text that the task uses, in the order of its documents.
+        {id: text} for every text that the task uses, in the order of the documents.
     inputs, labels, classes
-        Of a classification: {split: [(id,) or (a, b), ...]}, {split: (examples,) int64, indices
-        into `classes`}, and the sorted names of the classes.
+        For classification: {split: [(id,) or (a, b), ...]}, {split: (examples,) int64, indices into
+        `classes`}, and the sorted names of the classes.
     folds : int or None
-        Of stratified cross-validation over "train", where there is no validation split.
+        Number of folds for stratified cross-validation over "train", if there is no validation
+        split.
     cross_fit : bool
-        "test" has folds of its own, and is not tested by what is trained on "train".
+        Whether "test" is cross-validated too, instead of being tested with heads trained on
+        "train".
     blocks : dict
         {id: number of its block}, see `deal_blocks`; empty unless the folds are blocks of texts.
     groups : dict
-        {id: what it shares with others}; folds never cut a group.
+        {id: name of what the text shares with others}. Folds never split a group.
     relevant : dict
-        Of a retrieval: {source id: [target ids]}.
+        For retrieval: {source id: [target ids]}.
     clusters : dict
-        Of a clustering: {id: cluster}.
+        For clustering: {id: cluster}.
     notes : tuple of str
-        What a reader of results should know.
+        Remarks that readers of results should know.
     """
 
     kind: str
@@ -83,10 +85,10 @@ class Task:
     notes: tuple[str, ...] = ()
 
     def example_groups(self, split: str) -> np.ndarray | None:
-        """What folds must not cut, for `make_folds`.
+        """Number the groups of examples, which `make_folds` must not split.
 
-        (examples,) int64, equal where examples share a group; None if no document has one. Of a
-        task with blocks, (examples, 2) int64, the blocks of the first and the last text.
+        (examples,) int64, equal where examples share a group; None if no document has a group. For
+        a task with blocks, (examples, 2) int64: the blocks of the first and the last text.
         """
         if self.blocks:
             ends = [(self.blocks[ids[0]], self.blocks[ids[-1]]) for ids in self.inputs[split]]
@@ -94,10 +96,10 @@ class Task:
         return number_groups(self.inputs[split], self.groups)
 
     def held_out(self) -> set[str]:
-        """The ids that a distillation corpus must not contain.
+        """Return the ids of texts that a distillation corpus must not contain.
 
-        These are validation and test examples, and all examples where folds take turns. Of a
-        retrieval they are the sources and their targets; other candidates are only searched.
+        These are the texts of validation and test examples, or of all examples if there are folds.
+        For retrieval they are the sources and their targets; other candidates may be in the corpus.
         """
         splits = SPLITS if self.folds else SPLITS[1:]
         examples = (ids for split in splits for ids in self.inputs.get(split, ()))
@@ -105,7 +107,7 @@ class Task:
 
 
 def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
-    """The tasks of a profile by name, in the thesis' order."""
+    """Read the tasks of a profile by name, in the thesis' order."""
     list_kinds(roots, section)
     tasks = {}
     for name in section.names:
@@ -117,12 +119,12 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
 
 
 def list_kinds(roots: Sequence[Path], section: TaskSettings) -> dict[str, str]:
-    """The kind of every task of a profile, from the names of its files: no text is read.
+    """Return the kind of every task of a profile, from the names of its files, without reading it.
 
     Raises
     ------
     ValueError
-        A folder is missing, or a name of the thesis is given to a task of another kind.
+        If a folder is missing, or a name from the thesis is given to a task of another kind.
     """
     kinds = {}
     for name in section.names:
@@ -135,7 +137,7 @@ def list_kinds(roots: Sequence[Path], section: TaskSettings) -> dict[str, str]:
 
 
 def check_data(roots: Sequence[Path], corpus: CorpusSettings, tasks: TaskSettings) -> None:
-    """Look for every dataset folder and task of a profile; `ValueError` names what is missing."""
+    """Check that all dataset folders and tasks of a profile exist; else ValueError names one."""
     for name in corpus.names:
         if not any(find_dataset(roots, name).glob("documents*")):
             raise ValueError(f"{find_dataset(roots, name)}: it has no documents.jsonl")
@@ -143,19 +145,19 @@ def check_data(roots: Sequence[Path], corpus: CorpusSettings, tasks: TaskSetting
 
 
 def find_task(roots: Sequence[Path], entry: str) -> Path:
-    """The folder of a task, named `<dataset folder>/<task>`."""
+    """Find the folder of a task, which is named `<dataset folder>/<task>`."""
     dataset, _, task = entry.partition("/")
     return find_folder(find_dataset(roots, dataset) / "tasks", task)
 
 
 def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
-    """(texts,) uint64: the contents of all texts that a distillation corpus must not contain."""
+    """Return checksums, (texts,) uint64, of all texts that a corpus must not contain."""
     texts = (task.texts[text_id] for task in tasks.values() for text_id in task.held_out())
     return np.unique(np.array([dataset_folder.content(text) for text in texts], dtype=np.uint64))
 
 
 def kind(folder: Path) -> str:
-    """ "classification", "retrieval" or "clustering", from the names of a task's files."""
+    """Return "classification", "retrieval" or "clustering", from the names of a task's files."""
     held = [name for name in _KINDS if (folder / name).is_file()]
     if len(held) != 1:
         names = "train.jsonl and test.jsonl, or relevant.json, or clusters.jsonl"
@@ -179,28 +181,28 @@ def read_task(
     Parameters
     ----------
     folder : Path
-        Holds train.jsonl and test.jsonl, relevant.json, or clusters.jsonl.
+        Contains train.jsonl and test.jsonl, relevant.json, or clusters.jsonl.
     folds : int, optional
-        Of cross-validation over train: there is no validation split, and test may be missing.
-        Without folds and validation.jsonl, validation examples are taken from train; no group
-        is cut.
+        Number of folds for cross-validation over train. Then there must be no validation split, and
+        test may be missing. With neither folds nor validation.jsonl, validation examples are taken
+        from train, without splitting groups.
     cross_fit : bool
-        With folds: test is cross-validated, too, so there has to be one.
+        Whether test is cross-validated too. This requires folds and a test split.
     blocks : int, optional
         Instead of folds: the examples of all splits are cross-validated over so many blocks of
         texts, see `deal_blocks`.
     texts : int, optional
-        Keep at most so many texts, see `limit_texts`.
+        The largest number of texts to keep, see `limit_texts`.
     without : str, optional
-        Leave out texts in which this regular expression finds something, a mark of their class for
-        instance, and all examples that use them.
+        A regular expression. Texts in which it finds something, for instance a mark of their class,
+        are left out, with all examples that use them.
     seed : int
-        Draws the validation examples, which texts are kept, and the blocks.
+        Seed for the choice of validation examples, of the texts to keep, and of the blocks.
 
     Raises
     ------
     ValueError
-        What is wrong, in one line with file and line number.
+        For any mistake in the files, in one line with file and line number.
     """
     task_kind = kind(folder)
     splits = [split for split in SPLITS if (folder / f"{split}.jsonl").is_file()]
@@ -352,7 +354,7 @@ def _read_classification(
 
 
 def _index(documents: Documents) -> tuple[dict[str, int], dict[str, str], dict[str, str]]:
-    """{id: content} of all documents, {id: text} of those with a token, {id: group}."""
+    """Return {id: checksum} of all documents, {id: text} of those with a token, and {id: group}."""
     contents, texts, groups = {}, {}, {}
     for document, checksum in zip(documents, documents.contents.tolist(), strict=True):
         contents[document.id] = checksum
@@ -364,16 +366,16 @@ def _index(documents: Documents) -> tuple[dict[str, int], dict[str, str], dict[s
 
 
 def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
-    """The task on at most `limit` of its texts, those that most examples use; None keeps all.
+    """Reduce a task to the `limit` texts that most examples use; None keeps all.
 
-    Long documents are dear to embed, and a few hundred often hold a third of the pairs. Of texts
-    used equally often a shuffled order decides, in which splits take turns, so that each split
-    keeps as many single documents.
+    Long documents are expensive to embed, and a few hundred often contain a third of the pairs.
+    Texts that are used equally often are taken in random order, in turn from each split, so that
+    splits of single documents keep equally many.
 
     Raises
     ------
     ValueError
-        A class would lose all its examples, or a retrieval all its sources.
+        If a class would lose all of its examples, or a retrieval all of its sources.
     """
     if limit is None or len(task.texts) <= limit:
         return task
@@ -458,11 +460,11 @@ def _read_relevant(path: Path, contents: Mapping[str, int]) -> dict[str, list[st
 
 
 def _read_examples(folder: Path, splits: list[str], contents: Mapping[str, int]) -> pd.DataFrame:
-    """A row for each line of the splits, or of the clusters; the first that breaks a rule is named.
+    """Read every line of the splits, or of the clusters, and raise for the first mistake.
 
-    Columns: split, where, label, ids (one or two), their ends a and b, the contents of these (low
-    and high), whether both have a text (whole), and what the first example of the same ids in
-    either order has (first_...).
+    Columns: split, where, label, ids (one or two), first and last id (a, b), the smaller and larger
+    of their checksums (low, high), whether both have a text (whole), and the values of the first
+    example with the same ids in either order (first_...).
     """
     rows = pd.DataFrame(_read_lines(folder, splits), columns=["split", "where", "ids", "label"])
     rows["a"], rows["b"] = rows["ids"].str[0], rows["ids"].str[-1]
@@ -502,7 +504,7 @@ def _refuse_broken(rows: pd.DataFrame, splits: list[str], contents: Mapping[str,
 
 
 def _read_lines(folder: Path, splits: list[str]) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-    """(split, file:line, ids, label) of every line; labels are text, so 1 and "1" are one class."""
+    """Yield (split, file:line, ids, label) of every line. Labels are text: 1 and "1" are equal."""
     keys = None
     for split in splits:
         for where, values in read_json_lines(folder / f"{split}.jsonl"):
@@ -515,7 +517,7 @@ def _read_lines(folder: Path, splits: list[str]) -> Iterator[tuple[str, str, tup
 
 
 def _remark(rows: pd.DataFrame, groups: Mapping[str, str], across: bool = True) -> list[str]:
-    """What real examples do have, counted for each split and, `across`, for each two of them."""
+    """Count the flaws of examples in each split and, if `across`, between each two splits."""
     notes = []
     texts, held = {}, {}
     for split, part in rows.groupby("split", sort=False):
@@ -545,9 +547,10 @@ def _remark(rows: pd.DataFrame, groups: Mapping[str, str], across: bool = True) 
 def number_groups(
     inputs: Sequence[tuple[str, ...]], groups: Mapping[str, str]
 ) -> np.ndarray | None:
-    """(examples,) int64: equal numbers where examples share a group, also through others.
+    """Number examples, (examples,) int64, so that those that share a group have equal numbers.
 
-    A text without a group is a group of its own. None if no text has a group.
+    Examples may also share a group indirectly, through other examples. A text without a group is a
+    group of its own. The result is None if no text has a group.
     """
     if not any(text_id in groups for ids in inputs for text_id in ids):
         return None
@@ -567,7 +570,7 @@ def number_groups(
 def _carve_validation(
     folder: Path, rows: pd.DataFrame, groups: Mapping[str, str], seed: int
 ) -> pd.DataFrame:
-    """Move a tenth of each class of train to validation; a group moves with its first example."""
+    """Move a tenth of each class from train to validation; a group moves with its first example."""
     train = rows[rows["split"] == "train"]
     shared = number_groups(train["ids"].tolist(), groups)
     numbers = np.arange(len(train)) if shared is None else shared
@@ -582,7 +585,9 @@ def _carve_validation(
 
 
 def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> list[Part]:
-    """Stratified folds in file order, unshuffled (thesis code, IMDB); no group is cut.
+    """Make stratified folds in file order, unshuffled (the author's code, IMDB).
+
+    No group is split.
 
     groups: as of `Task.example_groups`. With blocks there is a fold for each block: an example is
     tested if both of its texts are in it, and trained on if neither is.
@@ -590,8 +595,8 @@ def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> lis
     Raises
     ------
     ValueError
-        There are fewer groups than folds, no class has an example for each fold, a fold is empty,
-        or there is one class alone outside it.
+        If there are fewer groups than folds, no class has an example for each fold, a fold is
+        empty, or all examples outside a fold are of one class.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
@@ -600,7 +605,7 @@ def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> lis
         folds = [(np.flatnonzero(~i.any(1)), np.flatnonzero(i.all(1))) for i in inside]
         return _check_folds(folds, labels)
     if groups is not None and len(np.unique(groups)) < count:
-        told = "folds never cut a group, and there are fewer groups than folds"
+        told = "folds never split a group, and there are fewer groups than folds"
         raise ValueError(f"{told}, {len(np.unique(groups))} for {count}")
     kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     return _check_folds(list(kind(count, shuffle=False).split(labels, labels, groups)), labels)
@@ -613,10 +618,10 @@ def _check_folds(folds: list[Part], labels: np.ndarray) -> list[Part]:
 
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
-    """Choose at most `limit` examples, the first ones of each class (thesis code).
+    """Choose at most `limit` examples, the first ones of each class (the author's code).
 
-    Each class keeps floor(its share x limit) examples; the smallest class also gets what rounding
-    left over.
+    Each class keeps floor(its share x limit) examples. The smallest class also gets the remainder
+    from rounding.
 
     Parameters
     ----------
@@ -631,7 +636,7 @@ def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
         return np.arange(len(labels), dtype=np.int64)
     classes, counts = np.unique(labels, return_counts=True)
     kept = counts * limit // len(labels)
-    # The smallest class may hold fewer examples than that; the next smallest takes the rest.
+    # If the smallest class has too few examples for the remainder, the next smallest takes more.
     for index in np.argsort(counts, kind="stable"):
         kept[index] += min(limit - kept.sum(), counts[index] - kept[index])
     rows = [np.flatnonzero(labels == label)[:n] for label, n in zip(classes, kept, strict=True)]

@@ -1,10 +1,10 @@
-"""Texts in the forms in which people keep them, read as a dataset folder.
+"""Turns texts in common formats into dataset folders.
 
-A dataset folder is taken as it is. A table (JSON Lines, CSV, Parquet) or a folder of plain text
-files is written as a dataset folder under the artifact root, once for each content; the person's
-files are only read. Of a table the columns `text`, `id`, `title`, `group` and `label` count, in
-upper or lower case; rows without an `id` get the number of their row, and labels become a task.
-What is there and not read is named.
+A dataset folder is used as it is. A table (JSON Lines, CSV, Parquet) or a folder of plain text
+files is written as a dataset folder under the artifact root, once for each content. The original
+files are never changed. The columns `text`, `id`, `title`, `group` and `label` of a table are read,
+in upper or lower case. Without a column `id`, row numbers are the ids, and labels become a task.
+Files and columns that are not read are listed in notes.
 """
 
 import csv
@@ -28,21 +28,21 @@ TABLES = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".csv", ".parquet")
 PLAIN = (".txt", ".md")
 LABELS = "label"  # the column of labels, and the task that they become
 COLUMNS = ("text", "id", "title", "group", LABELS)
-_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks; UTF-8's is passed over
-_LONGEST_FIELD = 2**31 - 1  # characters; csv's own limit is 131,072
-_GROWS = 4  # a compressed table, when it is unpacked
-_NAMED = 5  # names in a line
-# Files about a table or a dataset, beside which they are no texts.
+_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks; UTF-8's is skipped
+_LONGEST_FIELD = 2**31 - 1  # characters; the default of csv is 131,072
+_GROWS = 4  # factor by which a compressed table grows when it is unpacked
+_NAMED = 5  # names listed in a message
+# Next to a table or a dataset folder, files of these names are not texts but describe it.
 _ABOUT = ("readme", "license", "licence", "notice", "changelog", "citation")
 
 
 def _empty_if_null(value: Any) -> Any:
-    """A missing text, null or NaN, is a blank one, as it is in CSV."""
+    """Turn a missing text, null or NaN, into an empty one, as in CSV."""
     return "" if value is None or value != value else value
 
 
 def _spell_bool(value: Any) -> Any:
-    """True and False as a CSV spells them."""
+    """Spell True and False as text, as in CSV."""
     return str(value) if isinstance(value, bool) else value
 
 
@@ -57,14 +57,14 @@ class _Row(Document, frozen=True):
 
 
 _ROW = TypeAdapter(_Row)
-Fields = tuple[str, dict[str, Any]]  # file:line, and what stands there
+Fields = tuple[str, dict[str, Any]]  # file:line, and the fields of that row
 
 
 class TextSource(NamedTuple):
     """Texts as a dataset folder.
 
-    name: what they are called, after the file or folder that was named. notes: lines on what is
-    there and not read.
+    name: the name of the texts, from the original file or folder.
+    notes: one line for files, and one for columns, that are not read.
     """
 
     folder: Path
@@ -75,19 +75,19 @@ class TextSource(NamedTuple):
 def find_dataset_folder(
     path: Path, text: str | None = None, label: str | None = None
 ) -> TextSource:
-    """A dataset folder with the texts of a file or folder.
+    """Find or write the dataset folder with the texts of a file or folder.
 
     Parameters
     ----------
     path : Path
         A dataset folder, a table, a folder with one table, or a folder of .txt and .md files.
     text, label : str, optional
-        The columns of a table that hold texts and labels, where they have other names.
+        The columns of a table with texts and labels, if they have other names.
 
     Raises
     ------
     ValueError
-        In one line, for what cannot be read: with file, line and what to do.
+        In one line, for files that cannot be read. It gives file, line and what to do.
     """
     path = path.expanduser().resolve()
     asked = {key: name for key, name in (("text", text), (LABELS, label)) if name is not None}
@@ -114,7 +114,7 @@ def find_dataset_folder(
     unread = [repr(_name_below(path, place)) for place in found if place not in read]
     notes = _list_unread(path.name, "files", unread)
     if sets:
-        # By the folder's name, as tables are called alike in many folders.
+        # Named after the folder, because tables have the same name in many folders.
         source = _read_as_table(sets[0], asked, path.name)
         return source._replace(notes=notes + source.notes)
     _refuse_columns(path, asked)
@@ -140,12 +140,12 @@ def _is_about(path: Path) -> bool:
 
 
 def _has_texts(path: Path) -> bool:
-    """Whether a table is one of texts, and no list of what is known about plain files."""
+    """Whether a table contains texts, instead of facts about plain text files next to it."""
     return any(_fold(name) == "text" for name in _list_columns(path))
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """The files in a folder and below, and dataset folders as one; not what this project wrote."""
+    """Yield files in a folder and below, and dataset folders as a whole; skip our own products."""
     kept = paths.artifacts().resolve()
     for place, folders, files in os.walk(folder):
         here = Path(place)
@@ -175,7 +175,7 @@ def _describe_folder(path: Path, sets: Sequence[Path], plain: Sequence[Path]) ->
 
 
 def _join(names: Sequence[str]) -> str:
-    """The first few names."""
+    """Join the first few names, and say how many more there are."""
     more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
     return ", ".join([*names[:_NAMED], *more])
 
@@ -187,12 +187,12 @@ def _refuse_columns(path: Path, asked: Mapping[str, str]) -> None:
 
 
 def _list_unread(where: str, what: str, unread: Sequence[str], more: str = "") -> list[str]:
-    """One line, however many there are."""
+    """Make one note on all files or columns that are not read; none if there are none."""
     return [f"{where}: note: {what} not read: {_join(unread)}{more}"] if unread else []
 
 
 def _read_as_table(path: Path, asked: Mapping[str, str], name: str = "") -> TextSource:
-    """A table as a dataset folder; name: what the texts are called, by default as the file."""
+    """Turn a table into a dataset folder; `name` is by default that of the file."""
     names = _list_columns(path)
     columns = _choose_columns(path, names, asked)
     unread = [repr(name) for name in names if name.strip() and name not in columns.values()]
@@ -204,7 +204,7 @@ def _read_as_table(path: Path, asked: Mapping[str, str], name: str = "") -> Text
 
 
 def _write_folder(name: str, files: Sequence[Path], root: Path, columns: Mapping[str, str]) -> Path:
-    """The dataset folder of a table with these columns, or of plain files; written if missing."""
+    """Write the dataset folder of a table with these columns, or of plain files, if missing."""
     sums = [[path.relative_to(root).as_posix(), sha256(path)] for path in files]
     code = fingerprint_code([__name__, dataset_folder.__name__], stop=("lib",))
     target = paths.artifacts() / "data" / "texts" / fingerprint([code, sums, columns]) / name
@@ -226,7 +226,7 @@ def _write_rows(folder: Path, rows: Iterator[Fields]) -> int:
     Raises
     ------
     ValueError
-        For a row that is no document, and for an id that is given twice.
+        For a row that is not a valid document, and for an id that is used twice.
     """
     seen: dict[int, str] = {}
     task = folder / "tasks" / LABELS
@@ -256,13 +256,13 @@ def _read_plain(files: Sequence[Path], root: Path) -> Iterator[Fields]:
             except UnicodeError as error:
                 raise ValueError(_explain_encoding(str(path), path, error)) from error
         if "\0" in text:
-            told = "holds NUL bytes, so it is no text, or of another encoding"
+            told = "holds NUL bytes, so it is not text, or has another encoding"
             raise ValueError(f"{path}: {told}; save it as UTF-8, or take it out of the folder")
         yield str(path), {"id": path.relative_to(root).as_posix(), "text": text, "title": path.stem}
 
 
 def _read_table(path: Path, columns: Mapping[str, str]) -> Iterator[Fields]:
-    """The rows of a table, under the names that a dataset folder has for its columns."""
+    """Yield the rows of a table, with the field names of a dataset folder."""
     given = list(columns.values())
     rows = _read_csv_rows(path) if _is_csv(path) else read_rows([path], given[:1], given[1:])
     for number, (where, row) in enumerate(rows, start=1):
@@ -273,7 +273,7 @@ def _read_table(path: Path, columns: Mapping[str, str]) -> Iterator[Fields]:
 
 
 def _choose_columns(path: Path, names: Sequence[str], asked: Mapping[str, str]) -> dict[str, str]:
-    """{what a dataset folder calls it: column}, the text first."""
+    """Return {field of a dataset folder: column of the table}, with the text first."""
     columns = {}
     for key in COLUMNS:
         wanted = asked.get(key, key)
@@ -289,7 +289,7 @@ def _choose_columns(path: Path, names: Sequence[str], asked: Mapping[str, str]) 
 
 
 def _fold(name: str) -> str:
-    """What is the same for names that differ in case, spaces around, or Unicode's form."""
+    """Normalise case, surrounding spaces and Unicode form of a name."""
     return compose_name(name).strip().lower()
 
 
@@ -328,12 +328,12 @@ def _read_header(path: Path) -> list[str]:
 
 
 def _find_delimiter(header: str) -> str:
-    """Comma, semicolon (as of spreadsheets in many countries) or tab, by the header."""
+    """Choose comma, semicolon (usual for spreadsheets in many countries) or tab by the header."""
     return max(",;\t", key=lambda mark: len(next(csv.reader([header], delimiter=mark), [])))
 
 
 def _read_csv(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """(file:line, values) of the header and of every row that is not empty."""
+    """Yield (file:line, values) of the header and of every row that is not empty."""
     csv.field_size_limit(_LONGEST_FIELD)
     where, names = f"{path}:1", None
     with _open_text(path) as file:
@@ -346,8 +346,8 @@ def _read_csv(path: Path) -> Iterator[tuple[str, list[str]]]:
                 where, line = f"{path}:{line}", reader.line_num + 1  # where a row begins
                 names = values if names is None else names
                 if values and len(values) != len(names):
-                    told = f"columns: {len(values)}, in the header {len(names)}"
-                    remedy = f"put a text with {delimiter!r} or a line break in quotes"
+                    told = f"columns: {len(values)}, but {len(names)} in the header"
+                    remedy = f"put texts that contain {delimiter!r} or line breaks in quotes"
                     raise ValueError(f"{where}: {told}; {remedy}")
                 if values:
                     yield where, values

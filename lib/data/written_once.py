@@ -1,4 +1,4 @@
-"""Folders that are written once, whole or not at all, and compared with their seal when used."""
+"""Writes folders once, whole or not at all, and compares them with their seal when used."""
 
 import os
 import shutil
@@ -14,16 +14,22 @@ SEAL = "seal.json"
 
 
 def write_once(folder: Path, write: Callable[[Path], None]) -> Path:
-    """The folder, which `write` fills first where it is missing or damaged.
+    """Return the folder, after `write` has filled it if it was missing or damaged.
 
-    Of several processes one writes and the others wait. A writer that is killed leaves nothing.
+    If several processes call this, one writes and the others wait. A process that is killed leaves
+    no incomplete folder.
 
     Parameters
     ----------
     folder : Path
-        Where the files go, together with their seal. Nothing else may lie there.
+        The folder for the files and their seal. It must contain nothing else.
     write : callable
-        Gets an empty folder, which is moved into place when it is full.
+        Fills an empty folder, which is moved into place when it is complete.
+
+    Returns
+    -------
+    Path
+        `folder`
     """
     seal = folder / SEAL
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -35,13 +41,13 @@ def write_once(folder: Path, write: Callable[[Path], None]) -> Path:
             warnings.warn(f"{folder} is damaged and is written again", stacklevel=3)
             shutil.rmtree(folder)
         unfinished = folder.with_name(f".{folder.name}.unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+        shutil.rmtree(unfinished, ignore_errors=True)  # left by a process that was killed
         try:
             unfinished.mkdir()
             write(unfinished)
             held = sorted(path for path in unfinished.rglob("*") if path.is_file())
             write_seal(unfinished / SEAL, held)
-            os.sync()  # on the disk before the name is: power may fail
+            os.sync()  # files must be on disk before the rename, in case the power fails
             os.replace(unfinished, folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)

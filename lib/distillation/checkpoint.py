@@ -1,8 +1,9 @@
-"""Checkpoints: the state of a training in a folder, written whole and read by that training alone.
+"""Checkpoints: a folder with the state of a training, which only the same training can resume.
 
-accelerate's `save_state` writes the weights, optimiser, schedule and random states of all
-processes. `training.json` holds the settings and the progress of the training, `seal.json` the
-sha256 of every other file. The seal is written last: a folder without a right one is damaged.
+accelerate's `save_state` writes the weights, the optimiser, the schedule and the random states of
+all processes. `training.json` holds the settings and the progress of the training, and `seal.json`
+the sha256 of every other file. The seal is written last, so a folder without a valid seal is
+damaged or incomplete.
 """
 
 import itertools
@@ -24,18 +25,19 @@ SEAL, TRAINING = "seal.json", "training.json"
 def save_checkpoint(
     folder: Path, accelerator: Accelerator, settings: dict[str, Any], progress: dict[str, Any]
 ) -> None:
-    """Replace the checkpoint by the state of what `accelerator` prepared. All processes call it.
+    """Replace the checkpoint with the present state of the training. All processes call it.
 
     Parameters
     ----------
     folder : the checkpoint, on a disk that all processes share
-    settings : plain values that must be the same when the training is resumed
-    progress : plain values that `load_checkpoint` returns
+    accelerator : has prepared the model, optimiser and schedule to save
+    settings : values that JSON can hold; resuming requires the same ones
+    progress : values that JSON can hold, for `load_checkpoint` to return
 
     Raises
     ------
     OSError
-        If it cannot be written, for example on a full disk. The previous checkpoint stays.
+        If the checkpoint cannot be written, for example on a full disk. The previous one stays.
     """
     new, old = _beside(folder)
     if accelerator.is_main_process:
@@ -55,7 +57,8 @@ def save_checkpoint(
         facts = {"settings": settings, "progress": progress}
         (new / TRAINING).write_text(json.dumps(facts))
         write_seal(new / SEAL, sorted(new.iterdir()))
-        # A folder cannot replace another in one step. `load_checkpoint` knows what was interrupted.
+        # A folder cannot replace another in one step. If this is interrupted between the two
+        # renames, `load_checkpoint` completes it.
         if folder.exists():
             os.rename(folder, old)
         os.rename(new, folder)
@@ -67,14 +70,15 @@ def load_checkpoint(
 ) -> dict[str, Any] | None:
     """Restore the state that `save_checkpoint` wrote. All processes call it.
 
-    A damaged checkpoint, or one of another training, is renamed to `<name>.aside`, and a warning of
-    one line says so. Nothing of it is used.
+    A damaged checkpoint, or one of another training, is not used. It is renamed to `<name>.aside`,
+    with a warning.
 
     Parameters
     ----------
     folder : the checkpoint
-    accelerator : has prepared what is restored, in the order in which it was saved
-    settings : plain values of this training; those of the checkpoint must be the same
+    accelerator : has prepared the model, optimiser and schedule to restore, in the same order as
+        when they were saved
+    settings : values that identify this training; the checkpoint must have the same ones
 
     Returns
     -------
@@ -83,14 +87,14 @@ def load_checkpoint(
     Raises
     ------
     ValueError
-        If only another number of processes can resume it.
+        If only the number of processes differs.
     """
     new, _ = _beside(folder)
     if accelerator.is_main_process and not folder.exists() and _read(new) is not None:
         os.rename(new, folder)  # `save_checkpoint` was killed between its two renames
     accelerator.wait_for_everyone()
     exists, facts = folder.exists(), _read(folder)
-    accelerator.wait_for_everyone()  # no process renames what another one still reads
+    accelerator.wait_for_everyone()  # so that no process renames what another is still reading
     if not exists:
         return None
     problem = "is damaged"
@@ -103,24 +107,24 @@ def load_checkpoint(
         name = changed[0]
         problem = f"was written with {name} {before.get(name)}, this training has {settings[name]}"
         if changed == ["processes"]:
-            advice = "start as many, or remove it to train from the beginning"
+            advice = "start as many, or remove the checkpoint to train from the beginning"
             raise ValueError(f"checkpoint {folder} {problem}: {advice}")
     if accelerator.is_main_process:
         aside = _free_name(folder)
         os.rename(folder, aside)
-        consequence = f"training starts again, it is kept as {aside.name}"
+        consequence = f"training starts from the beginning; the checkpoint is kept as {aside.name}"
         warnings.warn(f"checkpoint {folder} {problem}: {consequence}", stacklevel=3)
     return None
 
 
 def remove_checkpoint(folder: Path) -> None:
-    """Remove a checkpoint and what an interrupted write left beside it."""
+    """Remove a checkpoint and anything that an interrupted write left next to it."""
     for path in (folder, *_beside(folder)):
         shutil.rmtree(path, ignore_errors=True)
 
 
 def _beside(folder: Path) -> tuple[Path, Path]:
-    """Where the next checkpoint is written, and where the previous one waits to be removed."""
+    """Paths for writing the next checkpoint and for keeping the previous one until then."""
     return folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
 
 
@@ -133,12 +137,12 @@ def _free_name(folder: Path) -> Path:
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
-    """The contents of `training.json`; None unless every file of the folder is as the seal says."""
+    """Read `training.json`; None unless every file of the folder matches the seal."""
     try:
         seal = read_seal(folder / SEAL)
         if seal is None or {file.name for file in folder.iterdir()} != {SEAL, *seal["files"]}:
             return None
         facts = json.loads((folder / TRAINING).read_bytes())
         return {"settings": dict(facts["settings"]), "progress": facts["progress"]}
-    except (OSError, ValueError, TypeError, KeyError):  # not ours
+    except (OSError, ValueError, TypeError, KeyError):  # not written by `save_checkpoint`
         return None

@@ -1,4 +1,4 @@
-"""The contextual teacher's share of what a student learns, measured by gradients at its output."""
+"""The contextual teacher's share of the gradient at a student's output."""
 
 import numpy as np
 import torch
@@ -15,19 +15,20 @@ def contextual_share(
     *,
     batch_size: int,
 ) -> float:
-    """Compute |C'| / (|S'| + |C'|), the mean over batches, from 0 to 1.
+    """Compute |C'| / (|S'| + |C'|), averaged over batches; from 0 to 1.
 
-    S' and C' are the gradients of the two terms of the loss, weighted and masked as in training, at
-    the student's embeddings of a batch. | | is the Euclidean norm over the batch. With a share of
-    .03 the student moves where the structural teacher points, whatever the contextual teacher says.
+    S' and C' are the gradients of the structural and contextual terms of the loss with respect to
+    the student's embeddings of a batch, weighted and masked as in training. | | is the Euclidean
+    norm over the batch. With a share of .03, for example, the contextual teacher hardly changes the
+    direction in which the structural teacher moves the student.
 
     Parameters
     ----------
-    objective : in evaluation mode, so that no running statistics change
+    objective : in evaluation mode, so that its running statistics do not change
     student, structural, contextual : (documents, dim) embeddings. Without a structural teacher
-        (None) the share is 1.
+        (None), the share is 1.
     lengths : (documents,), see `DistillationData`
-    batch_size : as in training; the last incomplete batch is left out
+    batch_size : as in training; an incomplete last batch is left out
     """
     if structural is None:
         return 1.0

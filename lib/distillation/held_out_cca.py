@@ -1,4 +1,4 @@
-"""Measurements on held-out documents during training (thesis Section 4.5.2)."""
+"""Measures students on held-out documents during training (thesis Section 4.5.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = 10) -> float:
     """Average the first canonical correlations between two embeddings of held-out documents.
 
-    Both sides are first reduced to their ten largest principal components. A few dozen documents
-    support no more: with fewer documents than dimensions, CCA finds perfect correlation between
-    anything. Even so, unrelated embeddings score above 0; compare with `chance_cca`.
+    Both sides are first reduced to their largest principal components. A few dozen documents do not
+    support more than ten: with fewer documents than dimensions, CCA finds perfect correlations in
+    any data. Even so, unrelated embeddings score above 0; compare with `chance_cca`.
 
     Parameters
     ----------
-    student, teacher : (documents, dim), of any two dims
-    components : at most; a third of the documents and the smaller dim are limits too
+    student, teacher : (documents, dim); the two dims may differ
+    components : number of components, reduced to the smaller dim or a third of the documents if
+        that is less
 
     Returns
     -------
@@ -37,7 +38,16 @@ def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = 10)
 
 
 def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
-    """Average `held_out_cca` over 20 random pairings of documents: an unrelated student's score."""
+    """Average `held_out_cca` over 20 random pairings of documents: the score of unrelated ones.
+
+    Parameters
+    ----------
+    student, teacher : (documents, dim); the two dims may differ
+
+    Returns
+    -------
+    from 0 to 1
+    """
     generator = np.random.default_rng(0)
     scores = [held_out_cca(student, generator.permutation(teacher)) for _ in range(20)]
     return float(np.mean(scores))
@@ -49,18 +59,18 @@ class Watch:
 
     Parameters
     ----------
-    token_ids : the documents
-    contextual, structural : (documents, dim), their embeddings by the teachers; None without a
-        structural one
+    token_ids : the held-out documents, as the student's token ids
+    contextual, structural : (documents, dim) embeddings of the documents by the teachers;
+        `structural` is None without a structural teacher
     lengths : (documents,), as in `DistillationData`
     batch_size : as in training, for the share of the gradient
     precision : as in `Student.encode`
-    every : updates between two measurements. The last update is left out, as whoever embeds the
-        trained student can call `measure`.
+    every : number of updates between two measurements. After the last update nothing is measured,
+        because code that embeds the documents with the trained student can call `measure`.
 
     Attributes
     ----------
-    measurements : (update, cca, projected cca, share), see `measure`
+    measurements : list of (update, cca, projected cca, share), see `measure`
     """
 
     token_ids: Sequence[list[int]]
@@ -78,12 +88,12 @@ class Watch:
             self.measurements.append((update.number, *self.measure(embeddings, update.objective)))
 
     def measure(self, embeddings: np.ndarray, objective: Objective) -> tuple[float, float, float]:
-        """Measure embeddings (documents, dim) of the documents, at any time.
+        """Measure a student's embeddings of the held-out documents, (documents, dim).
 
         Returns
         -------
-        held-out CCA of the embeddings, held-out CCA of what the objective's two projections make of
-        both sides, and the contextual share of the gradient (`gradient_share`)
+        held-out CCA of the embeddings, held-out CCA of both sides after the objective's
+        projections, and the contextual share of the gradient (`gradient_share`)
         """
         device = next(
             (parameter.device for parameter in objective.parameters()), torch.device("cpu")
@@ -110,6 +120,6 @@ class Watch:
 
 
 def _principal(x: np.ndarray, components: int) -> np.ndarray:
-    """The projection of x, (documents, dim), on its largest principal components."""
+    """Project x, (documents, dim), onto its largest principal components."""
     centred = x.astype(np.float64) - x.mean(axis=0)
     return centred @ np.linalg.svd(centred, full_matrices=False)[2][:components].T

@@ -1,11 +1,11 @@
-"""Negatives from all documents, for `lib.losses.max_margin_drawn`: rows that bring them along."""
+"""Teacher embeddings with negatives drawn from all documents, for `losses.max_margin_drawn`."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-SEED = 11  # of the draws: which negatives a document has does not depend on the student's seed
+SEED = 11  # so that a document's negatives do not depend on the student's seed
 
 
 @dataclass(frozen=True)
@@ -14,15 +14,15 @@ class RowsWithNegatives:
 
     Parameters
     ----------
-    values : (documents, dim) rows
-        By the teacher, perhaps on disk.
+    values : (documents, dim)
+        The teacher's embeddings; they may be memory-mapped.
     count : int
-        Negatives of a document, without repetition while there are enough other documents.
+        Negatives per document. They repeat only if there are fewer other documents than that.
 
     Raises
     ------
     ValueError
-        If a document has no others.
+        If there are fewer than two documents.
     """
 
     values: Any
@@ -38,14 +38,24 @@ class RowsWithNegatives:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> np.ndarray:
-        """(rows, (1 + count) * dim), joined when they are asked for; of one row without `rows`."""
+        """Join the embeddings of rows with those of their negatives.
+
+        Returns
+        -------
+        (rows, (1 + count) * dim), or ((1 + count) * dim,) for a single integer
+        """
         asked = np.arange(len(self))[rows]
         drawn = np.stack([self.draw(int(row)) for row in np.atleast_1d(asked)])
         joined = self.values[drawn.ravel()].reshape(len(drawn), -1)
         return joined if np.ndim(asked) else joined[0]
 
     def draw(self, row: int) -> np.ndarray:
-        """(1 + count,) the document itself, then its negatives; the same in each call."""
+        """Draw the negatives of a document; the same ones in every call.
+
+        Returns
+        -------
+        (1 + count,) the row itself, then the rows of its negatives
+        """
         others = len(self) - 1
         generator = np.random.default_rng([SEED, row])
         drawn = generator.choice(others, self.count, replace=self.count > others)

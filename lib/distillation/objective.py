@@ -1,4 +1,4 @@
-"""What a student minimises: a structural loss, a contextual loss of two projections, or both."""
+"""What a student minimises: a structural loss, a contextual loss of projections, or both."""
 
 import inspect
 from collections.abc import Callable
@@ -15,24 +15,30 @@ Rows = Tensor | None  # (rows, dim)
 
 
 class Objective(nn.Module):
-    """The loss of one variant, (batch,) values from student and teacher embeddings.
+    """The loss of one variant: (batch,) values from student and teacher embeddings.
 
         loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; S + C without `lam`
 
     S is the structural loss of Section 4.4. C is SoftCCA of the projected embeddings (Equation
-    4.16), or a draft's ablation.
+    4.16), or a loss that a draft of the thesis compared with it.
 
     Parameters
     ----------
-    variant : its losses, projections and weighting
+    variant : gives losses, projections and weighting
     dim, contextual_dim : dimensions of the student and of the contextual teacher
-    width : factor for the widths in the projections' labels
-    max_structural_len : tokens that the structural teacher reads, the limit of masked variants
+    width : factor for the widths in the labels of projections
+    max_structural_len : number of tokens that the structural teacher reads; masked variants mask
+        longer documents
     soft_cca : arguments of `losses.SoftCCA`
+
+    Raises
+    ------
+    ValueError
+        If the variant has no loss, or `contextual_dim` is missing.
 
     Notes
     -----
-    torch's global generator initialises the projections; they train with the student.
+    PyTorch's global generator initialises the projections. They are trained with the student.
     """
 
     student_projection: nn.Module
@@ -76,7 +82,7 @@ class Objective(nn.Module):
     def forward(
         self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
     ) -> Tensor:
-        """The loss of each document of a batch.
+        """Compute the loss of each document of a batch.
 
         Parameters
         ----------
@@ -85,7 +91,7 @@ class Objective(nn.Module):
         structural, contextual : (batch, dim), or None
             The teachers' embeddings; None for a teacher that the student does not have.
         lengths : (batch,)
-            In tokens of the structural teacher.
+            Lengths in tokens of the structural teacher.
 
         Returns
         -------
@@ -96,9 +102,9 @@ class Objective(nn.Module):
     def terms(
         self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
     ) -> tuple[Rows, Rows]:
-        """S and C of a batch, (batch,) each; None for a teacher that the student does not have.
+        """Compute S and C, (batch,) each; None for a teacher that the student does not have.
 
-        Parameters are those of `forward`.
+        The parameters are those of `forward`.
         """
         s = c = None
         if self.structural_loss is not None:
@@ -113,14 +119,14 @@ class Objective(nn.Module):
         return s, c
 
     def combined(self, structural: Rows, contextual: Rows, lengths: Tensor) -> Tensor:
-        """The loss from its two terms.
+        """Combine the two terms into the loss.
 
         Parameters
         ----------
         structural, contextual : (batch,), or None
-            S and C as `terms` gives them; one of them at least.
+            S and C from `terms`, of which at most one is None.
         lengths : (batch,)
-            In tokens of the structural teacher.
+            Lengths in tokens of the structural teacher.
 
         Returns
         -------
@@ -138,7 +144,7 @@ class Objective(nn.Module):
 
 
 def structural_loss(label: str) -> Callable[..., Tensor]:
-    """The structural loss behind a label, as `loss(student, teacher, mask=mask) -> (batch,)`."""
+    """Make the structural loss of a label, as `loss(student, teacher, mask=mask) -> (batch,)`."""
     name, arguments = variants.structural_loss(label)
     if "distance" in arguments:
         arguments = arguments | {"distance": getattr(losses, str(arguments["distance"]))}
@@ -147,7 +153,7 @@ def structural_loss(label: str) -> Callable[..., Tensor]:
         return loss
 
     def masked(student: Tensor, teacher: Tensor, mask: Tensor | None) -> Tensor:
-        # Rows are independent: masking the result of a row is masking its input.
+        # Rows are independent, so masking a row's result has the same effect as masking its input.
         values = loss(student, teacher)
         return values if mask is None else values * mask
 

@@ -1,7 +1,7 @@
 """Projections between embeddings, built from the thesis' labels (Section 4.5.2, Tables 4.6-4.8).
 
-A label names fully connected layers by their width, with an optional ReLU. `768(ReLU)x1024` is
-Linear(in, 768), ReLU, Linear(768, 1024). `-` is no layer at all.
+A label gives the widths of fully connected layers, each with an optional ReLU. `768(ReLU)x1024`
+means Linear(in, 768), ReLU, Linear(768, 1024). `-` means no layer at all.
 """
 
 import re
@@ -14,7 +14,13 @@ _LAYER = re.compile(rf"([1-9][0-9]*)({re.escape(_RELU)})?")
 
 
 def parse(label: str) -> list[tuple[int, bool]]:
-    """Return the width of each layer and whether a ReLU follows it; an empty list for `-`."""
+    """Return the width of each layer and whether a ReLU follows it; an empty list for `-`.
+
+    Raises
+    ------
+    ValueError
+        For a malformed label.
+    """
     if label == "-":
         return []
     layers, place = [], 1
@@ -31,7 +37,7 @@ def parse(label: str) -> list[tuple[int, bool]]:
 
 
 def build(label: str, in_features: int) -> nn.Module:
-    """Build the projection; PyTorch's global generator draws its weights, so seed it first."""
+    """Build the projection. PyTorch's global generator draws its weights, so seed it first."""
     modules: list[nn.Module] = []
     for width, relu in parse(label):
         modules.append(nn.Linear(in_features, width))
@@ -42,7 +48,7 @@ def build(label: str, in_features: int) -> nn.Module:
 
 
 def scale(label: str, width: float) -> str:
-    """Multiply every width: scale("768(ReLU)x1024", .5) is "384(ReLU)x512"."""
+    """Multiply every width of a label: scale("768(ReLU)x1024", .5) is "384(ReLU)x512"."""
     layers = []
     for features, relu in parse(label):
         scaled = str(max(1, round(features * width)))
@@ -51,12 +57,12 @@ def scale(label: str, width: float) -> str:
 
 
 def out_features(label: str, in_features: int) -> int:
-    """Dimensions that come out of `build(label, in_features)`."""
+    """Number of output dimensions of `build(label, in_features)`."""
     layers = parse(label)
     return layers[-1][0] if layers else in_features
 
 
 def parameter_count(label: str, in_features: int) -> int:
-    """Weights and biases of `build(label, in_features)`, without building it."""
+    """Number of weights and biases of `build(label, in_features)`, without building it."""
     widths = [in_features, *(width for width, _ in parse(label))]
     return sum((before + 1) * after for before, after in pairwise(widths))

@@ -1,4 +1,4 @@
-"""One training in several processes: each embeds its rows and computes the loss of all rows."""
+"""Training in several processes: each embeds its rows and computes the loss of all rows."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from torch import Tensor, distributed
 def gathered(rows: Tensor) -> Tensor:
     """Join the rows of all processes in the order of ranks, (all rows, dim).
 
-    In one process these are the rows themselves; in several, their numbers of rows may differ. Each
-    process computes the same loss from the joined rows, so each one finds the gradient of its own
-    rows without the others. The gradient is multiplied by the number of processes because
+    A single process gets its own rows back. Several processes may have different numbers of rows.
+    They all compute the same loss from the joined rows, and each one computes the gradient of its
+    own rows only. That gradient is multiplied by the number of processes, because
     DistributedDataParallel divides by it.
     """
     if not (distributed.is_available() and distributed.is_initialized()):
@@ -29,7 +29,7 @@ def gathered(rows: Tensor) -> Tensor:
 
 
 def agree(values: dict[str, Any]) -> None:
-    """Raise ValueError, in every process, naming the first value in which the processes differ."""
+    """Raise ValueError in every process if a value differs; the message names the first one."""
     everyone = gather_object([values])
     for name in values:
         by_rank = [str(other[name]) for other in everyone]

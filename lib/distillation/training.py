@@ -24,15 +24,20 @@ from lib.distillation.objective import Objective
 
 @dataclass(frozen=True)
 class DistillationData:
-    """What one student learns from; row i of everything is document i.
+    """The data that one student learns from. Row i of every field is document i.
 
     Parameters
     ----------
     token_ids : the documents as the student's token ids, special tokens included
-    lengths : (documents,) the structural teacher's tokens without special tokens, which the masking
-        rule counts
+    lengths : (documents,) number of tokens for the structural teacher, without special tokens and
+        before truncation; the mask depends on it (`losses.structural_mask`)
     structural, contextual : (documents, dim) float32 teacher embeddings, or None for a teacher that
-        is not used. Batches read rows, so they may be memory-mapped.
+        is not used. They may be memory-mapped, because only the rows of a batch are read.
+
+    Raises
+    ------
+    ValueError
+        If the fields differ in their number of documents.
     """
 
     token_ids: Sequence[list[int]]
@@ -56,12 +61,15 @@ class Scheme:
     ----------
     batch_size : documents per batch and process. Max-margin and contrastive losses take their
         negatives from the batch.
-    learning_rate : peak rate, reached linearly in `warmup_updates`, then cosine to 0 (Table 4.4)
-    weight_decay : 0.01 made the published numbers (code); Table 4.4 prints 0.1
+    learning_rate : peak rate, reached linearly in `warmup_updates`; it then falls to 0 along a
+        cosine (Table 4.4)
+    weight_decay : the published numbers were made with 0.01 (the author's code), although Table 4.4
+        prints 0.1
     clip : largest norm of the gradient
-    accumulation : batches per update
-    precision : of the student, "fp32" or "bf16" (autocast)
-    length_bucket : tokens; documents are mixed by length in buckets of this width
+    accumulation : batches per update and process
+    precision : of the student's forward pass, "fp32" or "bf16" (autocast)
+    length_bucket : width in tokens of the buckets in which documents are mixed by length, see
+        `length_mixed_order`
     passes : how often the documents are read, each time in a new order
     """
 
@@ -78,7 +86,7 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Update:
-    """What a callback is given: update `number` of `count` is done, with this mean loss."""
+    """What a callback receives after update `number` (from 1) of `count`, with its mean loss."""
 
     number: int
     count: int
@@ -89,7 +97,7 @@ class Update:
 
 @dataclass
 class History:
-    """What happened during training: the mean loss of each update."""
+    """The course of a training: the mean loss of each update."""
 
     loss: list[float]
 
@@ -97,8 +105,8 @@ class History:
 class Distillation(nn.Module):
     """Student and objective as one module: token ids and teacher embeddings -> losses (batch,).
 
-    Token ids are those of a process; teacher embeddings are those of all processes. `precision` is
-    that of the student alone.
+    Token ids are those of one process; teacher embeddings are those of all processes. `precision`
+    applies to the student alone.
     """
 
     def __init__(self, student: nn.Module, objective: Objective, precision: str):
@@ -129,35 +137,40 @@ def distill(
 ) -> History:
     """Train `student` in place on `data`. Each pass leaves out the last update if it is not full.
 
-    Several processes train as one process with their batches joined: losses, SoftCCA's statistics
+    Several processes train like one process with their batches joined: losses, SoftCCA's statistics
     and the history are those of all rows.
 
     Parameters
     ----------
-    student, objective : on the device; the caller seeds the projections of the objective
-    seed : of data order and dropout
-    callbacks : each is called with an `Update` after every update. One with `state_dict` and
-        `load_state_dict`, of values that JSON can express, is kept in checkpoints.
-    checkpoint : folder to resume from if it exists, written every `checkpoint_every` updates and
-        after the last. It stays until the caller removes it, with `checkpoint.remove_checkpoint`.
+    student, objective : both on the device of the training. The caller sets the seed before making
+        the objective, whose projections are random.
+    data : what the student learns from
+    scheme : how it is trained
+    seed : for the order of the data and for dropout
+    callbacks : each is called with an `Update` after every update. The state of a callback is saved
+        in checkpoints if it has `state_dict` and `load_state_dict`; JSON must be able to hold it.
+    checkpoint : folder to resume from if it exists. It is written after the last update and, unless
+        `checkpoint_every` is 0, after every `checkpoint_every` updates. It stays until the caller
+        removes it with `checkpoint.remove_checkpoint`.
 
     Raises
     ------
     ValueError
-        If the documents do not fill one update, if processes were given different data or
-        settings, or if the checkpoint is of another number of processes.
+        If the documents do not fill one update, if the processes have different data or settings,
+        or if the checkpoint was written by another number of processes.
     FloatingPointError
         If the loss is not finite.
     """
     accelerator = Accelerator(
         mixed_precision="no",
         cpu=not torch.cuda.is_available(),
-        step_scheduler_with_optimizer=False,  # one step per update in several processes too
+        step_scheduler_with_optimizer=False,  # else each process would add a step of the schedule
     )
     rank = accelerator.process_index
     batches = draw_batches(data, scheme, processes=accelerator.num_processes, seed=seed)
 
-    torch.manual_seed(seed + (rank << 32))  # beyond all seeds: processes drop different units
+    # Ranks are added above the range of seeds, so that processes drop out different units.
+    torch.manual_seed(seed + (rank << 32))
     trained = Distillation(student, objective, scheme.precision)
     groups = parameter_groups(trained, scheme.weight_decay)
     optimizer = torch.optim.AdamW(groups, lr=scheme.learning_rate, fused=True)
@@ -178,7 +191,7 @@ def distill(
 
     for number, update in enumerate(batches, start=1):
         if number <= len(history.loss):
-            continue  # the checkpoint has it
+            continue  # done before the checkpoint was written
         model.train()
         loss = 0.0
         for step, rows in enumerate(update, start=1):
@@ -191,7 +204,7 @@ def distill(
         if not np.isfinite(loss):
             advice = "lower the learning rate, use fp32 or embed the documents again"
             place = f"at update {number} of {len(batches)}"
-            raise FloatingPointError(f"loss is {loss} {place}: {advice}")
+            raise FloatingPointError(f"the loss is {loss} {place}: {advice}")
         accelerator.clip_grad_norm_(model.parameters(), scheme.clip)
         optimizer.step()
         schedule.step()
@@ -214,23 +227,23 @@ def draw_batches(
 ) -> np.ndarray:
     """Draw the documents of every batch.
 
-    No document is twice in an update, because no update reaches into the next pass.
+    No update contains a document twice, because no update extends into the next pass.
 
     Parameters
     ----------
     data : DistillationData
-        Its token ids say how many documents there are, and how long they are.
+        Only the number of documents and their lengths in the student's tokens matter.
     scheme : Scheme
-        Sizes of batches, and how often documents are read.
+        Gives the batch sizes and the number of passes.
     processes : int
-        How many train together; each has batches of its own.
+        Number of processes that train together, each with its own batches.
     seed : int
-        Of the order.
+        Seed of the order.
 
     Returns
     -------
     (updates, accumulation, processes, batch_size)
-        Rows of `data`.
+        Row numbers of `data`.
 
     Raises
     ------
@@ -255,25 +268,26 @@ def draw_batches(
 def length_mixed_order(
     lengths: np.ndarray, *, bucket: int, seed: int | np.random.Generator
 ) -> np.ndarray:
-    """Draw an order of the documents that has the corpus' mix of lengths in every stretch.
+    """Draw an order of the documents in which every stretch has the corpus' mix of lengths.
 
-    This is the author's code. The documents of each bucket of `bucket` tokens are shuffled. The
-    k-th of m goes to (k + u) / m of the epoch, with u uniform in [0, 1). A plain shuffle would by
-    chance fill a batch with long documents.
+    This follows the author's code. Documents are grouped into buckets of similar length, and each
+    bucket is shuffled. The k-th of its m documents (k from 0) is placed at (k + u) / m of the
+    epoch, with u uniform in [0, 1). A plain shuffle would sometimes fill a batch with long
+    documents.
 
     Parameters
     ----------
     lengths : (documents,)
-        In tokens.
+        Lengths in tokens.
     bucket : int
-        How many lengths are as good as one.
+        Width of a bucket in tokens.
     seed : int or Generator
-        Of the order.
+        Seed of the order.
 
     Returns
     -------
     (documents,)
-        Rows of `lengths`.
+        Row numbers of `lengths`.
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))
@@ -285,9 +299,9 @@ def length_mixed_order(
 
 
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
-    """Trainable parameters in two groups, as in the author's code.
+    """Split the trainable parameters into two groups for AdamW, as in the author's code.
 
-    Biases and normalisation weights do not decay.
+    Weight decay applies to matrices, but not to biases and normalisation weights.
     """
     trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
     return [
@@ -299,7 +313,7 @@ def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
 def _teachers(
     data: DistillationData, rows: np.ndarray, device: torch.device
 ) -> list[Tensor | None]:
-    """Structural embeddings, contextual embeddings and lengths of a batch, for the objective."""
+    """Read the structural embeddings, contextual embeddings and lengths of a batch."""
     return [
         None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
         for values in (data.structural, data.contextual, data.lengths)
@@ -314,7 +328,7 @@ def _settings(
     seed: int,
     kept: list[Any],
 ) -> dict[str, Any]:
-    """Plain values that identify this training: a checkpoint with other values is not resumed."""
+    """Plain values that identify this training. A checkpoint with other values is not resumed."""
     shapes = {name: list(tensor.shape) for name, tensor in trained.state_dict().items()}
     digest = hashlib.sha256(str([len(ids) for ids in data.token_ids]).encode())
     sample = np.arange(0, len(data.token_ids), 1 + len(data.token_ids) // 100)

@@ -1,8 +1,8 @@
-"""The models of the experiments, in the thesis' own labels.
+"""The models of the experiments, under the labels of the thesis.
 
 A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 and
-`only-structural;cosine` in Figure 4.8 are one student. Its `identity` is the one name under which
-it is trained and recorded.
+`only-structural;cosine` in Figure 4.8 are the same student. Its `identity` is the one name under
+which it is trained and recorded.
 """
 
 import re
@@ -13,7 +13,7 @@ from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
 # Label of a structural loss -> its function in `lib.losses`. The parser and the objective read this
 # table. {distance}, {gamma} and {negatives} are arguments of the function; a distance is one of
-# DISTANCES. The last form is not the thesis' (notebook 10).
+# DISTANCES. The last form is not in the thesis (notebook 10).
 STRUCTURAL_LOSSES = {
     "MSE": "mse",
     "cosine": "cosine",
@@ -22,27 +22,28 @@ STRUCTURAL_LOSSES = {
     "max-margin;{distance};γ={gamma};negatives={negatives}": "max_margin_drawn",
 }
 DISTANCES = ("MSE", "cosine")
-_READERS: dict[str, Callable[[str], str | float]] = {  # of what a label says of its arguments
+_READERS: dict[str, Callable[[str], str | float]] = {  # convert the arguments in a label
     "distance": STRUCTURAL_LOSSES.__getitem__,
     "gamma": float,
     "negatives": int,
 }
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
-# The contextual teachers by what students call them, "100d": "DM;100d". No two may share a width.
+# Contextual teachers by their name in students' labels, such as "100d": "DM;100d". Their widths
+# must differ.
 TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
-# Latent semantic analysis, a contextual teacher that the thesis does not have (notebook 10).
+# Latent semantic analysis, a contextual teacher that is not in the thesis (notebook 10).
 LSA = "LSA"
-# What students call a contextual teacher -> the parts that its rows are joined from.
+# Name of a contextual teacher in students' labels -> the models whose embeddings are joined.
 _PARTS = {name: CONTEXTUAL_TEACHERS[short] for name, short in TEACHER_OF_DIMENSION.items()}
 _PARTS |= {LSA: LSA, f"2048d+{LSA}": f"{_PARTS['2048d']}+{LSA}"}
 MM_MSE = "max-margin;MSE;γ=1.0"
-# The limit in the thesis' labels; a profile says how many tokens stand behind it.
+# The limit in the thesis' labels; a profile says how many tokens it stands for.
 MASK_LABEL = "384"
 
-# Classes of students that are about equally noisy: with a structural teacher, and without one.
+# Classes of students whose results vary about equally: with a structural teacher, and without one.
 STUDENT_CLASSES = ("student", "student of context alone")
 
-# Models that no setting of an experiment changes.
+# Models that do not depend on the settings of an experiment.
 _FIXED = {
     "base": "Longformer",
     "sbert": "SBERT",
@@ -52,8 +53,9 @@ _FIXED = {
     "both": "chunks + LSA",
 }
 _CAN_BE_CUT = ("base", "student", "lsa", "both")
-_CUT = ";cut"  # ends the label of a model whose test texts are cut
-_CHUNKS = ";chunks"  # ends a structural loss whose target is the mean over chunks (notebook 10)
+_CUT = ";cut"  # at the end of a model's label: test texts are cut
+# At the end of a structural loss: the target is the mean over chunks (notebook 10).
+_CHUNKS = ";chunks"
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
 _STUDENT = re.compile(
     rf"""
@@ -77,19 +79,20 @@ class Variant:
     Parameters
     ----------
     kind : "base" (the student before training), "sbert", "paragraph_vector", "student", or a
-        baseline that the thesis does not have: "tfidf", "lsa" (TF-IDF reduced by what Paragraph
-        Vectors read), "sbert_chunks" (mean of SBERT over the pieces of a text), "both" (the last
-        two side by side)
-    structural : the structural loss, in the labels of Figure 4.3; ";chunks" behind it asks for the
-        mean of the teacher's embeddings of all chunks as the target, in place of the beginning
-    contextual : the label of the contextual teacher, parts joined by "+", or of the Paragraph
-        Vector that this is
+        baseline that is not in the thesis: "tfidf", "lsa" (TF-IDF reduced by singular vectors of
+        the corpus that Paragraph Vectors are trained on), "sbert_chunks" (mean of SBERT's
+        embeddings of the pieces of a text), "both" (the last two side by side)
+    structural : label of the structural loss, as in Figure 4.3. With ";chunks" at its end, the
+        target is the mean of the teacher's embeddings of all chunks of a document. Otherwise it is
+        the embedding of the beginning.
+    contextual : label of the contextual teacher, with parts joined by "+"; for kind
+        "paragraph_vector" the label of the model itself
     student_projection, contextual_projection : labels of Section 4.5.2, unscaled
-    masked : mask documents longer than the structural teacher's limit (Listing 4.1)
+    masked : whether documents longer than the structural teacher's limit are masked (Listing 4.1)
     lam : weight of the structural loss; None is the plain sum (`no-weighting`)
-    contextual_loss : a key of CONTEXTUAL_LOSSES; "mse" and "cca" are a draft's ablations
-    pooling : "mean", or the drafts' "cls": the state of the first token, which has global attention
-    cut : embed only as many tokens of a test text as the structural teacher reads
+    contextual_loss : a key of CONTEXTUAL_LOSSES; "mse" and "cca" are from a draft of the thesis
+    pooling : "mean", or "cls" of the drafts: the state of the first token, with global attention
+    cut : whether a test text is cut to as many tokens as the structural teacher reads
     """
 
     kind: str
@@ -127,7 +130,7 @@ class Variant:
 
     @property
     def seed_class(self) -> str:
-        """Models of one class vary about equally by their seed, and their noise is pooled.
+        """The class of models that vary about equally between seeds, whose variances are pooled.
 
         Students of Paragraph Vector alone vary two to three times as much as all others.
         """
@@ -140,13 +143,13 @@ class Variant:
 
     @property
     def negatives(self) -> int:
-        """Negatives that are drawn for a document; 0 if there are none but those of its batch."""
+        """Number of negatives drawn for each document; 0 if the batch supplies the negatives."""
         arguments = {} if self.structural is None else structural_loss(self.structural)[1]
         return int(arguments.get("negatives", 0))
 
     @property
     def uncut(self) -> "Variant":
-        """The model itself, which embeds test texts whole."""
+        """The same model, with test texts embedded whole."""
         return replace(self, cut=False)
 
     def __str__(self) -> str:
@@ -154,7 +157,7 @@ class Variant:
 
     @property
     def losses(self) -> list[str]:
-        """Names of the functions in `lib.losses` that train this student, and no others."""
+        """Names of the functions in `lib.losses` that this student is trained with."""
         if self.kind != "student":
             return []
         names: list[str] = []
@@ -173,10 +176,15 @@ class Variant:
 
 
 def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
-    """The function in `lib.losses` behind a structural loss' label, and its arguments.
+    """Return the name of a structural loss in `lib.losses`, and its arguments.
 
-    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}): the distance is the
-    name of a function too. The target of the loss makes no difference.
+    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}). The distance is the
+    name of a function as well. A ";chunks" at the end of the label is ignored.
+
+    Raises
+    ------
+    ValueError
+        For an unknown label; the message names the known forms.
     """
     distances = rf"(?P<distance>{'|'.join(DISTANCES)})"
     number = r"(?P<gamma>\d+(\.\d+)?)"
@@ -201,7 +209,7 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
 
 
 def parse(label: str) -> Variant:
-    """The variant behind a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
+    """Read the variant of a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
 
     Raises
     ------
@@ -213,7 +221,7 @@ def parse(label: str) -> Variant:
         whole = parse(label.removesuffix(_CUT))
         if whole.cut or whole.kind not in _CAN_BE_CUT:
             names = [_FIXED[kind] for kind in _CAN_BE_CUT if kind in _FIXED]
-            told = f"only texts of students, {', '.join(names)} are cut, and once"
+            told = f"{_CUT} may follow only a student, {', '.join(names)}, and only once"
             raise ValueError(f"{label!r}: {told}")
         return replace(whole, cut=True)
     for kind, name in _FIXED.items():
@@ -242,8 +250,8 @@ def parse(label: str) -> Variant:
     )
 
 
-# Section 4.5.3: the combination on which each structural loss is weighted. It is also the loss'
-# `no-weighting` student.
+# The student of each structural loss whose weighting Section 4.5.3 varies. As it is here, it is the
+# `no-weighting` student of that loss.
 NO_WEIGHTING = {
     "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
     "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",

@@ -10,9 +10,9 @@ from lib.texts import check_texts, has_token, list_terms, list_texts
 
 
 def tfidf(corpus: Iterable[str], texts: Iterable[str]) -> sparse.csr_array:
-    """Embed texts by TF-IDF of all words except English stop words.
+    """Embed texts with TF-IDF of all words except English stop words.
 
-    A word has two characters at least; a character of a script without spaces is one, too.
+    A word has at least two characters. In a script without spaces, every character is a word.
 
     Parameters
     ----------
@@ -26,25 +26,27 @@ def tfidf(corpus: Iterable[str], texts: Iterable[str]) -> sparse.csr_array:
     Raises
     ------
     ValueError
-        If the corpus has no word but stop words, and for no texts.
+        If the corpus has no words except stop words, and for something that is not a text.
     """
     vectorizer = make_vectorizer(dtype=np.float32).fit(check_texts(corpus))
     return sparse.csr_array(vectorizer.transform(check_texts(texts)))
 
 
 def fit_lsa(corpus: Iterable[str], dim: int) -> Callable[[Iterable[str]], np.ndarray]:
-    """Latent semantic analysis: TF-IDF, reduced to its largest singular directions in a corpus.
+    """Fit latent semantic analysis: TF-IDF projected onto the largest singular vectors of a corpus.
 
     Parameters
     ----------
-    corpus : texts that give vocabulary, document frequencies and directions
-    dim : number of directions; fewer if the corpus has fewer texts or words
+    corpus : texts that give vocabulary, document frequencies and singular vectors
+    dim : number of singular vectors; fewer if the corpus has fewer texts or words
 
     Returns
     -------
-    What embeds texts, float32 (texts, dim).
+    A function from texts to their embeddings, float32 (texts, dim).
 
-    Source: Deerwester et al., "Indexing by latent semantic analysis", 1990.
+    References
+    ----------
+    Deerwester et al. 1990, Indexing by latent semantic analysis
     """
     from sklearn.decomposition import TruncatedSVD
 
@@ -55,7 +57,10 @@ def fit_lsa(corpus: Iterable[str], dim: int) -> Callable[[Iterable[str]], np.nda
 
 
 def make_vectorizer(**options: Any) -> Any:
-    """scikit-learn's TF-IDF of the words that `tfidf` counts, with further options of it."""
+    """Make scikit-learn's TfidfVectorizer for the words that `tfidf` counts.
+
+    options: further arguments of TfidfVectorizer.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     words = {"tokenizer": list_terms, "token_pattern": None, "stop_words": "english"}
@@ -68,7 +73,7 @@ def mean_of_chunks(teacher, texts: Iterable[str]) -> np.ndarray:
     Parameters
     ----------
     teacher : a structural teacher (`lib.teachers.sbert`)
-    texts : cut between tokens, into pieces as long as the teacher reads
+    texts : texts to embed; they are cut between tokens, into pieces of `teacher.max_tokens`
 
     Returns
     -------
@@ -83,7 +88,7 @@ def mean_of_chunks(teacher, texts: Iterable[str]) -> np.ndarray:
         for start in range(0, len(offsets), size):
             part = offsets[start : start + size]
             piece = text[part[0][0] : part[-1][1]]
-            if has_token(piece):  # some tokenizers see control characters
+            if has_token(piece):  # not only control characters, which some tokenizers keep
                 pieces.append(piece)
                 rows.append(row)
     embeddings = teacher.encode(pieces)

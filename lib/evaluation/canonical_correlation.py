@@ -1,4 +1,7 @@
-"""Canonical correlation of two sets of embeddings (apart from `metrics`: trainings measure it)."""
+"""Canonical correlation of two sets of embeddings.
+
+Not part of `metrics`, because trainings measure it and their results depend on its code alone.
+"""
 
 import warnings
 from typing import Any
@@ -18,28 +21,29 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
 
     Parameters
     ----------
-    x, y : (rows, dim1) and (rows, dim2) arrays or tensors; a row of each is one document
-    k : correlations to add, from 1 to min(dim1, dim2), which None stands for. Those beyond the rank
-        are 0.
+    x, y : (rows, dim1) and (rows, dim2) arrays or tensors; row i of both is the same document
+    k : number of correlations to add, from 1 to min(dim1, dim2); None is the maximum. Correlations
+        beyond the rank are 0.
 
     Returns
     -------
-    from 0 to k; any invertible affine map of x or of y leaves it as it is
+    from 0 to k; invariant under invertible affine maps of x and of y
 
     Raises
     ------
     ValueError
-        For shapes that do not fit, fewer than two rows, values that are not finite, and k out of
+        For different numbers of rows, fewer than two rows, values that are not finite, and k out of
         range.
 
     Warns
     -----
     UserWarning
-        If rank(x) + rank(y) exceeds rows - 1: that many correlations are 1 for any data.
+        If rank(x) + rank(y) exceeds rows - 1. The excess is the number of correlations that are 1
+        for any data.
 
     References
     ----------
-    Björck and Golub 1973
+    Björck and Golub 1973, Numerical methods for computing angles between linear subspaces
     """
     (x, x_eps), (y, y_eps) = matrix(x, "x"), matrix(y, "y")
     if len(x) != len(y) or len(x) < 2:
@@ -57,26 +61,33 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
     certain = x_basis.shape[1] + y_basis.shape[1] - (len(x) - 1)
     if certain > 0:
         problem = f"{certain} correlations are 1 for any data"
-        advice = f"because {len(x)} rows are few for these dimensions; use more rows"
+        advice = f"because {len(x)} rows are too few for these dimensions; use more rows"
         warnings.warn(f"cca of {x.shape} and {y.shape}: {problem}, {advice}", stacklevel=2)
     correlations = np.linalg.svd(x_basis.T @ y_basis, compute_uv=False)
     return float(np.clip(correlations, 0, 1)[:k].sum())
 
 
 def _orthonormal_columns(x: np.ndarray, eps: float) -> np.ndarray:
-    """Orthonormal basis of the centred columns of x, (rows, rank).
+    """Return an orthonormal basis of the centred columns of x, (rows, rank).
 
-    Not `scipy.linalg.orth`, whose limit is relative to the largest *centred* singular value: of a
-    constant column that is rounding error itself, and the column would count as a direction.
+    `scipy.linalg.orth` sets its threshold relative to the largest singular value *after* centring.
+    If all columns are constant, that value is rounding error itself, and they would count as
+    directions.
     """
     left, values, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    # Rounding every entry moves singular values by less than eps times the norm before centring;
-    # the 10 is for sums rounded along the way.
+    # Rounding the entries changes singular values by less than eps times the norm before centring.
+    # The factor of 10 allows for rounding in the sums.
     return left[:, values > 10 * eps * np.linalg.norm(x)]
 
 
 def matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
-    """Return x as a finite float64 matrix, with the rounding error of the precision it came in."""
+    """Return x as a finite float64 matrix, and the relative rounding error of its original dtype.
+
+    Raises
+    ------
+    ValueError
+        If x is not a matrix of finite numbers, with at least one row and column. `name` names it.
+    """
     if hasattr(x, "detach"):  # a tensor of any device and precision
         eps = 2.0**-52 if x.element_size() >= 8 else 2.0**-23
         x = x.detach().cpu().double().numpy()
@@ -85,7 +96,7 @@ def matrix(x: Any, name: str) -> tuple[np.ndarray, float]:
         eps = 2.0**-23 if x.dtype in (np.float32, np.float16) else 2.0**-52
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiu":
         raise ValueError(
-            f"{name} must be numbers of shape (rows, dim), not empty, got {x.dtype} {x.shape}"
+            f"{name} must be numbers of shape (rows, dim) and not empty, got {x.dtype} {x.shape}"
         )
     bad = ~np.isfinite(x).all(axis=1)
     if bad.any():

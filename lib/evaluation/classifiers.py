@@ -1,4 +1,4 @@
-"""Classification without the thesis' head: by comparing, by similarity, and of words."""
+"""Classifiers other than the thesis' head: comparing features, similarity, and TF-IDF."""
 
 from collections.abc import Callable
 
@@ -7,19 +7,23 @@ from scipy import sparse
 
 from lib.evaluation.heads import Job
 
-TOLERANCE = 1e-6  # of the gradient, where the comparing classifier has converged
+TOLERANCE = 1e-6  # largest entry of the gradient at which logistic regression has converged
 
 
 def by_comparing(job: Job) -> np.ndarray:
-    """Classify by logistic regression, trained to convergence, on features that compare.
+    """Classify by logistic regression on features that compare the texts of a pair.
 
         single text: u          pair of texts: |u - v| and u * v, element by element
 
-    Embeddings are standardised over the texts of the training items, features over the training
-    items, so the scale of an embedding plays no role. The penalty is that of independent normal
-    weights with variance 1 / width: before training, a logit has a standard deviation of about one,
-    whatever the width of the embeddings (scikit-learn's C = 1 / width). The loss is convex, so
-    there is one solution, and neither a seed nor a learning rate has a part in it.
+    The scale of an embedding does not matter: embeddings are standardised over the texts of the
+    training items, and features over the training items. The penalty corresponds to independent
+    normal weights with variance 1 / width (scikit-learn's C = 1 / width). Under this prior, a logit
+    has a standard deviation of about one, whatever the width of the embeddings. The loss is convex
+    and minimised to convergence, so the result depends on neither a seed nor a learning rate.
+
+    Parameters
+    ----------
+    job : features, items and labels; its seed is not used
 
     Returns
     -------
@@ -41,11 +45,15 @@ def by_comparing(job: Job) -> np.ndarray:
 
 
 def by_similarity(job: Job) -> np.ndarray:
-    """Classify by cosines alone; nothing is trained, so the scale of embeddings plays no role.
+    """Classify by similarity, with almost nothing to train.
 
-    A single text gets the class whose centroid, of embeddings of unit norm, is nearest. A pair is
-    classified by the cosine of its embeddings: above or below the threshold that divides the
-    training pairs best.
+    The scale of embeddings does not matter. A single text gets the class of the nearest centroid
+    of embeddings scaled to norm 1. A pair is classified by whether the cosine of its embeddings is
+    above the threshold that separates the training pairs best.
+
+    Parameters
+    ----------
+    job : features, items and labels; its seed is not used
 
     Returns
     -------
@@ -68,10 +76,10 @@ def by_similarity(job: Job) -> np.ndarray:
 
 
 def by_words(job: Job) -> np.ndarray:
-    """Classify TF-IDF vectors as people do: a text by logistic regression, a pair by its cosine.
+    """Classify TF-IDF vectors in the usual way: texts by logistic regression, pairs by cosine.
 
-    Weights of single words would say little about a pair, because the words that decide it are
-    other ones in each article. How much two texts have in common is one number.
+    Weights of single words would say little about pairs, because different words matter in each
+    article. The cosine measures how much the two texts have in common.
 
     Parameters
     ----------
@@ -89,7 +97,7 @@ def by_words(job: Job) -> np.ndarray:
     return classifier.fit(x[job.train], job.labels[job.train]).predict(x[job.test])
 
 
-# What a profile's `heads.classifier` may say besides "head", and what TF-IDF is judged by.
+# Values of a profile's `heads.classifier` besides "head"; "words" is the classifier for TF-IDF.
 CLASSIFIERS: dict[str, Callable[[Job], np.ndarray]] = {
     "compare": by_comparing,
     "similarity": by_similarity,

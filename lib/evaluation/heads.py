@@ -2,16 +2,18 @@
 
     logits = W2 dropout(relu(W1 x + b1)) + b2,   x = the embedding, or both embeddings of a pair
 
-As in the author's code: frozen embeddings, cross-entropy with label smoothing, AdamW with decoupled
-decay on all parameters including biases, cosine schedule to 0 over all steps, no early stopping.
+The training follows the author's code: frozen embeddings, cross-entropy with label smoothing, AdamW
+with decoupled decay on all parameters including biases, a cosine schedule to 0 over all steps, and
+no early stopping.
 
-One head leaves a core idle: its matrices are small, and most of a step is bookkeeping. So the heads
-of a task are stacked, the backward pass is written out, and one fused optimiser step serves the
-whole stack. That is two (pairs) to five times (single texts) as fast as autograd, with the same
-accuracies. `tests/evaluation/test_heads.py` has the plain loop as the reference.
+A single head does not keep a core busy: its matrices are small, and most of a step is bookkeeping.
+So the heads of a task are stacked, the backward pass is written out, and one fused optimiser step
+updates the whole stack. This is two (pairs) to five times (single texts) as fast as autograd, with
+the same accuracies. The reference in `tests/evaluation/test_heads.py` is a plain loop.
 
-Each head has its own random generator and no operation mixes heads. So with one torch thread and
-`MKL_CBWR` AUTO or AVX2, which every door sets, a head's result has the same bits in any stack.
+Each head has its own random generator, and no operation mixes heads. With one torch thread and
+`MKL_CBWR` set to AUTO or AVX2, as all commands of this project do, a head's result therefore has
+the same bits in any stack.
 """
 
 import functools
@@ -26,10 +28,11 @@ from torch import Tensor
 from torch.optim.adamw import adamw
 
 FEATURES = ("raw", "unit norm", "standardized")
-# Heads stepped together; no result depends on it. With both moments a head of 1536 inputs is
-# 1.2 MB.
+# Heads trained together; no result depends on this number. A head with 1536 inputs takes 1.2 MB,
+# including both moments of AdamW.
 _TOGETHER = 20
-# Parameters of a head fill whole cache lines, so vectorised loops meet every head in one alignment.
+# The parameters of a head fill whole cache lines, so that vectorised loops find all heads aligned
+# in the same way.
 _ALIGN = 64
 _EVALUATION_ROWS = 1024
 
@@ -40,13 +43,14 @@ class Job:
 
     Parameters
     ----------
-    features : (n, dim) float32, one row per text. Jobs of one model should share one array; it is
-        never copied.
-    inputs : (m, 1) or (m, 2) rows of `features`; a pair is the concatenation of its two embeddings
+    features : (n, dim) float32, one row per text. Jobs of one model should share one array, which
+        is never copied.
+    inputs : (m, 1) or (m, 2) row numbers of `features`; the head reads the two embeddings of a pair
+        concatenated
     labels : (m,) classes, 0 .. classes - 1
     train, test : indices into `inputs`
-    seed : decides initial weights, order and dropout
-    name : what an error message calls the job
+    seed : seed of initial weights, order and dropout
+    name : name of the job in error messages
     """
 
     features: np.ndarray | Tensor
@@ -60,7 +64,7 @@ class Job:
 
 @dataclass(frozen=True)
 class HeadResult:
-    """A head's accuracy on its `test` items, and its predictions (test,) int64 in their order."""
+    """A head's accuracy on its `test` items, and its predictions, (test,) int64, in their order."""
 
     accuracy: float
     predictions: np.ndarray
@@ -80,15 +84,22 @@ class _Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """How heads are trained; the defaults are the author's code.
+    """How heads are trained. The defaults are those of the author's code.
 
     Parameters
     ----------
-    clip : largest norm of each head's own gradient
+    clip : largest norm of the gradient, for each head separately
     features : "raw" embeddings (the author's code), embeddings of "unit norm", or "standardized" to
-        mean 0 and standard deviation 1 over the texts of the job's training items. The losses leave
-        the scale of an embedding open. With raw ones it decides how far a few hundred steps get.
-    steps : updates of a head, at least; as many whole epochs as that takes, instead of `epochs`
+        mean 0 and standard deviation 1 over the texts of the job's training items. The students'
+        losses do not determine the scale of embeddings. With raw ones, this scale decides how far
+        a head gets in a few hundred steps.
+    steps : smallest number of updates of a head. If it is given, the number of epochs is as large
+        as this requires, and `epochs` is ignored.
+
+    Raises
+    ------
+    ValueError
+        For a setting out of range.
     """
 
     classes: int
@@ -132,13 +143,14 @@ def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[He
 
     Returns
     -------
-    A result per job, in the order of `jobs`.
+    One result per job, in the order of `jobs`.
 
     Raises
     ------
     ValueError
-        With the job's name, for NaN or infinite features, labels outside the classes, an empty
-        split, an index out of range, wrong shapes, and weights that are not finite after training.
+        For NaN or infinite features, labels outside the classes, an empty split, an index out of
+        range, wrong shapes, and weights that are not finite after training. The message names the
+        job.
     """
     settings = Settings(classes, **options)
     finite: dict[int, Tensor] = {}
@@ -161,7 +173,7 @@ def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[He
 
 
 def _scale_features(jobs: Sequence[Job], data: list[_Data], features: str) -> list[_Data]:
-    """Scale features; jobs that share embeddings and training items share the result."""
+    """Scale features. Jobs that share embeddings and training items share the result."""
     shared: dict[tuple[int, int, int], Tensor] = {}
     scaled = []
     for job, item in zip(jobs, data, strict=True):
@@ -215,7 +227,8 @@ class _Stack:
         heads, units, classes = len(data), settings.hidden, settings.classes
         width = data[0].features.shape[1] * columns
 
-        # The parameters of all heads are views of one (heads, size) tensor, as are the gradients.
+        # The parameters of all heads are views of one (heads, size) tensor, and so are the
+        # gradients.
         shapes = [(units, width), (units,), (classes, units), (classes,)]
         used = sum(math.prod(shape) for shape in shapes)
         size = math.ceil(used / _ALIGN) * _ALIGN
@@ -228,7 +241,8 @@ class _Stack:
                 bound = fan_in**-0.5  # the default of nn.Linear
                 tensor[row].uniform_(-bound, bound, generator=generator)
 
-        # A step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step.
+        # A step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step
+        # itself.
         moments = [torch.zeros_like(self.weights)], [torch.zeros_like(self.weights)]
         state: Any = ([self.weights], [self.gradients], *moments, [], [torch.zeros(())])
         constants: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
@@ -261,7 +275,7 @@ class _Stack:
         w1_gradient, b1_gradient, w2_gradient, b2_gradient = self.parameter_gradients
         x = self._read_batch(start, stop)
 
-        # Hidden tensors are (heads, hidden, batch), the fastest orientation for the large products.
+        # Hidden tensors are (heads, hidden, batch), the fastest layout for the large products.
         hidden = torch.bmm(w1, x.transpose(1, 2)).add_(b1.unsqueeze(2)).relu_()
         hidden.mul_(self.gates[:, :, start:stop])
         logits = torch.bmm(hidden.transpose(1, 2), w2.transpose(1, 2)).add_(b2.unsqueeze(1))
@@ -272,8 +286,8 @@ class _Stack:
         torch.bmm(error, hidden.transpose(1, 2), out=w2_gradient)
         b2_gradient.copy_(error.sum(2))
 
-        # Hidden units above 0 were kept: ReLU and dropout multiply their derivative by the scale of
-        # dropout. That of all others is 0.
+        # Hidden units above 0 passed ReLU and dropout, so their derivative is multiplied by the
+        # scale of dropout. The derivative of all other units is 0.
         back = torch.bmm(w2.transpose(1, 2), error).mul_(hidden.sign())
         back.mul_(1 / (1 - self.settings.dropout))
         torch.bmm(back, x, out=w1_gradient)
@@ -286,7 +300,7 @@ class _Stack:
             self.gradients.mul_(shrink.clamp_(max=1))
 
     def _read_batch(self, start: int, stop: int) -> Tensor:
-        """The embeddings of a batch, (heads, batch, width), without copying a whole data set."""
+        """Read the embeddings of a batch, (heads, batch, width), without copying the data set."""
         x = self.batch[:, : stop - start]
         for item, inputs, out in zip(self.data, self.inputs, x, strict=True):
             texts = inputs[start:stop].flatten()
@@ -295,7 +309,7 @@ class _Stack:
 
 
 def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """Consecutive parts of a (heads, size) tensor, each with its shape per head."""
+    """Return consecutive parts of a (heads, size) tensor as views with these shapes per head."""
     views, start = [], 0
     for shape in shapes:
         stop = start + math.prod(shape)
@@ -315,7 +329,7 @@ def _evaluate(item: _Data, weights: list[Tensor]) -> HeadResult:
 
 
 def _check_job(job: Job, index: int, classes: int, finite: dict[int, Tensor]) -> _Data:
-    """The job as tensors; `finite` holds feature arrays already checked, by identity."""
+    """Check a job and turn it into tensors; `finite` holds checked feature arrays, by identity."""
     name = f"job {index} ({job.name})" if job.name else f"job {index}"
     features = finite.get(id(job.features))
     if features is None:

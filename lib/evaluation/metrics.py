@@ -1,8 +1,8 @@
 """Metrics: normalised accuracy, retrieval by cosine (MAP, MRR), canonical correlation.
 
-No PyTorch here, so figures are drawn from records without importing it; tensors are welcome all the
-same. scikit-learn's MAP and MRR know neither targets without a rank nor the published limit of a
-thousand ranks.
+This module does not import PyTorch, so that figures can be drawn from records without it, but it
+accepts tensors. scikit-learn's metrics support neither relevant items without a rank nor the
+published limit of a thousand ranks.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -15,8 +15,8 @@ from jaxtyping import Float
 from lib.evaluation.canonical_correlation import cca as cca  # one of the metrics
 from lib.evaluation.canonical_correlation import matrix
 
-# Cosines closer than this are ties. The same vector twice may differ in its last bits through the
-# matrix product's blocking, and the order of such twins must not depend on the machine.
+# Cosines that agree to this many decimals are ties. The matrix product may give two copies of a
+# vector cosines with different last bits, and their order must not depend on the machine.
 TIE_DECIMALS = 12
 
 
@@ -25,15 +25,14 @@ def normalized_accuracy(
 ) -> pd.DataFrame:
     """Divide accuracies by the best accuracy of their task (thesis Section 4.2).
 
-    The number depends on which models are compared, so one model has different values in different
-    figures.
+    The result depends on which models are compared, so the same model has different values in
+    different figures.
 
     Parameters
     ----------
-    frame : columns model, task, accuracy, and any others; one row per result. All rows of a task
-        compete.
-    best : the best accuracy per task, where the pool is larger than the frame (Figure 5.3: over all
-        three rounds)
+    frame : one row per result, with columns model, task, accuracy and any others
+    best : the best accuracy per task; by default, that of the task's rows in `frame`. Figure 5.3
+        takes the best of all three rounds.
 
     Returns
     -------
@@ -42,8 +41,8 @@ def normalized_accuracy(
     Raises
     ------
     ValueError
-        For a missing column, an accuracy that is not a finite number >= 0, and a task whose best is
-        not above 0.
+        For a missing column, an accuracy that is not a finite number >= 0, and a task without a
+        best accuracy above 0.
     """
     for column in ("model", "task", "accuracy"):
         if column not in frame.columns:
@@ -62,7 +61,7 @@ def normalized_accuracy(
     unknown = frame.loc[~(tops > 0), "task"]
     if len(unknown):
         raise ValueError(
-            f"no best accuracy above 0 for task {unknown.iloc[0]!r}, so nothing to normalise by"
+            f"task {unknown.iloc[0]!r} has no best accuracy above 0, so it cannot be normalised"
         )
     return frame.assign(normalized=scores / tops)
 
@@ -70,14 +69,14 @@ def normalized_accuracy(
 def rank(
     embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: Iterable[Hashable]
 ) -> dict:
-    """Rank all other ids by decreasing cosine to each source.
+    """For each source, rank all other texts by decreasing cosine to it.
 
     Parameters
     ----------
-    embeddings : (texts, dim) array or tensor, the candidates; a zero vector has cosine 0 to all
-    ids : their names, in the same order, each once. Ties (to 12 decimals) keep this order, so
-        duplicate texts rank the same way on every machine.
-    sources : the ids to rank for
+    embeddings : (texts, dim) array or tensor; a zero vector has cosine 0 to all others
+    ids : unique names of the texts, in the same order. Ties (to 12 decimals) keep this order, so
+        duplicate texts are ranked in the same way on every machine.
+    sources : the ids of the queries
 
     Returns
     -------
@@ -86,7 +85,8 @@ def rank(
     Raises
     ------
     ValueError
-        For what is not finite, ids that do not fit, and an unknown source.
+        For embeddings that are not finite, ids that do not name each embedding once, and an unknown
+        source.
     """
     x, _ = matrix(embeddings, "embeddings")
     ids, names = list(ids), np.empty(len(ids), dtype=object)
@@ -100,7 +100,7 @@ def rank(
     rankings = {}
     for source in sources:
         if source not in row_of:
-            raise ValueError(f"source {source!r} has no embedding; drop it or embed its text")
+            raise ValueError(f"source {source!r} has no embedding; leave it out or embed its text")
         row = row_of[source]
         order = np.argsort(-np.round(x @ x[row], TIE_DECIMALS), kind="stable")
         rankings[source] = names[order[order != row]].tolist()
@@ -118,9 +118,9 @@ def average_precision(
     ----------
     relevant : ids of the relevant items
     ranking : ids from best to worst, each once, without the query
-    top : None for the whole ordering: R counts every relevant item, and one that is missing from
-        the ranking adds 0. With `top=k`, relevant items below rank k or missing leave both the sum
-        and R; the published scores were made so, with k = 1000.
+    top : None uses the whole ranking: R is the number of relevant items, and an item that is
+        missing from the ranking adds 0. With `top=k`, relevant items that are missing or below
+        rank k count neither in the sum nor in R. The published scores have k = 1000.
 
     Returns
     -------
@@ -129,7 +129,8 @@ def average_precision(
     Raises
     ------
     ValueError
-        For no relevant item, an id ranked twice, and a top that is not an integer >= 1.
+        Without a relevant item, for an id ranked twice, and for a `top` that is not an integer
+        >= 1.
     """
     relevant, ranks = _hits(relevant, ranking, top)
     counted = len(ranks) if top is not None else len(relevant)
@@ -139,14 +140,18 @@ def average_precision(
 def reciprocal_rank(
     relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None
 ) -> float:
-    """One over the rank of the first relevant item; 0 if none is ranked within `top`.
+    """Return one over the rank of the first relevant item; 0 if none is ranked within `top`.
 
     Parameters
     ----------
     relevant, ranking
-        As of `average_precision`, which raises the same errors.
+        As for `average_precision`, which raises the same errors.
     top : int or None
-        Lower ranks do not count; None for the whole ordering.
+        Ranks below this one do not count; None uses the whole ranking.
+
+    Returns
+    -------
+    from 0 to 1
     """
     _, ranks = _hits(relevant, ranking, top)
     return 1.0 / ranks[0] if ranks else 0.0
@@ -155,7 +160,10 @@ def reciprocal_rank(
 def _hits(
     relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None
 ) -> tuple[set, list[int]]:
-    """The relevant ids, and their ranks (from 1, within top)."""
+    """Check the arguments; return the relevant ids and those of their ranks that are within `top`.
+
+    Ranks count from 1.
+    """
     for name, ids in (("relevant", relevant), ("ranking", ranking)):
         if isinstance(ids, str | bytes):
             raise ValueError(
@@ -163,10 +171,12 @@ def _hits(
             )
     relevant, ranking = set(relevant), list(ranking)
     if not relevant:
-        raise ValueError("relevant must name at least one item; drop queries without targets")
+        raise ValueError(
+            "relevant must name at least one item; leave out queries without relevant items"
+        )
     if len(set(ranking)) != len(ranking):
         got = f"{len(ranking)} entries, {len(set(ranking))} different"
-        raise ValueError(f"ranking must name items once, got {got}")
+        raise ValueError(f"ranking must name each item once, got {got}")
     integer = isinstance(top, int | np.integer) and not isinstance(top, bool)
     if top is not None and (not integer or top < 1):
         raise ValueError(f"top must be an integer >= 1 or None, got {top!r}")

@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def pair(student: Tensor, teacher: Tensor) -> None:
-    """Raise ValueError unless both have one shape (batch, dim)."""
+    """Raise ValueError unless both have the same shape (batch, dim)."""
     if student.ndim != 2 or student.shape != teacher.shape:
         shapes = f"{tuple(student.shape)} and {tuple(teacher.shape)}"
         raise ValueError(f"student and teacher must have the same shape (batch, dim), got {shapes}")

@@ -16,24 +16,30 @@ def cca(
         cca_i = - sum_j s_j( L1^-1 S12 L2^-T )
         S11 + epsilon I = L1 L1',   S22 + epsilon I = L2 L2'
 
-    S11, S22 and S12 are the centred covariances, divided by batch - 1, of the student, of the
-    teacher, and between them. s_j is the j-th singular value; at most batch - 1 are not zero.
-    The Cholesky factors give the singular values of the inverse square roots in the paper. They
-    need no eigenvectors, whose gradients are infinite where eigenvalues repeat.
+    S11 and S22 are the covariances of student and teacher, S12 is the one between them; all are
+    centred and divided by batch - 1. s_j is the j-th singular value, and at most batch - 1 of them
+    are not zero. The Cholesky factors give the same singular values as the inverse square roots of
+    the paper. They need no eigenvectors, whose gradients are infinite where eigenvalues repeat.
 
-    Only a draft's ablation trains with this loss. The published students use `SoftCCA` because CCA
-    needs large batches. `lib.evaluation.metrics.cca` is the metric, without epsilon.
+    Only an ablation in a draft of the thesis trains with this loss. The published students use
+    `SoftCCA`, because CCA needs large batches. The metric, without epsilon, is
+    `lib.evaluation.metrics.cca`.
 
     Parameters
     ----------
     student : (batch, dim1)
     teacher : (batch, dim2)
     epsilon : added to every variance. It stabilises the whitening and pulls correlations below 1,
-        the more the smaller the batch is compared with the dimension.
+        the more so the smaller the batch is compared with the dimension.
 
     Returns
     -------
     (batch,), the same value in every row; 0 for a batch of fewer than two rows
+
+    Raises
+    ------
+    torch.linalg.LinAlgError
+        If a covariance is not positive definite; a larger `epsilon` helps.
 
     References
     ----------
@@ -50,13 +56,15 @@ def cca(
     batch = len(student)
     if batch < 2:
         return 0 * student.sum(dim=1)  # keeps the graph, so backward() works on such a batch too
-    # float64: Cholesky of a rank-deficient covariance needs an epsilon well above the rounding.
+    # float64, because the Cholesky factorisation of a rank-deficient covariance needs an epsilon
+    # well above the rounding error.
     x1, x2 = _centred(student.double()), _centred(teacher.double())
     root1 = torch.linalg.cholesky(_covariance(x1, x1) + epsilon * _identity(x1))
     root2 = torch.linalg.cholesky(_covariance(x2, x2) + epsilon * _identity(x2))
     half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)
     whitened = torch.linalg.solve_triangular(root2, half.T, upper=False)
-    # Singular values beyond batch - 1 are zero and their vectors arbitrary: a random gradient.
+    # Singular values beyond batch - 1 are zero, and their arbitrary vectors would make the gradient
+    # random.
     correlations = torch.linalg.svdvals(whitened)[: batch - 1]
     return -correlations.sum().to(student.dtype).expand(batch)
 
@@ -64,9 +72,9 @@ def cca(
 def _centred(x: Float[Tensor, "batch dim"]) -> Tensor:
     """Centre the columns and express wide inputs in a basis of their rows, (batch, <= batch).
 
-    The basis leaves the loss unchanged and turns dim x dim problems into batch x batch ones. It may
-    be a constant. The correlations depend on x only through x x', and moving x out of the span of
-    its rows changes that in second order only, so value and gradient stay exact.
+    The basis leaves the loss unchanged and turns dim x dim problems into batch x batch ones. No
+    gradient has to flow through it: the correlations depend on x only through x x', and moving x
+    out of the span of its rows changes x x' in second order only. Value and gradient stay exact.
     """
     x = x - x.mean(dim=0)
     if x.shape[1] > x.shape[0]:

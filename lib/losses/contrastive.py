@@ -20,15 +20,16 @@ def contrastive(
 
         contrastive_i = -log( exp(cos(y_i, y_pos_i)) / sum_k exp(cos(y_i, y_pos_k)) )
 
-    y is a row of `student` and y_pos the same row of `teacher`; k runs over all unmasked rows, i
-    included. The temperature is 1. This is the author's code, which made the published numbers.
+    y_i is a row of `student` and y_pos_i the same row of `teacher`; k runs over all unmasked rows,
+    i included. The temperature is 1. This is the loss of the author's code, which made the
+    published numbers.
 
     Parameters
     ----------
     student, teacher : (batch, dim)
-    mask : (batch,) bool; rows with False give 0 and are nobody's candidate
-    as_printed : compute Equation 4.2 literally. There the sum over negatives stands inside the
-        exponent, so the positive cancels and nothing pulls the student towards its teacher:
+    mask : (batch,) bool; rows with False give 0 and are not candidates for other rows
+    as_printed : compute Equation 4.2 literally. It has the sum over negatives inside the exponent,
+        so the positive cancels and nothing pulls the student towards its teacher:
 
             -log( exp(cos(y, y_pos)) / exp(cos(y, y_pos) + sum_neg cos(y, y_neg)) )
                 = sum_neg cos(y, y_neg)
@@ -36,6 +37,11 @@ def contrastive(
     Returns
     -------
     (batch,)
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or `mask` is not bool of shape (batch,).
 
     Examples
     --------

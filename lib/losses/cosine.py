@@ -6,9 +6,9 @@ from torch import Tensor
 
 from lib.losses import _checks
 
-# A row shorter than this has no direction. torch.nn.functional.cosine_similarity uses the same
-# number as a divisor. There the gradient at a zero vector has length 1e8, and one empty document
-# would dominate the clipped update.
+# A row whose norm is at most this has no direction. torch.nn.functional.cosine_similarity divides
+# by the same number. Its gradient at a zero vector has length 1e8, so one empty document would
+# dominate the clipped update.
 SHORTEST = 1e-8
 
 
@@ -26,6 +26,11 @@ def cosine(
     Returns
     -------
     (batch,), from 0 to 2. A zero vector has no direction: its row gives 1 and a gradient of 0.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
 
     Examples
     --------

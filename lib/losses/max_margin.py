@@ -23,11 +23,11 @@ def max_margin(
         max_margin_i = distance(y_i, y_pos_i)
                        - gamma * 1/|Y_neg_i| * sum_{n in Y_neg_i} distance(y_i, n)
 
-    y is a row of `student` and y_pos the same row of `teacher`. Y_neg_i holds the teacher
+    y_i is a row of `student` and y_pos_i the same row of `teacher`. Y_neg_i holds the teacher
     embeddings of the *other* unmasked rows, as in the author's code, where a batch has 6 rows.
 
-    Despite its name the loss has no margin and no hinge. With `mse` and gamma = 1 the student's
-    square cancels: the loss is linear in the student and has no lower bound. With gamma > 1 it
+    Despite its name, the loss has no margin and no hinge. With `mse` and gamma = 1, the square of
+    y_i cancels: the loss is linear in the student and has no lower bound. With gamma > 1, it
     rewards long embeddings.
 
     Parameters
@@ -35,11 +35,16 @@ def max_margin(
     student, teacher : (batch, dim)
     distance : maps two (rows, dim) tensors to (rows,)
     gamma : weight of the negatives; the thesis tries .1, .5, 1 and 1.5
-    mask : (batch,) bool; rows with False give 0 and are nobody's negative
+    mask : (batch,) bool; rows with False give 0 and are not negatives of other rows
 
     Returns
     -------
     (batch,). A single unmasked row has no negatives and keeps its positive term.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or `mask` is not bool of shape (batch,).
 
     Examples
     --------
@@ -54,10 +59,10 @@ def max_margin(
     """
     _checks.pair(student, teacher)
     mask = _checks.row_mask(mask, student)
-    # Mask inputs, not results: a masked row, even one with NaN, then reaches no distance.
+    # Mask inputs, not results, so that no distance involves a masked row, which may hold NaN.
     y, y_pos = student[mask], teacher[mask]
     n = len(y)
-    # Every row with every teacher embedding, by one call on the expanded pairs.
+    # Compare every row with every teacher embedding, in one call on the expanded pairs.
     pairs = y.repeat_interleave(n, dim=0), y_pos.repeat(n, 1)
     distances = distance(*pairs).view(n, n)
     loss = distances.diagonal()

@@ -1,4 +1,4 @@
-"""Max-margin loss with more negatives than a batch has documents (thesis Section 5.4)."""
+"""Max-margin loss with negatives drawn from all documents (thesis Section 5.4)."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ def max_margin_drawn(
 
     This is `max_margin` (thesis Equation 4.1) with other negatives: n_i1 to n_iK are the teacher's
     embeddings of K documents that were drawn for document i. The student embeds none of them, so
-    more negatives cost neither time nor memory worth mentioning.
+    additional negatives cost hardly any time or memory.
 
     With `mse` and gamma = 1 the gradient is 2 / dim * (mean of n_ik - y_pos_i). More negatives then
     do one thing: they bring that mean closer to the mean of all documents.
@@ -33,8 +33,8 @@ def max_margin_drawn(
     ----------
     student : (batch, dim)
     teacher : (batch, (1 + negatives) * dim)
-        Each row has y_pos_i, then n_i1 to n_iK, side by side
-        (`lib.distillation.negatives.RowsWithNegatives`).
+        Each row holds y_pos_i, then n_i1 to n_iK, side by side, as
+        `lib.distillation.negatives.RowsWithNegatives` joins them.
     negatives : int
         K, at least 1.
     distance : callable
@@ -51,7 +51,8 @@ def max_margin_drawn(
     Raises
     ------
     ValueError
-        If the rows of `teacher` do not have 1 + negatives embeddings.
+        If the rows of `teacher` do not hold 1 + negatives embeddings, or `mask` is not bool of
+        shape (batch,).
 
     Examples
     --------

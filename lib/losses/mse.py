@@ -23,6 +23,11 @@ def mse(
     -------
     (batch,), in squared units of the embeddings
 
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
     Examples
     --------
     >>> import torch

@@ -19,27 +19,35 @@ class SoftCCA(nn.Module):
         Phi    <- beta * Phi_old + Zn' Zn / (b - 1), starts at 0, per view   (4.11, 4.12)
         n      <- beta * n_old + 1, starts at 0, printed as beta-hat         (4.13, 4.14)
 
-    Zn is Z after batch normalisation without affine parameters, so Phi holds correlations. It uses
-    batch statistics in evaluation too. Phi_old is a constant: no gradient flows into earlier
-    batches.
+    Zn is Z after batch normalisation without affine parameters, so Phi holds correlations. The
+    normalisation uses batch statistics in evaluation too. Phi_old is a constant: no gradient flows
+    into earlier batches.
 
-    Training mode stores Phi and n. Evaluation mode returns what training would return for the
-    batch and stores nothing. A batch of one row has no correlations: it gives the L2 term and
-    changes no state.
+    In training mode the loss stores Phi and n. In evaluation mode it returns what training would
+    return for the batch, and stores nothing. A batch of one row has no correlations: the loss is
+    its L2 term, and the state does not change.
 
     Parameters
     ----------
     dim : dimensions of each projection
-    beta : weight of the past, in [0, 1). The thesis chose .95 by held-out CCA among .1 to .999.
-    delta : weight of the decorrelation. The author's code uses .03 (the thesis: "little effect").
-    form : "code" is the formula above and made the published numbers. "printed" is the equations
-        literally: L2 and SDL are sums, and Phi adds up centred covariances of the raw projections.
+    beta : weight of the past, in [0, 1). By held-out CCA, the thesis chose .95 from .1 to .999.
+    delta : weight of the decorrelation, at least 0. The author's code uses .03; the thesis reports
+        "little effect".
+    form : "code" is the formula above, which made the published numbers. "printed" takes the
+        equations literally: L2 and SDL are sums, and Phi adds up centred covariances of the raw
+        projections.
+
+    Raises
+    ------
+    ValueError
+        If `beta`, `delta` or `form` is not one of these values, or if a call gets projections that
+        differ in shape.
 
     References
     ----------
     Chang, Xiang and Hospedales 2018, SoftCCA; the author's code for the default form. That code
-    left the normaliser out of the saved state and let it lag behind in evaluation. Neither is
-    repeated here.
+    does not save the normaliser with the state and does not update it in evaluation. Here it is
+    part of the state, and evaluation uses the updated value.
 
     Examples
     --------
@@ -63,8 +71,8 @@ class SoftCCA(nn.Module):
     ) -> None:
         super().__init__()
         if not 0 <= beta < 1 or not delta >= 0 or form not in ("code", "printed"):
-            needed = "beta must lie in [0, 1), delta be at least 0 and form be 'code' or 'printed'"
-            raise ValueError(f"SoftCCA: {needed}, got {beta}, {delta} and {form!r}")
+            needed = "beta must lie in [0, 1), delta must be >= 0, form must be 'code' or 'printed'"
+            raise ValueError(f"SoftCCA: {needed}; got {beta}, {delta} and {form!r}")
         self.dim, self.beta, self.delta, self.form = dim, beta, delta, form
         self.register_buffer("phi1", torch.zeros(dim, dim))
         self.register_buffer("phi2", torch.zeros(dim, dim))
@@ -73,7 +81,12 @@ class SoftCCA(nn.Module):
     def forward(
         self, z1: Float[Tensor, "batch dim"], z2: Float[Tensor, "batch dim"]
     ) -> Float[Tensor, " batch"]:
-        """Equation 4.15 for projections of the student (z1) and of the contextual teacher (z2)."""
+        """Compute the loss of projections of the student (z1) and of the contextual teacher (z2).
+
+        Returns
+        -------
+        (batch,), Equation 4.15
+        """
         _checks.pair(z1, z2)
         squared = (z1 - z2).square()
         l2 = squared.mean(dim=1) if self.form == "code" else squared.sum(dim=1)
@@ -83,24 +96,24 @@ class SoftCCA(nn.Module):
         normaliser = self.beta * self.normaliser + 1
         sdl = (self._off_diagonal(phi1) + self._off_diagonal(phi2)) / normaliser
         if self.training:
-            # Detached: the history is a constant in later batches, and their graphs stay short.
+            # Without detaching, the graphs of later batches would reach back to the first one.
             self.phi1, self.phi2 = phi1.detach(), phi2.detach()
             self.normaliser = normaliser.detach()
         return l2 + self.delta * sdl
 
     def _accumulated(self, phi: Tensor, z: Float[Tensor, "batch dim"]) -> Float[Tensor, "dim dim"]:
-        """Equation 4.11: the past matrix, faded by beta, plus this batch's."""
+        """Add this batch's matrix to beta times the past one (Equation 4.11)."""
         z = z - z.mean(dim=0)
         if self.form == "code":
             z = z / (z.square().mean(dim=0) + VARIANCE_EPSILON).sqrt()
-        # beta * phi + z' z / (b - 1) in one pass: with 1024 dimensions these matrices cost more
-        # than the rest of the loss.
+        # One pass for beta * phi + z' z / (b - 1), because with 1024 dimensions these matrices cost
+        # more than the rest of the loss.
         return torch.addmm(phi, z.T, z, beta=self.beta, alpha=1 / (len(z) - 1))
 
     def _off_diagonal(self, matrix: Float[Tensor, "dim dim"]) -> Float[Tensor, ""]:
-        """Equation 4.10: mean (code) or sum (printed) of the absolute off-diagonal entries.
+        """Mean (code) or sum (printed) of the absolute off-diagonal entries (Equation 4.10).
 
-        One dimension has no such entries and gives 0.
+        With a single dimension there are no such entries, and the result is 0.
         """
         total = matrix.abs().sum() - matrix.diagonal().abs().sum()
         return total / max(self.dim**2 - self.dim, 1) if self.form == "code" else total

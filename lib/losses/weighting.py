@@ -14,10 +14,10 @@ def structural_mask(
 
     Parameters
     ----------
-    lengths : (batch,) tokens of each input by the structural teacher's tokenizer, without special
-        tokens and before truncation
-    max_structural_len : the limit, itself included (the thesis also says 385 and 386); None masks
-        nothing
+    lengths : (batch,) number of tokens of each input, counted with the structural teacher's
+        tokenizer, without special tokens and before truncation
+    max_structural_len : the largest number of tokens that is not masked (elsewhere the thesis
+        gives 385 and 386); None masks nothing
 
     Returns
     -------
@@ -60,6 +60,11 @@ def weighted(
     Returns
     -------
     (batch,). The listing then averages over the whole batch, masked rows included.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or `lam` is not from 0 to 1.
 
     Examples
     --------

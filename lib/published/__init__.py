@@ -1,4 +1,4 @@
-"""What thesis and news paper printed and drew, by label.
+"""The numbers in the tables and figures of the thesis and the news paper, by label.
 
 `params/published/README.md` names the sources.
 """
@@ -24,26 +24,26 @@ CHAPTER_4 = (
     "fig4_12",
 )
 BOXPLOTS = (*CHAPTER_4, "fig5_3")
-# The models of Chapter 5, as Table 5.7 lists them.
+# The models of Chapter 5, in the order of Table 5.7.
 CHAPTER_5 = ("Longformer", "DM", "PV", "SBERT", "cosine-masked", "MSE-contextual", "only-MSE")
-NEWS = "news_fig1"  # ours: the news paper has no figure, its eight tables together make one
+NEWS = "news_fig1"  # our figure of the news paper's eight tables; the paper has none
 
 
 @functools.cache
 def _read_csv(name: str) -> pd.DataFrame:
-    # Without pandas' list of missing values: "None" is a label of the thesis, and a cell left empty
-    # stays text.
+    # pandas must not read "None", a label of the thesis, as a missing value. Empty cells are empty
+    # texts.
     return pd.read_csv(FOLDER / f"{name}.csv", keep_default_na=False)
 
 
 @functools.cache
 def _read_curves() -> dict[str, str]:
-    """Figure -> the file of its published values."""
+    """Read figure -> the file of its published values."""
     return profiles.read_yaml("figures.yaml")["curves"]
 
 
 def labels() -> list[str]:
-    """Every label that has published numbers, figures first."""
+    """List all labels with published numbers."""
     labels = (*BOXPLOTS, *_read_curves(), NEWS, *(path.stem for path in FOLDER.glob("*tab*.csv")))
     return sorted(
         labels, key=lambda label: re.sub(r"\d+", lambda number: number[0].zfill(2), label)
@@ -51,14 +51,22 @@ def labels() -> list[str]:
 
 
 def load(label: str) -> pd.DataFrame:
-    """Published rows for a label such as "fig4_5" or "tab5_7".
+    """Load the published rows for a label such as "fig4_5" or "tab5_7".
 
-    Tables and curves have the columns of their CSV. Boxplots (Figures 4.2-4.12, 5.3) have those of
-    `boxplot_rows`, task, accuracy, examples (tested), chance (see `load_chances`), normalized (by
-    the task's best accuracy in the figure) and mean (over the tasks), in the order drawn; Figure
-    5.3's models are `model;round`, and its best are over all rounds. "news_fig1" has F1 (value, 0
-    to 1) by side (task), and size_mb and ms_per_document of models. Raises a one-line `ValueError`
-    for an unknown label.
+    Tables and curves have the columns of their CSV.
+
+    Boxplots (Figures 4.2 to 4.12, 5.3) have a row per model and task, in the order drawn. Their
+    columns are those of `boxplot_rows`, then task, accuracy, examples (tested), chance (see
+    `load_chances`), normalized (accuracy divided by the task's best in the figure) and mean (of
+    normalized, over tasks). The models of Figure 5.3 are `model;round`, and its best accuracies are
+    those of all rounds.
+
+    "news_fig1" has F1 (value, 0 to 1) by side (task), and size_mb and ms_per_document of models.
+
+    Raises
+    ------
+    ParameterError
+        In one line, for an unknown label.
     """
     if label not in labels():
         raise profiles.make_unknown_error("label of published numbers", label, labels())
@@ -73,10 +81,10 @@ def load(label: str) -> pd.DataFrame:
 
 
 def load_chances(split: str, metric: str = "accuracy") -> dict[str, float]:
-    """Task -> what guessing scores on the thesis' data.
+    """Load task -> score of guessing on the thesis' data.
 
-    The share of the largest class of the examples, or what a random ranking scores. Each number's
-    source is in `params/published/chances.csv`.
+    For accuracy this is the share of the largest class, for MAP and MRR the expected score of a
+    random ranking. `params/published/chances.csv` gives the source of each number.
 
     Parameters
     ----------
@@ -89,7 +97,7 @@ def load_chances(split: str, metric: str = "accuracy") -> dict[str, float]:
 
 
 def boxplot_rows(label: str) -> pd.DataFrame:
-    """The models of a boxplot, from the top: row (1 is the top), model (as printed), identity."""
+    """List the models of a boxplot from the top: row (from 1), model (as printed), identity."""
     rows = _read_csv("boxplots")
     return rows.loc[rows["label"] == label, ["row", "model", "identity"]].sort_values("row")
 
@@ -98,7 +106,7 @@ def _load_boxplot(label: str) -> pd.DataFrame:
     scores = _read_csv("ch5_accuracies" if label == "fig5_3" else "ch4_accuracies")
     if label == "fig5_3":
         scores = scores.assign(identity=scores["model"] + ";" + scores["round"])
-    # Counts are exact; the printed six digits would blur the boxes at 1e-6.
+    # Counts are exact, whereas the printed accuracies are rounded to six digits.
     scores = scores.assign(accuracy=scores["correct"] / scores["examples"])
     chances = load_chances("test" if label == "fig5_3" else "validation")
     scores = scores.assign(chance=scores["task"].map(chances))

@@ -1,4 +1,4 @@
-"""The models of Chapter 4's figures, published or added by `params/grids`, and the news paper's."""
+"""The models in Chapter 4's figures, published or from `params/grids`, and in the news paper."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -9,22 +9,22 @@ from lib.published import CHAPTER_4, NEWS, boxplot_rows, load
 # Figure -> structural loss.
 PROJECTIONS = {"fig4_7": "only-contextual", "fig4_8": "cosine", "fig4_9": "mm-MSE"}
 WEIGHTINGS = {"fig4_10": "cosine", "fig4_11": "mm-MSE"}
-# Students that the news paper does not have.
+# Our own students, which are not in the news paper.
 OWN_NEWS = ("bag;cosine", "BiGRU(2)+1 linear;attentive;random tokens;cosine")
 
 
 def printed(label: str) -> dict[str, str]:
-    """Name as printed -> the one identity of that model, from top to bottom."""
+    """Return name as printed -> identity, for the models of a boxplot from top to bottom."""
     return boxplot_rows(label).set_index("model")["identity"].to_dict()
 
 
 def shown(label: str) -> dict[str, str]:
-    """Name as printed -> identity of a boxplot's models: first the published, then the grid's."""
+    """Return name -> identity of a boxplot's models: the published ones, then those of the grid."""
     return printed(label) | list_grid(label)
 
 
 def names(labels: Iterable[str]) -> set[str]:
-    """The names that a filter can choose among: of the models in the labels' figures.
+    """Return the names that the filter `only` may match: those of models in the labels' figures.
 
     If none of the labels shows models, these are the names in all figures of Chapter 4.
     """
@@ -37,7 +37,7 @@ def names(labels: Iterable[str]) -> set[str]:
 
 
 def news_students() -> tuple[str, ...]:
-    """The identities of the news paper's 48 students, each once, in the order of its tables."""
+    """Return the identities of the news paper's 48 students, in the order of its tables."""
     models = load(NEWS)["model"].drop_duplicates()
     return tuple(
         model for model in models if model != "teacher" and not model.endswith(";fine-tuned")
@@ -45,7 +45,7 @@ def news_students() -> tuple[str, ...]:
 
 
 def list_references(labels: Iterable[str]) -> list[str]:
-    """Identities of the references that the grid of projections names for these figures."""
+    """List the identities of the reference students in the grid of projections of these figures."""
     references = []
     for structural in (PROJECTIONS[label] for label in labels if label in PROJECTIONS):
         for group in profiles.grid("projections")[structural]:
@@ -56,7 +56,7 @@ def list_references(labels: Iterable[str]) -> list[str]:
 
 
 def list_grid(label: str) -> dict[str, str]:
-    """Name in the figure's style -> identity of every variant of the figure's grid.
+    """Return name in the figure's style -> identity, for every variant in the figure's grid.
 
     Figures 4.2 and 4.12 have no grid.
     """

@@ -1,1 +1,1 @@
-"""Which differences exceed the noise: effects, intervals, verdicts, from numbers alone."""
+"""Judges which differences exceed the noise: effects, intervals and verdicts from scores."""

@@ -1,4 +1,4 @@
-"""Effects: chance-corrected accuracies of single runs, weighted differences of their means."""
+"""Effects: chance-corrected accuracies of single runs, and weighted differences of their means."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,10 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Comparison:
-    """sum_m plus_m score_m - sum_m minus_m score_m + offset; left and right name the sides."""
+    """A weighted difference of scores: sum_m plus_m score_m - sum_m minus_m score_m + offset.
+
+    `left` and `right` name the two sides.
+    """
 
     plus: Mapping[str, float]
     minus: Mapping[str, float]
@@ -18,28 +21,31 @@ class Comparison:
 
     @property
     def weights(self) -> dict[str, float]:
-        """Model -> weight; a model on both sides cancels."""
+        """Model -> weight; the weights of a model on both sides are subtracted."""
         names = dict.fromkeys([*self.plus, *self.minus])
         return {name: self.plus.get(name, 0.0) - self.minus.get(name, 0.0) for name in names}
 
     @property
     def turned(self) -> "Comparison":
-        """The same difference from the other side."""
+        """The same difference with its sides, and so its sign, exchanged."""
         return Comparison(self.minus, self.plus, self.right, self.left, -self.offset)
 
 
 def pair(better: str, worse: str) -> Comparison:
-    """One model against another."""
+    """Compare one model with another."""
     return Comparison({better: 1.0}, {worse: 1.0}, better, worse)
 
 
 def chance_corrected(records: pd.DataFrame) -> pd.Series:
-    """Accuracy on a scale from guessing, 0, to 1. records: columns value and chance."""
+    """Rescale accuracies so that guessing gives 0 and a perfect model 1.
+
+    records: columns value and chance.
+    """
     return (records["value"] - records["chance"]) / (1 - records["chance"])
 
 
 def corrected_runs(scores: pd.DataFrame) -> pd.DataFrame:
-    """Chance-corrected accuracy of every run: a (model, seed) x task table.
+    """Return the chance-corrected accuracy of every run, as a (model, seed) x task table.
 
     Parameters
     ----------
@@ -56,13 +62,14 @@ def corrected_runs(scores: pd.DataFrame) -> pd.DataFrame:
     values = runs.stack(future_stack=True)
     for model, seed, task in values.index[values.isna()]:
         raise ValueError(
-            f"model {model!r}, seed {seed} has no value for task {task!r}; means would not compare"
+            f"model {model!r}, seed {seed} has no value for task {task!r}, so means over tasks "
+            "would not be comparable"
         )
     return runs
 
 
 def neighbours(means: pd.Series) -> pd.DataFrame:
-    """Each model and the next one in a ranking, best first: columns better, worse, gap."""
+    """Pair each model with the next one in the ranking, best first: columns better, worse, gap."""
     ranked = means.sort_values(ascending=False, kind="stable")
     gaps = ranked.to_numpy()[:-1] - ranked.to_numpy()[1:]
     return pd.DataFrame({"better": ranked.index[:-1], "worse": ranked.index[1:], "gap": gaps})

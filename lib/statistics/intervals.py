@@ -1,10 +1,11 @@
-"""How sure mean scores are: what other test texts, seeds and processors would change.
+"""The uncertainty of mean scores: how other test texts, seeds and processors would change them.
 
 Test texts and seeds are sampled together, as in the Multi-Bootstrap (Sellam et al., "The
-MultiBERTs", ICLR 2022), and every model sees the same draw of texts. Scores are means, so the
-variance that a bootstrap over groups of texts would estimate has a closed form, which is used here:
-exact where a bootstrap has Monte Carlo error, and corrected for three seeds and forty articles,
-where its percentiles are too narrow. Tasks are fixed: a finding is about these tasks.
+MultiBERTs", ICLR 2022), and every model sees the same sample of texts. Scores are means, so the
+variance that a bootstrap over groups of texts estimates has a closed form. The closed form has no
+Monte Carlo error, and it is corrected for small numbers of seeds and groups. With three seeds and
+forty articles, the percentiles of a bootstrap are too narrow. Tasks are not sampled: a finding is
+about these tasks.
 """
 
 import itertools
@@ -16,34 +17,36 @@ import numpy as np
 import pandas as pd
 from scipy import sparse, stats
 
-# Standard deviation, by the processor, of one run's chance-corrected mean over six tasks, where its
-# heads are trained by stochastic steps; see `Evidence.errors`.
+# Standard deviation, over processors, of one run's chance-corrected mean over six tasks, if its
+# heads are trained by stochastic steps. See `Evidence.errors`.
 PROCESSOR_SD = 0.0025
 PROCESSOR_TASKS = 6
 
 
 class SeedNoise(NamedTuple):
-    """Standard deviation of a run's mean score by its seed, and its degrees of freedom."""
+    """Standard deviation of a run's mean score over seeds, and its degrees of freedom."""
 
     sd: float
     df: float
 
     @property
     def least_difference(self) -> float:
-        """The difference between two single runs that counts, t(.975, df) sqrt(2) sd: the width of
-        the strip in boxplots."""
+        """Smallest significant difference between two single runs, t(.975, df) sqrt(2) sd.
+
+        It is the width of the strip in boxplots.
+        """
         return float(stats.t.ppf(0.975, self.df) * np.sqrt(2) * self.sd)
 
 
 def seed_noise(runs: pd.DataFrame) -> SeedNoise:
-    """Standard deviation of a run's mean over tasks by its seed, pooled over models.
+    """Estimate the standard deviation over seeds of a run's mean over tasks, pooled over models.
 
         sd^2 = sum_m sum_s (v_ms - mean_s v_ms)^2 / df,   df = sum_m (seeds of m - 1)
 
     Parameters
     ----------
     runs
-        (model, seed) x task scores; models with one seed add nothing.
+        (model, seed) x task scores; models with one seed do not contribute.
 
     Raises
     ------
@@ -70,13 +73,13 @@ class TaskScores:
     ----------
     scores
         Model -> (seeds, examples) with means in [0, 1]: the share of heads that classify the
-        example rightly, or what a query and one of its targets contribute to MAP or MRR. A model
-        has the same seeds, in the same order, on every task.
+        example correctly, or the contribution of a query and one of its targets to MAP or MRR. A
+        model has the same seeds, in the same order, on every task.
     groups
-        (examples,), or (examples, 2) for pairs: names of what examples share (an article), the same
-        over all tasks.
+        (examples,), or (examples, 2) for pairs: names of what examples share, such as an article.
+        A name means the same in all tasks.
     chance
-        What guessing scores.
+        The score of guessing.
     """
 
     scores: Mapping[str, np.ndarray]
@@ -86,35 +89,35 @@ class TaskScores:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Mean scores of models and how far they may be off: all that verdicts are made of.
+    """Mean scores of models and their uncertainty: the basis of all verdicts.
 
     Attributes
     ----------
     means
-        Models x tasks.
+        Mean scores, models x tasks.
     weights
         (tasks,) weight of each task in a model's score; 1 / tasks for a mean.
     runs
-        (models,) number of runs that a model's mean covers; infinity for a model that was given,
-        not trained.
+        (models,) number of runs behind a model's mean; infinity for a model that was not trained
+        here.
     classes
         (models,) names of classes. Models of one class are assumed to be equally noisy.
     noise
-        Class -> how far one run of it moves by its seed; a class that is missing is unknown.
+        Class -> variation of one run over seeds. It is unknown for a missing class.
     together
-        (models, models) correlation of what seeds do to two models: 1 for a model and itself, 0 for
-        two students, between them where one student is judged twice (with few labels and with
-        many).
+        (models, models) correlation of the effects of seeds on two models: 1 for a model and
+        itself, 0 for two students. It is in between if one student is judged twice, with few labels
+        and with many.
     sampling, independent
-        (models, models) covariance of the scores by the choice of test examples: with the examples'
-        groups, and as if there were no groups. Zero if unknown.
+        (models, models) covariance of the scores due to the choice of test examples: with the
+        examples' groups, and as if all examples were independent. Zero if unknown.
     groups
-        The number of equal groups that would give as sure an estimate.
+        The effective number of groups: as many equal groups would give the same precision.
     overlap
-        Class -> the part of noise.sd^2 that `sampling` contains too, because seeds disagree on
+        Class -> the part of noise.sd^2 that `sampling` also contains, because seeds disagree on
         single examples.
     processor
-        (models,) variance of the scores by the processor that computed them.
+        (models,) variance of the scores over processors that compute them.
     """
 
     means: pd.DataFrame
@@ -135,7 +138,10 @@ class Evidence:
         return self.means.to_numpy() @ self.weights
 
     def replaced(self, models: Mapping[str, str]) -> "Evidence":
-        """The same evidence with the scores of some models replaced by those of others."""
+        """Copy the evidence, with the scores of some models replaced by those of others.
+
+        models: model -> the model that takes its place.
+        """
         names = list(self.means.index)
         places = [names.index(models.get(name, name)) for name in names]
         return replace(
@@ -150,30 +156,33 @@ class Evidence:
         )
 
     def errors(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Standard errors and degrees of freedom of weighted sums of scores.
+        """Compute standard errors and degrees of freedom of weighted sums of scores.
 
             SE^2 = max(T + sum_c (S_c - overlap_c) R_c, T, sum_c S_c R_c) + sum_m w_m^2 P_m
             R_c = sum over models m, n of class c of w_m w_n r_mn / sqrt(runs_m runs_n)
 
-        T is the variance by the choice of test examples, w' sampling w, and at least what it would
-        be if examples were independent. S_c is the variance of one run by its seed, pooled over the
-        models of a class. Pooling needs models that are about equally noisy: where students of the
-        contextual loss alone, with an SD of .03, were pooled with others of .008, 19 to 28% of the
-        verdicts on no effect were false. r is `together`: three rounds of heads read the same
-        students, so their mean is less sure than that of three students, by up to sqrt(3).
+        T is the variance due to the choice of test examples: w' sampling w, or w' independent w if
+        that is larger.
 
-        P is the variance by the processor. From one processor to another (kernels for AVX-512 and
-        for AVX2) the chance-corrected means over six tasks of 72 trained models of `mini` moved by
-        .0029 in the root mean square and by .0107 at most (.0051 of accuracy). A move is a
-        difference of two values, so one value scatters by .0029 / sqrt(2) = .0020, and by .0025
-        where a model was run once: `PROCESSOR_SD`. It is the heads that turn last bits into other
-        answers, by their many stochastic steps: the students' embeddings moved by 5e-7, and
-        retrieval, which has no heads, by less than .0001. So P belongs to scores of trained heads
-        alone, and each run has its own: P_m = PROCESSOR_SD^2 / runs_m for a mean over six tasks.
-        Models with three seeds scattered by .0009, less than .0025 / sqrt(3) = .0014. Tasks move
-        nearly independently (.0057 each, 2.0 times the mean, where sqrt(6) = 2.4), so other weights
-        give 6 sum_t weight_t^2 times as much. P errs on the safe side: seeds scatter by kernels
-        too, so that S contains part of it.
+        S_c is the variance of one run over seeds, pooled over the models of a class. Pooling
+        requires models that are about equally noisy. When students of the contextual loss alone (SD
+        .03) were pooled with others (SD .008), 19 to 28% of the verdicts were false where there was
+        no effect. r is `together`. Three rounds of heads read the same students, so their mean is
+        less precise than that of three students, by a factor of up to sqrt(3).
+
+        P is the variance over processors. Between kernels for AVX-512 and for AVX2, the
+        chance-corrected means over six tasks of 72 trained models of `mini` differed by .0029 in
+        the root mean square, and by .0107 at most (.0051 of accuracy). These are differences of two
+        values, so a single value has a standard deviation of .0029 / sqrt(2) = .0020. For models
+        with one run it is .0025, which is `PROCESSOR_SD`. The cause is the many stochastic steps of
+        the heads, which turn differences in the last bits into other predictions. The students'
+        embeddings differed by only 5e-7, and retrieval, which has no heads, by less than .0001. So
+        only scores of trained heads have this variance, independently for each run: P_m =
+        PROCESSOR_SD^2 / runs_m for a mean over six tasks. Models with three seeds had a standard
+        deviation of .0009, less than the expected .0025 / sqrt(3) = .0014. Tasks vary nearly
+        independently (.0057 each, 2.0 times the mean, where sqrt(6) = 2.4), so with other weights P
+        is multiplied by 6 sum_t weight_t^2. P is conservative, because S contains part of it:
+        different kernels affect seeds too.
 
         Parameters
         ----------
@@ -185,8 +194,8 @@ class Evidence:
         errors
             (sums,), NaN where trained models are compared and their seed noise is unknown.
         degrees of freedom
-            (sums,), by Satterthwaite's formula. T has half of (groups - 1), at most what its
-            scatter in simulations of pairs corresponds to. P counts as known.
+            (sums,), by Satterthwaite's formula. T has (groups - 1) / 2 degrees of freedom, no more
+            than its variation in simulations of pairs suggests. P is treated as known.
         """
         scaled = sums / np.sqrt(self.runs)
         seeds, contained, seed_part = np.zeros((3, len(sums)))
@@ -208,10 +217,10 @@ class Evidence:
             return np.where(total > 0, np.sqrt(total), np.nan), total**2 / (text_part + seed_part)
 
     def draws(self, count: int) -> np.ndarray:
-        """(count, models) draws of how far all scores are off together.
+        """Draw joint errors of all scores, (count, models).
 
-        Seeds count as independent, those of one student too: the largest of several errors is then
-        larger, if anything.
+        Seeds are treated as independent, even those of one student. This can only make the largest
+        of several errors larger.
         """
         variance = {
             name: max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
@@ -225,12 +234,12 @@ class Evidence:
 
 
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
-    """The scores of tidy records, by task.
+    """Collect the scores of tidy records by task.
 
     Parameters
     ----------
     frame
-        A row for each model, task and seed with the columns scores (array over the task's test
+        One row per model, task and seed, with the columns scores (an array over the task's test
         examples), groups (as in `TaskScores`, the same in every row of a task) and chance.
     """
     tasks = {}
@@ -249,45 +258,46 @@ def from_examples(
     student_of: Callable[[str], str] = lambda model: model,
     processor_sd: float = 0.0,
 ) -> Evidence:
-    """Evidence on our own models, from the scores of single test examples.
+    """Collect the evidence on our own models, from the scores of single test examples.
 
         score = sum_t weight_t (accuracy_t - chance_t) / (1 - chance_t)
 
-    Examples that share a group are dependent, over tasks too. A pair depends on every pair that
+    Examples that share a group are dependent, even across tasks. A pair depends on every pair that
     contains one of its two articles (Aronow, Samii and Assenova, "Cluster-robust variance
     estimation for dyadic data", 2015):
 
         sampling = sum over examples i, j with a common group of e_i e_j'
 
-    where e_i, (models,), is what example i adds to the scores. Two pairs of the same two articles
-    count once. Examples without a common group count as independent, though in cross-validation
-    those of one fold share a head: the intervals are about other test texts, for heads trained on
-    the texts that they were trained on.
+    where e_i, (models,), is the contribution of example i to the scores. Two pairs of the same two
+    articles have two common groups, but are counted once. Examples without a common group are
+    treated as independent, although those of one fold of a cross-validation share a head. The
+    intervals are therefore about other test texts, with the training texts of the heads fixed.
 
     Parameters
     ----------
     tasks
         Task -> scores, of the same models on every task.
     weights
-        Task -> weight in the score, by default one over their number. Tasks without a weight are
-        left out.
+        Task -> weight in the score, by default one over the number of tasks. Tasks without a weight
+        are left out.
     given
-        Models that were not trained here (a pretrained encoder). They have no seed noise; what a
-        processor changes in their heads (.0010) is neglected. All others have both.
+        Models that were not trained here, such as a pretrained encoder. They have no seed noise,
+        and the effect of processors on their heads (.0010) is neglected. All others have both.
     class_of
-        Model -> its class: seed noise is pooled within classes. By default all are one class.
+        Model -> its class. Seed noise is pooled within classes; by default there is one class.
     student_of
-        Model -> the trained model behind it, where one is judged several times (with few labels
-        and with many): its seeds count once as degrees of freedom, and what they do to two of its
-        models is correlated as measured, pooled over the class.
+        Model -> the student behind it, if one student is judged several times, with few labels and
+        with many. Its seeds add degrees of freedom only once. The correlation of their effects on
+        two of its models is measured, and pooled over the class.
     processor_sd
-        What a processor changes in one run's mean over six tasks: `PROCESSOR_SD` for scores of
-        trained heads, 0 where nothing is trained by stochastic steps.
+        Standard deviation over processors of one run's mean over six tasks: `PROCESSOR_SD` for
+        scores of trained heads, 0 if nothing is trained by stochastic steps.
 
     Raises
     ------
     ValueError
-        If tasks differ in models or seeds, shapes do not fit, or a mean score is not in [0, 1].
+        If tasks differ in models or seeds, if scores and groups differ in their number of examples,
+        or if a mean score is not in [0, 1].
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     seeds = {model: len(scores) for model, scores in tasks[next(iter(weights))].scores.items()}
@@ -305,7 +315,7 @@ def from_examples(
         parts *= np.sqrt(_correct_bias(belongs[column], in_cell[column]))
         by_group += parts @ belongs[column]
         by_cell += parts @ in_cell[column]
-    # Pairs of the same two articles have two groups in common, and would count twice.
+    # Pairs of the same two articles have two groups in common, and would be counted twice.
     covariance = by_group @ by_group.T - by_cell @ by_cell.T
     trained = [model for model in seeds if model not in given]
     classes = np.array([class_of(model) for model in seeds])
@@ -342,10 +352,12 @@ def from_examples(
 def _correlate_seeds(
     values: np.ndarray, owner: np.ndarray, students: np.ndarray, classes: np.ndarray
 ) -> np.ndarray:
-    """(models, models) `Evidence.together`.
+    """Estimate `Evidence.together`, (models, models).
+
+    The correlation is pooled over those pairs of models of a class that share a student, and
+    negative estimates are set to 0.
 
     values, owner: (runs,) scores and their models, in the order of students and classes, (models,).
-    The correlation is pooled over the pairs of a class, which share a student; none is negative.
     """
     runs = pd.DataFrame({"model": owner, "value": values})
     by_model = runs.groupby("model", sort=False)["value"]
@@ -368,7 +380,7 @@ def from_runs(
     noise: SeedNoise | None = None,
     student_of: Callable[[str], str] = lambda model: model,
 ) -> Evidence:
-    """Evidence without test examples, such as published numbers: seeds are the only noise.
+    """Collect evidence without test examples, such as published numbers. Seeds are the only noise.
 
     Parameters
     ----------
@@ -377,11 +389,11 @@ def from_runs(
     weights
         As in `from_examples`.
     noise
-        How far one run's score moves by its seed, the same for all models; by default measured on
-        the models with several seeds.
+        Variation of one run's score over seeds, the same for all models. By default it is estimated
+        from the models with several seeds.
     student_of
-        As in `from_examples`. Nothing says how much two scores of one student have in common, so
-        they count as one.
+        As in `from_examples`. The correlation between two scores of one student is unknown here, so
+        it is taken as 1.
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
@@ -398,14 +410,15 @@ def from_runs(
 def _share_groups(
     groups: Sequence[np.ndarray],
 ) -> tuple[list[sparse.csr_array], list[sparse.csr_array]]:
-    """What the examples of several tasks have in common.
+    """Find the groups, and the pairs of groups (cells), of the examples of several tasks.
 
-    groups: of each task, (examples,) or (examples, 2) names.
+    groups: names for each task, (examples,) or (examples, 2).
 
     Returns
     -------
-    For each task, (examples, groups): 1 where an example belongs to a group of any task.
-    For each task, (examples, cells): 1 where its two groups, if they differ, are those of a cell.
+    For each task, (examples, groups): 1 if the example belongs to the group. Groups are those of
+    all tasks.
+    For each task, (examples, cells): 1 if the example's two groups differ and form the cell.
     """
     tables = [np.reshape(each, (len(each), -1)).astype(str)[:, [0, -1]] for each in groups]
     names, places = np.unique(np.concatenate(tables), return_inverse=True)
@@ -421,17 +434,19 @@ def _share_groups(
 
 
 def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float:
-    """By how much the variance of a mean is underestimated, because residuals add up to zero.
+    """Return the factor by which the variance of a mean is underestimated.
 
-    If each group adds an effect of its own to its examples, x = A a with independent a of variance
-    1, then the mean has the variance |A'1|^2 / n^2. The estimate is expected to be
+    It is underestimated because residuals add up to zero. If each group adds an effect of its own
+    to its examples, x = A a with independent a of variance 1, then the variance of the mean is
+    |A'1|^2 / n^2. The expected value of the estimate is
 
         (|B'MA|^2 - |C'MA|^2) / n^2,   M x = x - mean(x),   B belongs, C in_cell
 
-    and A counts a group twice in a pair of it with itself. For pairs of G groups, all equally
-    frequent, the ratio is G (G - 1) / ((G - 2) (G - 3)).
+    A counts a group twice in a pair of the group with itself. For pairs of G groups, all equally
+    frequent, the factor is G (G - 1) / ((G - 2) (G - 3)).
     """
-    ends = sparse.csr_array(belongs.multiply(2 / belongs.sum(1)[:, None]))  # a single text has two
+    # Rows add up to 2: a single text counts its group twice.
+    ends = sparse.csr_array(belongs.multiply(2 / belongs.sum(1)[:, None]))
     average, expected = ends.mean(0), []
     for part in (belongs, in_cell):
         products, counts = part.T @ ends, part.sum(0)
@@ -442,12 +457,12 @@ def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float
 
 
 def _effective(sizes: np.ndarray) -> float:
-    """The number of equal groups that are as good as these (Carter et al. 2017)."""
+    """Return the effective number of groups (Carter et al. 2017)."""
     return (sizes**2).sum() ** 2 / (sizes**4).sum()
 
 
 def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:
-    """(runs, examples), runs in the order of `seeds`."""
+    """Return the chance-corrected scores of a task, (runs, examples), in the order of `seeds`."""
     if {model: len(scores) for model, scores in task.scores.items()} != seeds:
         raise ValueError(
             f"task {name!r}: every task needs the same models with the same number of seeds"
@@ -455,12 +470,12 @@ def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> 
     scores = np.concatenate([task.scores[model] for model in seeds])
     if scores.shape[1] != len(task.groups):
         raise ValueError(
-            f"task {name!r}: {scores.shape[1]} scores of a run, "
-            f"but groups of {len(task.groups)} examples"
+            f"task {name!r}: a run has scores of {scores.shape[1]} examples, "
+            f"but there are groups of {len(task.groups)}"
         )
     if not (abs(scores.mean(axis=1) - 0.5).max() <= 0.5 and 0 <= task.chance < 1):
         raise ValueError(
-            f"task {name!r}: expected means in [0, 1] and a chance below 1, "
+            f"task {name!r}: mean scores must be in [0, 1] and chance in [0, 1), "
             f"got chance {task.chance}"
         )
     return (scores - task.chance) / (1 - task.chance)
@@ -476,7 +491,10 @@ def _pooled(values: np.ndarray, models: Collection[str]) -> SeedNoise | None:
 def paired(
     ours: Sequence[float], others: Sequence[float], confidence: float
 ) -> tuple[float, float, float]:
-    """Mean difference of pairs and the bounds of its Student interval, infinite for one pair."""
+    """Return the mean difference of pairs and the bounds of its Student's t interval.
+
+    The bounds are infinite for a single pair.
+    """
     mean, bounds = float(np.subtract(ours, others).mean()), (-np.inf, np.inf)
     if len(ours) > 1:
         bounds = stats.ttest_rel(ours, others).confidence_interval(confidence)

@@ -1,7 +1,7 @@
-"""How good each of several models is on one measure: values, intervals, differences to the first.
+"""Compares several models on one measure: values, intervals and differences from the first model.
 
-Scores are those of single examples of one run of each model, so the intervals are about other
-texts, and say nothing of other seeds.
+The scores are those of single examples, from one run of each model. So the intervals account for
+the choice of texts, but not for the choice of seeds.
 """
 
 from collections.abc import Sequence
@@ -18,27 +18,27 @@ WORDS = {
     EQUIVALENT: "as good as",
     OPEN: "not distinguishable from",
 }
-VARIES = 1e-9  # the width of an interval, at least: rounding is no variance
+VARIES = 1e-9  # smallest width of an interval that is not just rounding error
 
 
 def measure_models(rows: pd.DataFrame) -> tuple[pd.DataFrame, Evidence]:
-    """Values and intervals of models on one measure.
+    """Compute values and intervals of models on one measure.
 
     Parameters
     ----------
     rows : DataFrame
-        A row for each model, the base first: model, task, `scores` (examples,) in [0, 1] or with
-        such a mean, `groups` (examples,) or (examples, 2), what examples share.
+        One row per model, the base first, with the columns model, task, `scores` (examples,), whose
+        mean must be in [0, 1], and `groups` (examples,) or (examples, 2), as in `TaskScores`.
 
     Returns
     -------
     table
-        A row for each model: model, value, low, high, against_base, against_low, against_high and
-        than_base, one of `WORDS`. Intervals (95%) are NaN where nothing varies.
+        One row per model: model, value, low, high, against_base, against_low, against_high and
+        than_base, one of `WORDS`. The intervals (95%) are NaN where nothing varies.
     evidence
-        What further comparisons are made of.
+        The basis of further comparisons.
     """
-    # Chance is no part of these scores, and one run of each model says nothing about seeds.
+    # These scores are not corrected for chance, and there is one run of each model.
     tasks, models = task_scores(rows.assign(chance=0.0, seed=0)), [*rows["model"]]
     table = verdicts.above_chance(tasks, models).rename(columns={"score": "value"})
     evidence = from_examples(tasks, given=models)
@@ -54,23 +54,23 @@ def measure_models(rows: pd.DataFrame) -> tuple[pd.DataFrame, Evidence]:
 
 
 def describe_verdicts(models: Sequence[str], other: str, evidence: Evidence) -> pd.Series:
-    """What each model is in comparison with another one, one of `WORDS`."""
+    """Describe how each model compares with another one, in one of `WORDS`."""
     judged = verdicts.compare([(name, other) for name in models], evidence)
     varies = judged["high"] - judged["low"] > VARIES
     return judged["verdict"].where(varies, OPEN).map(WORDS)
 
 
 def format_interval(value: float, low: float, high: float, sign: str = "") -> str:
-    """A value with its interval as people read it; without one where nothing varies."""
+    """Format a value with its interval, or alone if the bounds are NaN."""
     if pd.isna(low):
         return f"{value:{sign}.3f}"
     return f"{value:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
 def format_table(table: pd.DataFrame, base: str) -> pd.DataFrame:
-    """Rows of several measures as people read them: measure, examples, model, value, against base.
+    """Format the rows of several measures: measure, examples, model, value, against base.
 
-    table: as of `measure_models`, with the columns measure and examples.
+    table: rows of `measure_models`, with the additional columns measure and examples.
     """
     cells = table[["measure", "examples", "model"]].assign(
         value=[format_interval(*row) for row in table[["value", "low", "high"]].to_numpy()],

@@ -1,15 +1,15 @@
-"""From evidence to a verdict: one rule for published numbers and ours.
+"""Turns evidence into verdicts, by the same rule for published numbers and ours.
 
-    holds                the 95% interval of the effect lies above 0
-    reversed             it lies below 0
+    holds                the 95% interval of the effect is above 0
+    reversed             the interval is below 0
     equivalent           neither, but the effect is less than MARGIN from 0 (two one-sided tests at
                          5%, Schuirmann 1987)
     smaller than published
                          none of these, but the interval ends below the published effect
     open                 none of these
-    not testable here    a check failed: the numbers cannot speak to the finding
+    not testable here    a check failed, so the numbers say nothing about the finding
 
-The effect is positive as claimed, and selection is part of the interval: see `judge`.
+An effect is positive if it has the claimed direction. Intervals account for selection, see `judge`.
 """
 
 import re
@@ -27,20 +27,20 @@ from lib.statistics.intervals import Evidence, TaskScores, from_examples
 HOLDS, REVERSED, EQUIVALENT, OPEN = "holds", "reversed", "equivalent", "open"
 SMALLER = "smaller than published"
 NOT_TESTABLE, NOT_RUN, NUMBER = "not testable here", "not run", "number"
-DISAGREE = "readouts disagree"  # of the two readouts that need little training
+DISAGREE = "readouts disagree"  # the two readouts that need little training
 # In the order of tables.
 VERDICTS = (HOLDS, REVERSED, EQUIVALENT, SMALLER, OPEN, DISAGREE, NOT_TESTABLE, NUMBER, NOT_RUN)
 ALPHA = 0.05
-# The version of the rules. Raise it with whatever can turn a verdict on the same scores: a limit
-# here or in `lib.ledger.testability`, an error in `lib.statistics.intervals`, the comparisons that
-# a kind of claim stands for.
+# The version of the rules. Raise it with every change that can alter a verdict on the same scores:
+# a limit here or in `lib.ledger.testability`, a standard error in `lib.statistics.intervals`, or
+# the comparisons behind a kind of claim.
 RULES = 4
-# A difference too small to matter to somebody who chooses a method: two of a hundred examples that
-# guessing gets wrong (on a task of two classes, one test text in a hundred). Published single runs
-# show nothing below .0190.
+# A difference too small to matter in the choice of a method: two of every hundred examples that
+# guessing gets wrong. With two classes this is one test text in a hundred. Published single runs
+# cannot show differences below .0190.
 MARGIN = 0.02
-CEILING = 0.97  # of the way from chance to 1; what is left is label noise on most tasks
-DRAWS = 100_000  # a p of .05 repeats to .001 from one generator to another
+CEILING = 0.97  # chance-corrected; on most tasks the rest is label noise
+DRAWS = 100_000  # with these, a p of .05 varies by about .001 between random generators
 Statement = Sequence[Sequence[Comparison]]
 
 
@@ -51,21 +51,21 @@ class Judgement:
     Attributes
     ----------
     effect, low, high
-        The effect, positive as claimed, and its 95% interval.
+        The effect, positive in the claimed direction, and its 95% interval.
     p, p_equivalent
-        Two-sided p of no effect, and p of an effect of at least MARGIN.
+        Two-sided p of no effect, and p of an effect of at least MARGIN in size.
     one_task_low, one_task_high
         Smallest and largest effect of the deciding comparison when one task is left out.
     seeds
-        How many seeds the compared models have.
+        Number of seeds of the compared models; a range such as "1-3" if it differs.
     seed_share
-        How much of the squared standard error of the deciding comparison goes away with ever more
-        runs of each model. Examples of other texts would take away the rest.
+        Share of the squared standard error of the deciding comparison that would vanish with
+        unlimited runs of each model. Only more test examples would reduce the rest.
     decided_by, arithmetic
         The deciding comparison in words and in numbers.
     holding
-        How many of the statement's parts hold, each by an interval of its own: "21 of 24". The
-        verdict on the whole is stricter. Empty where there is one comparison.
+        How many parts of the statement hold, each judged with its own interval: "21 of 24". The
+        verdict on the whole is stricter. Empty if there is a single comparison.
     reason
         Why a finding is "not testable here", or "open" without an interval.
     """
@@ -94,28 +94,36 @@ def judge(
     at_most: int | None = None,
     sides: int = 2,
 ) -> Judgement:
-    """The verdict on: in at least so many units (all by default), every comparison is positive.
+    """Judge the statement "in at least so many units, every comparison is positive".
 
         effect = at_least-th largest over units i of min over j of effect_ij
 
-    "A beats all of B" has a unit for each b: every comparison must hold by itself
-    (intersection-union), and it is reversed only if some b wins with all of them in view. "The best
-    of A beats the best of B", with one unit for each a and in it each b, needs one; so does "some a
-    beats all of B". Where the data choose among n units, bounds are simultaneous: the quantile of
-    the largest of n correlated normal errors (max-T), never more than Bonferroni's. If k units are
-    to hold, a false verdict needs one of the n - k + 1 weakest to look better than it is.
+    "A beats all of B" has one unit for each b. Every comparison must hold by itself
+    (intersection-union test), and the statement is reversed only if some b wins after correction
+    for the number of them. "The best of A beats the best of B" has one unit for each a, with a
+    comparison for each b, and needs one unit to hold; so does "some a beats all of B".
+
+    Where the data choose among n units, bounds are simultaneous: they use the quantile of the
+    largest of n correlated normal errors (max-T), and are never wider than Bonferroni's. If k units
+    have to hold, a false verdict requires that one of the n - k + 1 weakest looks better than it
+    is.
 
     Parameters
     ----------
     units
-        Comparisons by unit, as many in each. Where units are models, each lists its rivals in the
-        same order.
+        The comparisons of each unit, the same number in all. If units are models, each lists its
+        rivals in the same order.
     at_least
         How many units have to hold; all by default.
     at_most
-        The statement is the contrary of "at least at_most + 1", and so is its verdict.
+        Judges "in at most so many units" instead, the negation of "at least at_most + 1".
     sides
         1 gives each bound the whole of ALPHA, for a finding that itself claims equivalence.
+
+    Returns
+    -------
+    Judgement
+        "open" with NaN bounds if the noise of the compared models is unknown.
     """
     shape = len(units), len(units[0])
     comparisons = [comparison for unit in units for comparison in unit]
@@ -131,27 +139,27 @@ def judge(
     decisive, effect = decisive if sign > 0 else decisive.turned, sign * float(effects[unit].min())
     if np.isnan(errors).any():
         return _judgement(effect, _UNKNOWN, decisive, evidence)
-    # Which units hold by themselves: ahead of all rivals; of "at most", behind one of them.
+    # A unit holds by itself if it is ahead of all rivals; for "at most", if it is behind one.
     clear = sign * effects > special.stdtrit(df, 1 - ALPHA / sides) * errors
     alone = clear.all(1) if sign > 0 else clear.any(1)
     holding = f"{alone.sum()} of {len(units)}" if len(comparisons) > 1 else ""
-    # With nothing but pooled seed noise all errors are too small, or too large, together: a
-    # multivariate t.
+    # If pooled seed noise is the only noise, all errors are too small or too large together, which
+    # makes them multivariate t.
     pooled = [noise.df for noise in evidence.noise.values()]
     common = pooled[0] if len(pooled) == 1 and not evidence.sampling.any() else np.inf
     noise = (evidence.draws(DRAWS if len(comparisons) > 1 else 2) @ sums.T).reshape(-1, *shape)
     noise /= np.maximum(noise.std(0), 1e-12)
     noise *= _scales(common, len(noise))[:, None, None]
-    # Above there is a column for each rival: the same one is the best for every unit.
+    # `above` has a column for each rival, because the same rival is the best for every unit.
     above = _Tail(noise.max(1), len(units) - count + 1, common)
     below = _Tail(
         -noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common
     )
 
     def tails(shift: float) -> tuple[float, float]:
-        """One-sided p of an effect of at most, and of at least, -shift."""
+        """One-sided p-values of the hypotheses that the effect is at most, and at least, -shift."""
         t = (effects + shift) / errors
-        # The error that is as rare among the draws.
+        # The error that is as improbable in the distribution of the draws.
         z = -np.sign(t) * special.stdtrit(common, special.stdtr(df, -abs(t)))
         return above.p(np.sort(z.min(1))[-count]), below.p(np.sort((-z).max(1))[count - 1])
 
@@ -166,13 +174,12 @@ def judge(
 
 
 def compare_with_published(judgement: Judgement, published: float) -> Judgement:
-    """The judgement, with the word "smaller than published" where it applies.
+    """Replace the verdict "open" with "smaller than published" where that applies.
 
-    That is where the verdict would be "open", and the interval spans zero and ends below the
-    published effect: whatever there is, it is less than what was published. Spreads have no such
-    verdict, as they have no tie (p_equivalent is NaN): noise spreads the narrower group, too, so
-    their difference looks smaller than it is, and in simulations 19% of true published differences
-    were denied.
+    It applies if the interval contains zero and ends below the published effect. Then any effect is
+    smaller than the published one. Spreads get neither this verdict nor "equivalent" (their
+    p_equivalent is NaN). Noise also spreads the narrower group, so the difference looks smaller
+    than it is; in simulations, this verdict denied 19% of true published differences.
     """
     smaller = judgement.low <= 0 <= judgement.high < published
     if judgement.verdict == OPEN and smaller and not np.isnan(judgement.p_equivalent):
@@ -181,11 +188,12 @@ def compare_with_published(judgement: Judgement, published: float) -> Judgement:
 
 
 def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:
-    """The verdict on: the scores of `wider` have a larger standard deviation than `narrower`'s.
+    """Judge whether the scores of `wider` have a larger standard deviation than `narrower`'s.
 
-    Noise alone spreads scores. So the difference is compared with draws in which both groups have
-    one true spread (the observed spread less its noise) and noise is added (a parametric
-    bootstrap). No spreads are called equivalent, because MARGIN is a difference of scores.
+    Noise alone spreads scores. The difference is therefore compared with a parametric bootstrap:
+    draws in which both groups have the same true spread (the observed one without its noise), to
+    which noise is added. Spreads are never called equivalent, because MARGIN is a difference of
+    scores.
     """
     groups = [evidence.means.index.get_indexer(list(names)) for names in (wider, narrower)]
     scores = [evidence.scores[group] for group in groups]
@@ -218,7 +226,7 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 
 
 def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
-    """A row for each pair of models.
+    """Judge pairs of models, one row per pair.
 
     Columns: left, right, difference (left - right), low, high, p, q (over all rows), verdict.
     """
@@ -235,20 +243,20 @@ def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFram
 
 
 def above_chance(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
-    """Every model against guessing, on the mean over tasks.
+    """Compare every model with guessing, on the mean over tasks.
 
-    Columns: model, score (chance-corrected), low and high (95% interval over test texts; seeds are
-    left aside) and passed: the interval lies above chance and the score below CEILING.
+    Columns: model, score (chance-corrected), low and high (95% interval over test texts, without
+    seed noise) and passed. A model passes if the interval is above chance and the score is below
+    CEILING.
     """
     evidence = from_examples(tasks, given=[*next(iter(tasks.values())).scores])
     return pd.DataFrame([_against_chance([model], evidence) for model in models])
 
 
 def learnable(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
-    """The mean of the models against guessing, a row for each task, otherwise as `above_chance`.
+    """Compare the mean of the models with guessing, one row per task; columns as in `above_chance`.
 
-    The best of many models looks better than chance by luck. Their mean is one question, chosen by
-    no result.
+    The best of many models may look better than chance by luck. Their mean involves no selection.
     """
     rows = []
     for task in tasks:
@@ -273,21 +281,24 @@ def _against_chance(models: Sequence[str], evidence: Evidence) -> dict[str, Any]
 
 
 def weakest(judgements: Sequence[Judgement]) -> Judgement:
-    """The verdict on statements that must all be true, such as "at least two" and "at most two".
+    """Judge statements that must all be true, such as "at least two" and "at most two".
 
-    At most one of them can be false, so their errors of one in forty add up to one in twenty.
+    At most one of the two can be false, so their errors of 2.5% add up to at most 5%.
     """
     order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
     return min(judgements, key=lambda each: (order.index(each.verdict), each.effect))
 
 
 def share_verdict(one: Judgement, other: Judgement) -> str:
-    """The verdict that two readouts share, else "readouts disagree"."""
+    """Return the verdict on which two readouts agree, or "readouts disagree"."""
     return one.verdict if one.verdict == other.verdict else DISAGREE
 
 
 def checked(judgement: Judgement, checks: Collection[str], failed: Mapping[str, str]) -> Judgement:
-    """The judgement, or "not testable here" if a check failed. failed: check -> what failed."""
+    """Return the judgement, or "not testable here" if one of the checks failed.
+
+    failed: check -> what failed.
+    """
     reasons = [failed[check] for check in checks if check in failed]
     return (
         replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons))
@@ -297,7 +308,11 @@ def checked(judgement: Judgement, checks: Collection[str], failed: Mapping[str, 
 
 
 def q_values(p: Sequence[float]) -> np.ndarray:
-    """Benjamini-Hochberg: the false discovery rate among verdicts with a p of at most this one."""
+    """Return Benjamini-Hochberg q-values.
+
+    The q of a test is the false discovery rate among all tests whose p is at most as large. NaN
+    stays NaN and is not counted.
+    """
     values = np.array(p, dtype=float)
     tested = ~np.isnan(values)
     values[tested] = stats.false_discovery_control(values[tested])
@@ -305,7 +320,7 @@ def q_values(p: Sequence[float]) -> np.ndarray:
 
 
 def arithmetic(left: float, right: float) -> str:
-    """A difference spelt out: ".9571 - .9530 = .0041"."""
+    """Write out a difference: ".9571 - .9530 = .0041"."""
     return re.sub(r"\b0\.", ".", f"{left:.4f} - {right:.4f} = {left - right:.4f}")
 
 
@@ -316,10 +331,10 @@ class _Tail:
     Attributes
     ----------
     noise
-        (draws, cases), the largest error of each draw; the worst case counts.
+        (draws, cases), the largest error of each draw. The least favourable case decides.
     members
-        How many errors can make a verdict false. The tail is never above Bonferroni's, nor below
-        that of one error.
+        How many errors can make a verdict false. The tail probability is at most Bonferroni's, and
+        at least that of a single error.
     df
         Degrees of freedom of an error's t distribution.
     """
@@ -329,7 +344,7 @@ class _Tail:
     df: float
 
     def level(self, alpha: float) -> float:
-        """The one-sided level for each error at which all of them together keep to alpha."""
+        """Return the one-sided level for each error at which their joint level is alpha."""
         level = special.stdtr(self.df, -np.quantile(self.noise, 1 - alpha, axis=0).max())
         return float(np.clip(level, alpha / self.members, alpha))
 
@@ -349,7 +364,7 @@ def _judgement(
     decisive: Comparison,
     evidence: Evidence,
 ) -> Judgement:
-    """numbers: low, high, p, p_equivalent."""
+    """Make a judgement from numbers: low, high, p and p_equivalent."""
     low, high, _, p_equivalent = numbers
     (weights,) = _matrix([decisive.weights], evidence)
     sides = _matrix([decisive.plus, decisive.minus], evidence)
@@ -382,7 +397,7 @@ def _judgement(
 
 
 def _seed_share(weights: np.ndarray, evidence: Evidence) -> float:
-    """See `Judgement.seed_share`; NaN where the error is not known."""
+    """Compute `Judgement.seed_share`; NaN if the standard error is unknown."""
     endless = replace(evidence, runs=np.full(len(evidence.runs), np.inf), processor=0.0)
     (error,), _ = evidence.errors(weights[None])
     (least,), _ = endless.errors(weights[None])  # NaN: nothing is left
@@ -390,14 +405,12 @@ def _seed_share(weights: np.ndarray, evidence: Evidence) -> float:
 
 
 def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.ndarray:
-    """(sums, models) weights in the order of the evidence."""
+    """Return weights as a (sums, models) array, with models in the order of the evidence."""
     return np.array([[row.get(model, 0.0) for model in evidence.means.index] for row in weights])
 
 
 def _scales(df: float, count: int) -> np.ndarray:
-    """(count,) draws of how much larger an error is than its estimate with so many degrees of
-    freedom says.
-    """
+    """Draw (count,) ratios of true to estimated standard errors, for df degrees of freedom."""
     return (
         np.sqrt(df / np.random.default_rng(1).chisquare(df, count))
         if np.isfinite(df)

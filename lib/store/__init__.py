@@ -1,1 +1,1 @@
-"""What was computed, kept under keys of what made it; and the processes that compute it."""
+"""Keeps computed products under keys of what they were made from, and runs jobs in processes."""

@@ -1,8 +1,8 @@
-"""What was computed, kept under its inputs, with the code that computed it noted beside it.
+"""The cache: computed products, stored under their inputs, with a note on the code that made them.
 
-A product is known by its kind and its inputs: settings that matter to it, and the content of the
-data that it read. Its note says which code made it. If that code has changed since, the product is
-stale: it is made again, or taken as it is if `keep` says so.
+A product is identified by its kind and its inputs: the settings that matter for it, and the content
+of the data that it read. Its note says which code made it. If that code has changed since then, the
+product is stale. It is then made again, or used as it is if `keep` says so.
 """
 
 import contextlib
@@ -30,19 +30,19 @@ from lib.store.files import check_room, fingerprint, stat_file, write_atomically
 from lib.store.sealed import looks_whole, read_facts, write_seal
 from lib.texts import keep_order
 
-PIECE = 4096  # items between two writes of a table: what is in memory at once
-SAMPLE = 10  # items that tell how much of the disk all of them will take
+PIECE = 4096  # rows of a table that are computed, held in memory and written at once
+SAMPLE = 10  # items from which the size of all on disk is estimated
 T = TypeVar("T")
 Columns = dict[str, Any]  # column -> (items, ...) array, or a list of arrays of other lengths
 
 
 class NotComputed(OneLine, LookupError):
-    """A product is missing, and nothing is to be computed."""
+    """A product is missing, and the cache may not compute it."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """Modules that compute something; what they import counts, too, but for what is in `stop`."""
+    """Modules that compute something. Their imports count too, except those in `stop`."""
 
     modules: tuple[str, ...]
     stop: tuple[str, ...] = ()
@@ -55,15 +55,15 @@ class Product:
     Parameters
     ----------
     kind : str
-        "student", "record", ...; the folder that it is kept in.
+        Such as "student" or "record"; also the name of its folder.
     inputs : dict
-        Plain values that decide what it is, fingerprints of data among them.
+        Plain values that determine the product, including fingerprints of data.
     code : tuple of Code
-        What computes it.
+        The code that computes it.
     packages : tuple of str
         Installed packages whose arithmetic it depends on.
     label : str
-        What a person calls it, such as "cosine, seed 1"; no part of its name.
+        A name for people, such as "cosine, seed 1". It is not part of the product's identity.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class Product:
 
     @functools.cached_property
     def versions(self) -> dict[str, str]:
-        """Module -> fingerprint, package -> version, of what would make it now."""
+        """Fingerprints of modules and versions of packages that would make the product now."""
         versions = {name: _read_installed(name) for name in self.packages}
         for code in self.code:
             versions |= fingerprint_code(code.modules, code.stop)
@@ -86,19 +86,19 @@ class Product:
 
     @functools.cached_property
     def name(self) -> str:
-        """What its files are called: two versions of the code never share a file."""
+        """The name of its files. Two versions of the code never share a file."""
         return f"{self.key}-{fingerprint(self.versions)[:8]}"
 
 
 @dataclass
 class Cache:
-    """Products in one folder. A process that is killed loses nothing that was complete.
+    """Products in one folder. If a process is killed, complete products are not lost.
 
     Parameters
     ----------
     folder : Path
     keep : bool
-        Take stale products as they are; `kept` then lists them.
+        Use stale products as they are; `kept` then lists them.
     reading : bool
         Raise `NotComputed` instead of computing.
     """
@@ -106,12 +106,12 @@ class Cache:
     folder: Path
     keep: bool = False
     reading: bool = False
-    # (kind, key) -> note, of what was asked for, and of what `keep` took
+    # (kind, key) -> note: of all products that were asked for, and of those used because of `keep`
     used: dict[tuple[str, str], Path] = field(default_factory=dict, repr=False)
     kept: dict[tuple[str, str], Path] = field(default_factory=dict, repr=False)
 
     def find(self, product: Product) -> dict[str, Any] | None:
-        """The note of a product that can be used, without a look at its content; else None."""
+        """Return the note of a product that can be used, without checking its content, or None."""
         path = self._find_note(product)
         return None if path is None else read_facts(path)
 
@@ -130,7 +130,7 @@ class Cache:
         return None
 
     def _find_others(self, product: Product, suffix: str) -> list[Path]:
-        """The same product by other code, the newest last."""
+        """List files of the same product made by other code, the newest last."""
         path = self._path(product, suffix)
         others = [each for each in path.parent.glob(f"{product.key}-*{suffix}") if each != path]
         return sorted(others, key=lambda each: each.stat().st_mtime_ns)
@@ -141,9 +141,9 @@ class Cache:
         make: Callable[[], dict[str, np.ndarray]],
         describe: Callable[[dict[str, np.ndarray]], dict[str, Any]] | None = None,
     ) -> dict[str, np.ndarray]:
-        """The named arrays of a product; `make` gives them if they are missing or damaged.
+        """Return the named arrays of a product; `make` computes them if missing or damaged.
 
-        describe: what its note shall say of them, as plain values.
+        describe: computes plain values from the arrays, to be added to the note.
         """
 
         def pack(arrays: dict[str, np.ndarray]) -> bytes:
@@ -157,7 +157,7 @@ class Cache:
         return self._content(product, ".npz", make, pack, unpack, describe)
 
     def record(self, product: Product, make: Callable[[], Any]) -> Any:
-        """The JSON value of a product; `make` gives it if it is missing or damaged."""
+        """Return the JSON value of a product; `make` computes it if it is missing or damaged."""
 
         def pack(value: Any) -> bytes:
             return json.dumps(value, ensure_ascii=False).encode()
@@ -170,27 +170,34 @@ class Cache:
         make: Callable[[], T],
         describe: Callable[[T], dict[str, Any]] | None = None,
     ) -> T:
-        """An object of this project, pickled; only files with this cache's checksum are read."""
+        """Return a pickled object; `make` computes it if it is missing or damaged.
+
+        Only files that match the checksum in the cache are unpickled.
+        """
         return self._content(product, ".pickle", make, pickle.dumps, pickle.loads, describe)
 
     def rows(
         self, product: Product, items: Iterable[Any], make: Callable[[list[Any]], Columns]
     ) -> "dict[str, Rows]":
-        """A row for each item of a table that grows; only those that are missing are made.
+        """Return one row per item of a growing table; only missing rows are computed.
 
         Parameters
         ----------
         product : Product
-            The table: what computes a row, whatever the items are.
+            The table. Its inputs and code say how rows are computed, whatever the items are.
         items : iterable of str or of arrays
-            What rows are computed from; equal items share a row.
+            The items from which rows are computed. Equal items share a row.
         make : callable
-            The columns of some items. A row must not depend on the other items.
+            Computes the columns of some items. A row must not depend on the other items.
+
+        Returns
+        -------
+        Column -> its rows, in the order of the items.
 
         Raises
         ------
         OSError
-            Before the work, if the disk has no room for it.
+            Before anything large is computed, if the disk has too little room.
         """
         items = keep_order(items)
         keys = hash_items(items)
@@ -202,7 +209,7 @@ class Cache:
                 table.add(items, keys, make, product)
             for other in self._find_others(product, ".rows"):
                 if other != table.folder and np.isin(_Table(other).keys, table.keys).all():
-                    shutil.rmtree(other, ignore_errors=True)  # nothing in it is of use any more
+                    shutil.rmtree(other, ignore_errors=True)  # the new table has all of its rows
         return table.select(keys)
 
     def has_rows(self, product: Product, items: Iterable[Any]) -> bool:
@@ -223,13 +230,16 @@ class Cache:
         return table
 
     def lock(self, product: Product) -> FileLock:
-        """For `with`: one process at a time makes a product; a killed process frees it."""
+        """Lock a product in a `with` statement, so that one process at a time makes it.
+
+        If a process is killed, its lock is released.
+        """
         path = self._path(product, ".lock")
         path.parent.mkdir(parents=True, exist_ok=True)
         return FileLock(path)
 
     def scratch(self, product: Product, suffix: str) -> Path:
-        """A place beside a product for what is needed only until it is complete."""
+        """Return a path next to a product, for files that are needed only until it is complete."""
         return self._path(product, suffix)
 
     def _check_may_compute(self, product: Product) -> None:
@@ -248,7 +258,7 @@ class Cache:
         unpack: Callable[[bytes], T],
         describe: Callable[[T], dict[str, Any]] | None,
     ) -> T:
-        for locked in (False, True):  # another process may make it while this one waits
+        for locked in (False, True):  # while this process waits, another may make the product
             with self.lock(product) if locked else contextlib.nullcontext():
                 if (note := self._find_note(product)) is not None:
                     content = _read_whole(note, note.with_suffix(suffix))
@@ -256,7 +266,7 @@ class Cache:
                         return unpack(content)
                     if locked:
                         warnings.warn(f"{note} was damaged: computing it again", stacklevel=4)
-                        note.unlink(missing_ok=True)  # or it would count as there
+                        note.unlink(missing_ok=True)  # else the product would seem to exist
                 if locked:
                     self._check_may_compute(product)
                     return self._make(product, suffix, make, pack, describe)
@@ -278,14 +288,14 @@ class Cache:
         facts |= {"kind": product.kind, "code": product.versions}
         write_atomically(path, pack(value))
         write_seal(path.with_suffix(".json"), [path], **facts)
-        for other in others:  # by code that is no more; this one is whole
+        for other in others:  # made by older code, and replaced now that this one is complete
             other.unlink(missing_ok=True)
             other.with_suffix(suffix).unlink(missing_ok=True)
         return value
 
 
 def _read_whole(note: Path, path: Path) -> bytes | None:
-    """The content of a product; None if it is missing or not what its note says."""
+    """Read the content of a product; None if it is missing or does not match its note."""
     facts = read_facts(note)
     try:
         content = path.read_bytes()
@@ -296,14 +306,14 @@ def _read_whole(note: Path, path: Path) -> bytes | None:
 
 
 def list_changed(note: dict[str, Any]) -> list[str]:
-    """The modules and packages behind a product that are not as they were when it was made."""
+    """List the modules and packages that have changed since a product was made."""
     code = note.get("code")
     if not isinstance(code, dict):
         return ["its note"]
     return [name for name, was in code.items() if _read_version(name) != was]
 
 
-# What a process has imported does not change with the files; a look at them takes a millisecond.
+# Looking up a version takes a millisecond, and it does not change for a running process.
 _read_installed = functools.cache(importlib.metadata.version)
 
 
@@ -317,12 +327,12 @@ def _read_version(name: str) -> str | None:
 
 
 def list_stale(paths: Iterable[Path]) -> dict[str, list[dict[str, Any]]]:
-    """Changed module or package -> the notes of the products that it makes stale.
+    """Map each changed module or package to the notes of the products that it makes stale.
 
     Parameters
     ----------
     paths : iterable of Path
-        Notes, or folders of tables, as `Cache.used` has them.
+        Notes of products or folders of tables, as in `Cache.used`.
     """
     stale: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
@@ -334,9 +344,14 @@ def list_stale(paths: Iterable[Path]) -> dict[str, list[dict[str, Any]]]:
 
 
 def hash_items(items: Iterable[Any]) -> np.ndarray:
-    """(items,) uint64 that name texts, or arrays of token ids, by their content.
+    """Hash texts or arrays of token ids by their content, (items,) uint64.
 
-    A sequence may bring its names along, as `names`, so that long texts are read once.
+    A sequence may have its hashes in an attribute `names`, so that long texts are read only once.
+
+    Raises
+    ------
+    ValueError
+        For an item that is neither a text nor an array.
     """
     names = getattr(items, "names", None)
     if isinstance(names, np.ndarray):
@@ -348,13 +363,13 @@ def hash_items(items: Iterable[Any]) -> np.ndarray:
         elif isinstance(item, np.ndarray):
             content = f"{item.dtype.str}{item.shape}".encode() + item.tobytes()
         else:
-            raise ValueError(f"expected texts or arrays, item {place} is {item!r:.60}")
+            raise ValueError(f"expected texts or arrays; item {place} is {item!r:.60}")
         digests += hashlib.blake2b(content, digest_size=8).digest()
     return np.frombuffer(bytes(digests), dtype=np.uint64)
 
 
 def hash_content(*arrays: Any) -> str:
-    """16 hex digits of the content of arrays, `Rows` among them, piece by piece."""
+    """Return 16 hex digits that identify the content of arrays or `Rows`, read piece by piece."""
     digest = hashlib.sha256()
     for array in arrays:
         for start in range(0, len(array), PIECE):
@@ -367,9 +382,9 @@ def hash_content(*arrays: Any) -> str:
 
 
 class Rows(Sequence[Any]):
-    """Rows of a column in the order that was asked for, read from disk when they are asked for.
+    """Rows of a column in the requested order, read from disk when they are indexed.
 
-    It is passed to other processes by the names of its files.
+    Pickling stores the names of the files, not their content.
     """
 
     def __init__(self, files: list[Path], file_of_row: np.ndarray, place: np.ndarray):
@@ -386,7 +401,7 @@ class Rows(Sequence[Any]):
         return np.asarray(self[:], dtype=dtype)
 
     def __getitem__(self, rows: Any) -> Any:
-        """(rows, ...) array, or (...) for a single row."""
+        """Read rows as an array (rows, ...), or a single row as (...)."""
         files, places = self.file_of_row[rows], self.place[rows]
         if np.ndim(places) == 0:
             return np.array(self._file(int(files))[int(places)])
@@ -404,7 +419,7 @@ class Rows(Sequence[Any]):
 
 
 class RaggedRows(Rows):
-    """Rows of different lengths: a file holds them one after another; `ends` says where."""
+    """Rows of different lengths. A file holds them one after another."""
 
     def __init__(self, files: list[Path], file_of_row: np.ndarray, place: np.ndarray):
         super().__init__(files, file_of_row, place)
@@ -414,7 +429,7 @@ class RaggedRows(Rows):
         return {**super().__getstate__(), "_ends": {}}
 
     def __getitem__(self, rows: Any) -> Any:
-        """One array, or a list of them for a slice or several rows."""
+        """Read one row as an array, or several rows as a list of arrays."""
         places = self.place[rows]
         if np.ndim(places):
             return [self[int(row)] for row in np.arange(len(self))[rows]]
@@ -427,24 +442,24 @@ class RaggedRows(Rows):
 
 
 class _Table:
-    """Segments of a growing table: `<number>.json` seals the arrays of some rows."""
+    """A growing table in segments. Each `<number>.json` seals the arrays of some rows."""
 
     def __init__(self, folder: Path, code: dict[str, str] | None = None):
-        """code: of the segments that count; None takes any."""
+        """code: versions of the code whose segments count; None accepts all segments."""
         self.folder, self.code = folder, code
         self.notes: list[dict[str, Any]] = []
-        self.names: list[str] = []  # of the segments
+        self.names: list[str] = []  # names of the segments
         self.read()
 
     def read(self) -> None:
-        """Read which rows are there; a segment that is not whole does not count."""
+        """Read which rows exist. Incomplete or damaged segments do not count."""
         self.notes, self.names, parts = [], [], []
         for path in sorted(self.folder.glob("*.json")):
             note = read_facts(path)
             if note is None or not looks_whole(path, note):
                 continue
             if self.code is not None and note.get("code") != self.code:
-                continue  # rows that newer code added to a table that was kept
+                continue  # rows made by other code, added to a table of older code under `keep`
             keys = np.load(path.with_suffix(".keys.npy"), allow_pickle=False)
             parts.append((keys, np.full(len(keys), len(self.names)), np.arange(len(keys))))
             self.names.append(path.stem)
@@ -460,7 +475,7 @@ class _Table:
         make: Callable[[list[Any]], Columns],
         product: Product,
     ) -> None:
-        """Make the rows that are missing, in pieces that are there for good."""
+        """Compute the missing rows in pieces, each of which is kept once it is written."""
         self.read()
         _, first = np.unique(keys, return_index=True)
         missing = np.sort(first[~np.isin(keys[first], self.keys)])
@@ -487,7 +502,7 @@ class _Table:
         self.read()
 
     def select(self, keys: np.ndarray) -> dict[str, Rows]:
-        """The columns, with a row for each of the keys, all of which are there."""
+        """Return the columns with one row per key. All keys must exist."""
         where = np.searchsorted(self.keys, keys)
         columns: dict[str, Rows] = {}
         files = list(self.notes[0]["files"]) if self.notes else []
@@ -514,7 +529,7 @@ def _no_rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _flat(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """A column as one array, and the lengths of its rows if they differ."""
+    """Return a column as one array, and the lengths of its rows if they may differ."""
     if isinstance(column, np.ndarray):
         return column, None
     lengths = np.array([len(row) for row in column], dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Fingerprints of the code that computes a value: what would change the value, and nothing else.
+"""Fingerprints of the code that computes a value, which change only if the value might.
 
-Comments, docstrings, annotations and layout do not count, nor does the text of errors, warnings and
-progress: what stands in `raise`, `warn` and `print`, and variables that are used only there.
+Comments, docstrings, annotations and layout do not count. Neither does the text of errors, warnings
+and progress: strings in `raise`, `warn` and `print`, and in variables that are used only there.
 """
 
 import ast
@@ -17,33 +17,40 @@ _WORDING = {*"join split format str repr len sorted min max map type".split()}
 
 
 def fingerprint_code(modules: Iterable[str], stop: Iterable[str] = ()) -> dict[str, str]:
-    """Fingerprint, by module, the modules and all of lib that they import, directly or not.
+    """Fingerprint modules and everything in lib that they import, directly or indirectly.
 
     Parameters
     ----------
     modules : iterable of str
         Names such as "lib.losses.cosine".
     stop : iterable of str
-        Modules and packages that are not entered, unless `modules` names them.
+        Modules and packages to leave out, with what only they import, unless `modules` names them.
+
+    Returns
+    -------
+    Name of the module -> its fingerprint.
     """
     return dict(_fingerprint_modules(tuple(modules), tuple(stop)))
 
 
-@functools.cache  # what a process has imported does not change with the files
+@functools.cache  # a process keeps the code that it has imported, even if files change
 def _fingerprint_modules(modules: tuple[str, ...], stop: tuple[str, ...]) -> dict[str, str]:
     return {name: _fingerprint_source(_read(name)) for name in list_imported(modules, stop)}
 
 
 def fingerprint_module(module: str) -> str | None:
-    """The fingerprint of one module alone; None if there is none of that name."""
+    """Fingerprint one module alone; None if there is no module of this name."""
     return None if _path(module) is None else _fingerprint_source(_read(module))
 
 
 def list_imported(modules: Iterable[str], stop: Collection[str] = ()) -> list[str]:
-    """The modules and all of lib that they import, sorted, but for imports of type checkers."""
+    """List the modules and everything in lib that they import, sorted.
+
+    Imports under `if TYPE_CHECKING:` do not count.
+    """
     ends = tuple(f"{name}." for name in stop)
     reached = list(dict.fromkeys(modules))
-    for module in reached:  # grows while it is read
+    for module in reached:  # the list grows during the loop
         for name in _imports(_read(module)):
             if name not in reached and not f"{name}.".startswith(ends):
                 reached.append(name)
@@ -52,7 +59,7 @@ def list_imported(modules: Iterable[str], stop: Collection[str] = ()) -> list[st
 
 @functools.cache
 def _imports(source: str) -> tuple[str, ...]:
-    """The modules of lib that a source imports, also inside functions."""
+    """List the modules of lib that a source imports, including imports inside functions."""
     names = []
     for node in _walk_code(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -60,7 +67,7 @@ def _imports(source: str) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom):
             if node.level or not node.module:
                 raise ValueError(
-                    f"line {node.lineno}: a relative import; write the full name, lib...."
+                    f"line {node.lineno} is a relative import; write the full name, lib...."
                 )
             for alias in node.names:  # `from lib.losses import cosine` means lib.losses.cosine
                 submodule = f"{node.module}.{alias.name}"
@@ -69,7 +76,7 @@ def _imports(source: str) -> tuple[str, ...]:
 
 
 def _walk_code(tree: ast.AST) -> Iterable[ast.AST]:
-    """Every node but those below `if TYPE_CHECKING:`."""
+    """Yield every node except those under `if TYPE_CHECKING:`."""
     waiting = [tree]
     while waiting:
         node = waiting.pop(0)
@@ -81,9 +88,10 @@ def _walk_code(tree: ast.AST) -> Iterable[ast.AST]:
 
 
 def take_snapshot() -> str:
-    """Read all of lib as it is now, for all fingerprints of this process; a hash of it.
+    """Read all of lib as it is now, for all fingerprints of this process, and return a hash of it.
 
-    What a process has imported does not change with the files, so this comes first in a process.
+    A process keeps the code that it has imported, even if files change. So it should call this
+    first.
     """
     sources = _read_everything().items()
     return fingerprint({path.relative_to(ROOT).as_posix(): text for path, text in sources})
@@ -116,7 +124,7 @@ def _fingerprint_source(source: str) -> str:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes out of a syntax tree what does not change any value that the code computes."""
+    """Removes from a syntax tree whatever cannot change a computed value."""
 
     def __init__(self) -> None:
         self.scopes: list[ast.AST] = []
@@ -172,7 +180,7 @@ class _Bare(ast.NodeTransformer):
 
 
 def _without_text(node: ast.AST) -> ast.AST:
-    """The node with every text emptied: which error is raised counts, what it says does not."""
+    """Empty every string below a node: the type of an error counts, its message does not."""
     for part in ast.walk(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             part.value = ""
@@ -182,7 +190,7 @@ def _without_text(node: ast.AST) -> ast.AST:
 
 
 def _may_compute(node: ast.AST) -> bool:
-    """Whether a statement calls what may do more than put words together."""
+    """Whether a statement calls functions that may do more than format text."""
     calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
     names = {
         call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls
@@ -191,7 +199,7 @@ def _may_compute(node: ast.AST) -> bool:
 
 
 def _names_of_messages(scope: ast.AST) -> set[str]:
-    """Names that are read in this scope, and only by `raise`, by warnings, or by each other."""
+    """Names that this scope reads only in `raise` statements and warnings."""
     told, used = set[str](), set[str]()
 
     def collect(node: ast.AST, inside: set[str]) -> None:

@@ -1,7 +1,7 @@
-"""Folders that this project wrote, and may therefore replace: a seal inside lists their files.
+"""Folders that this project wrote and may therefore replace. A seal inside lists their files.
 
-A folder without a seal, with one file more than it lists, or with a changed one is a person's, and
-left alone. Files that systems leave in a folder, such as `.DS_Store`, are no one's.
+A folder belongs to a person, and is left alone, if it has no seal, a file that the seal does not
+list, or a changed file. Files that operating systems leave, such as `.DS_Store`, are ignored.
 """
 
 import os
@@ -14,28 +14,28 @@ from pathlib import Path
 from lib.store.sealed import list_changed, read_seal, sum_values, write_seal
 
 SEAL = "seal.json"
-# In the seal: a dataset that this project built is no target for a student, nor a student for
-# vectors.
+# The kind of a folder is in its seal, so that a student replaces no dataset that this project
+# built, and vectors replace no student.
 KIND = "student"
-# Ends the names of hidden folders `.<name>-*` beside a target, in which a new folder is written.
+# Suffix of the hidden folders `.<name>-*` next to a target, in which a new folder is written.
 _WORK = ".thesis-saving"
 _OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 def check_target(target: str | Path, kind: str = KIND) -> Path:
-    """Check that a folder may be written: it is absent, empty, or as `replace_folder` left it.
+    """Check that a folder may be written: it is missing, empty, or as `replace_folder` left it.
 
-    kind: what is to be written there, and may be replaced.
+    kind: the kind of folder to write, which may replace only its own kind.
 
     Returns
     -------
     Path
-        The folder's absolute path; its parents have been made.
+        The folder's absolute path. Its parents exist.
 
     Raises
     ------
     ValueError
-        In one line, for any other folder, and where nothing can be written.
+        In one line, for any other folder, and for a place that cannot be written to.
     """
     target = Path(os.path.abspath(Path(target).expanduser()))
     try:
@@ -48,24 +48,24 @@ def check_target(target: str | Path, kind: str = KIND) -> Path:
 
 
 def replace_folder(target: str | Path, write: Callable[[Path], None], kind: str = KIND) -> None:
-    """Write a folder whole or not at all, in the place of one that this project wrote.
+    """Write a folder whole or not at all; it may replace one that this project wrote.
 
-    A process that is killed leaves the old or the new folder whole: under its own name or, between
-    two renames, in one of the hidden folders that `list_left_over` names.
+    If the process is killed, the old or the new folder stays whole. Between two renames, it is in
+    one of the hidden folders that `list_left_over` lists.
 
     Parameters
     ----------
     target : str or Path
-        The folder.
+        The folder to write.
     write : callable
-        Fills the new, empty folder that it is given.
+        Gets a new, empty folder and fills it.
     kind : str
-        What it is; a folder of another kind is not replaced.
+        The kind of folder; folders of another kind are not replaced.
 
     Raises
     ------
     ValueError
-        As `check_target`, and for a full disk; the old folder is then as it was.
+        As in `check_target`, and for a full disk. The old folder is then unchanged.
     """
     target = check_target(target, kind)
     for path in list_left_over(target):
@@ -73,7 +73,7 @@ def replace_folder(target: str | Path, write: Callable[[Path], None], kind: str 
     work = _make_work_folder(target)
     new, old = work / "new", work / "old"
     try:
-        new.mkdir()  # with the modes of the umask, unlike `work`
+        new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
         _seal(new, kind)
         _check_replaceable(target, kind)  # again: writing takes a while
@@ -85,14 +85,14 @@ def replace_folder(target: str | Path, write: Callable[[Path], None], kind: str 
     finally:
         if old.exists() and not target.exists():
             old.rename(target)
-        if _is_replaceable(old, kind):  # once more, as a person may have put a file into it
+        if _is_replaceable(old, kind):  # check again, since a person may have put a file into it
             shutil.rmtree(work, ignore_errors=True)
         else:
-            warnings.warn(f"{old} was changed while it was replaced, so it is kept", stacklevel=4)
+            warnings.warn(f"{old} was changed while it was replaced; it is kept", stacklevel=4)
 
 
 def list_left_over(target: Path) -> list[Path]:
-    """List the hidden folders beside a target in which a save was cut off, or is at work."""
+    """List the hidden folders next to a target of saves that were interrupted or are running."""
     prefix = f".{target.name}-"
     hidden = target.parent.iterdir() if target.parent.is_dir() else ()
     return sorted(
@@ -101,7 +101,7 @@ def list_left_over(target: Path) -> list[Path]:
 
 
 def is_sealed(folder: Path, kind: str = KIND) -> bool:
-    """Whether a folder is exactly as `replace_folder` wrote it: no file more, less or changed."""
+    """Whether a folder is exactly as `replace_folder` wrote it, with no file added or changed."""
     seal = read_seal(folder / SEAL)
     if seal is None or seal.get("kind") != kind:
         return False
@@ -111,19 +111,19 @@ def is_sealed(folder: Path, kind: str = KIND) -> bool:
 
 
 def check_whole(folder: Path, unread: Collection[str] = ()) -> None:
-    """Check the files of a folder with a seal.
+    """Check the files of a folder against its seal.
 
     Parameters
     ----------
     folder : Path
-        One without a seal is a person's, and not looked at.
+        A folder without a seal belongs to a person and is not checked.
     unread : collection of str
-        Files that do not decide what is read: if one was changed, that is a warning.
+        Files that nothing here reads. If one of them has changed, there is a warning.
 
     Raises
     ------
     ValueError
-        In one line, if another file, or the seal, is not as it was written.
+        In one line, if the seal or any other file is missing or has changed.
     """
     if not (folder / SEAL).is_file():
         return
@@ -142,12 +142,12 @@ def check_whole(folder: Path, unread: Collection[str] = ()) -> None:
 def _check_replaceable(target: Path, kind: str) -> None:
     if target.is_symlink() or target.is_file():
         raise ValueError(f"{target} is a file or a symbolic link; name a folder")
-    if target in (Path.cwd(), *Path.cwd().parents):  # a shell would stay in the folder of before
-        raise ValueError(f"{target} holds the current folder; name another one")
+    if target in (Path.cwd(), *Path.cwd().parents):  # a shell would stay in the replaced folder
+        raise ValueError(f"{target} is or contains the current folder; name another one")
     if not _is_replaceable(target, kind):
         raise ValueError(
-            f"{target} holds files that this project did not write, or that were changed since; "
-            "choose another folder"
+            f"{target} holds files that this project did not write, or that were changed since "
+            "then; choose another folder"
         )
 
 
@@ -157,7 +157,7 @@ def _is_replaceable(folder: Path, kind: str) -> bool:
 
 
 def _is_of_system(path: Path) -> bool:
-    """Whether macOS or Windows left a file where a person looked into a folder."""
+    """Whether a file is one that macOS or Windows leaves in folders that a person has opened."""
     return (path.name in _OF_SYSTEMS or path.name.startswith("._")) and path.is_file()
 
 
@@ -166,7 +166,7 @@ def _make_work_folder(target: Path) -> Path:
 
 
 def _seal(folder: Path, kind: str) -> None:
-    """Write the seal; bring every file to disk, with the mode that the umask gives a new file."""
+    """Write the seal, flush every file to disk, and give files the mode of the umask."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     write_seal(folder / SEAL, files, kind=kind, json=sum_values(folder, files))
     for path in [*files, folder / SEAL]:

@@ -1,8 +1,7 @@
-"""Independent jobs in several processes of this machine (joblib), or on the workers of a Dask
-scheduler.
+"""Runs independent jobs in processes of this machine (joblib) or on workers of a Dask scheduler.
 
-A job keeps what it computes (`lib.store.cache`); nothing is brought back. So a job that was cut off
-is done again, and what had ended is read.
+A job writes its results to the cache (`lib.store.cache`) and returns nothing. After an
+interruption, unfinished jobs start again, and the results of finished ones are read.
 """
 
 import contextlib
@@ -28,7 +27,7 @@ from lib.config import environment, paths
 from lib.config.profiles import OneLine, ParameterError
 from lib.store import code, progress, provenance
 
-SOURCES = "THESIS_SOURCES"  # a hash of lib as the process has it that asks for jobs
+SOURCES = "THESIS_SOURCES"  # hash of the source of lib in the process that submits the jobs
 Job = tuple[Callable[..., Any], tuple]  # a function of a module, and its arguments
 
 GO_ON = "the workers have ended; what was computed is kept, run the cell again to go on"
@@ -42,15 +41,15 @@ KILLED = (
     "run with --jobs 1 (in a notebook: THESIS_JOBS=1); what was computed is kept"
 )
 SCHEDULER_GONE = "the Dask scheduler is gone; what was computed is kept"
-GPU_DRIVER = Path("/dev/nvidiactl")  # only where it exists do we wait for the import of torch
+GPU_DRIVER = Path("/dev/nvidiactl")  # without it there is no GPU, and no need to import torch
 
 
 class WorkerError(OneLine, RuntimeError):
-    """A worker ended without an answer, the scheduler is gone, or a worker does not fit."""
+    """A worker was killed, the scheduler is gone, or a worker would compute something else."""
 
 
 class Interrupted(OneLine, KeyboardInterrupt):
-    """A person interrupted the work, and the workers have ended."""
+    """A person interrupted the jobs, and the workers have ended."""
 
 
 def run_jobs(jobs: list[Job], description: str) -> None:
@@ -59,18 +58,20 @@ def run_jobs(jobs: list[Job], description: str) -> None:
     Parameters
     ----------
     jobs : list of (function, arguments)
-        What the functions return is dropped.
+        Return values of the functions are ignored.
     description : str
-        What a person reads beside the bar, such as "training students".
+        Text next to the progress bar, such as "training students".
 
     Raises
     ------
     Exception
-        The first error of a job, after all others have ended; each is a warning when it happens.
+        The first error of a job, raised after all other jobs have ended. Every error is also a
+        warning when it happens.
     WorkerError
-        At once, if a worker was killed or does not fit, or if the scheduler is gone.
+        Immediately, if a worker was killed or would compute something else (another version of the
+        code, for example), or if the scheduler is gone.
     Interrupted
-        At once, after Ctrl-C.
+        Immediately, after Ctrl-C.
     """
     address = os.environ.get("THESIS_DASK")
     count = count_processes()
@@ -101,7 +102,7 @@ def run_jobs(jobs: list[Job], description: str) -> None:
 
 
 def _name_job(job: Job) -> str:
-    """What a job makes, by the labels of its arguments, or of what is in a list among them."""
+    """Name a job by the labels of its arguments, and of items in arguments that are lists."""
     function, arguments = job
     parts = [part for each in arguments for part in (each if isinstance(each, list) else [each])]
     labels = [label for part in parts if isinstance(label := getattr(part, "label", ""), str)]
@@ -109,13 +110,13 @@ def _name_job(job: Job) -> str:
 
 
 def count_processes(asked: str | None = None) -> int:
-    """How many processes work at once.
+    """Return the number of processes to use.
 
     Parameters
     ----------
     asked : str, optional
-        What a person gave as --jobs. Otherwise the variable THESIS_JOBS decides, and without it
-        the number of usable cores, at most four, or one where there is a GPU.
+        The value of --jobs. Without it, the environment variable THESIS_JOBS decides. The default
+        is the number of usable cores, at most four, or one process if there is a GPU.
 
     Raises
     ------
@@ -142,7 +143,7 @@ def _default_processes() -> int:
 
 
 def end_workers() -> None:
-    """End every worker of this process at once; the next call of `run_jobs` starts new ones."""
+    """End all workers of this process immediately. The next `run_jobs` starts new ones."""
     from joblib.externals.loky import reusable_executor
 
     executor = reusable_executor._executor  # `get_reusable_executor` would start one
@@ -170,8 +171,9 @@ def end_with_parent(parent: int) -> None:
 
 def _run_in_processes(jobs: list[Job], count: int) -> Iterator[tuple[Job, Exception | None]]:
     """Yield each job and its error as it ends, from `count` processes with one thread each."""
-    environment.set_process_environment(offline=False)  # workers inherit it before they import
-    import joblib  # loads NumPy, which must find the environment set
+    # Before NumPy is imported, here with joblib and in the workers, which inherit the environment.
+    environment.set_process_environment(offline=False)
+    import joblib
 
     _hide_manager_errors()
     workers = joblib.Parallel(
@@ -180,7 +182,7 @@ def _run_in_processes(jobs: list[Job], count: int) -> Iterator[tuple[Job, Except
         batch_size=1,
         pre_dispatch="all",
         return_as="generator_unordered",
-        max_nbytes=None,  # no array is shared through a file
+        max_nbytes=None,  # share no arrays through files
         initializer=_start_worker,
         initargs=(os.getpid(),),
     )
@@ -191,7 +193,7 @@ def _run_in_processes(jobs: list[Job], count: int) -> Iterator[tuple[Job, Except
 
 
 def _hide_manager_errors() -> None:
-    """Print no traceback of loky's manager thread, which fails when its workers are killed."""
+    """Silence the traceback of loky's manager thread, which fails when its workers are killed."""
     previous = threading.excepthook
     if getattr(previous, "hides_manager_errors", False):
         return
@@ -207,7 +209,7 @@ def _hide_manager_errors() -> None:
 def _start_worker(parent: int) -> None:
     from joblib.externals.loky import process_executor
 
-    # loky replaces a worker that has grown by 300 MB, as each does that has loaded a teacher.
+    # loky replaces a worker that has grown by 300 MB, and loading a teacher takes as much.
     process_executor._MAX_MEMORY_LEAK_SIZE = float("inf")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group; the parent answers it
     environment.set_process_environment(offline=False)
@@ -215,8 +217,7 @@ def _start_worker(parent: int) -> None:
 
 
 def _list_variables() -> dict[str, str]:
-    """What jobs find in `os.environ`: this project's variables as they are now, and no workers
-    below workers."""
+    """Environment variables for jobs: this project's present ones, and one process per job."""
     names = ("THESIS_DATA", "THESIS_KEEP", *environment.OFFLINE)
     variables = {name: os.environ.get(name, "") for name in names}
     own = {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": "1", "THESIS_DASK": ""}
@@ -226,8 +227,7 @@ def _list_variables() -> dict[str, str]:
 def _attempt_remotely(
     number: int, job: Job, variables: dict[str, str]
 ) -> tuple[int, Exception | None]:
-    """Run a job in another process than that of `run_jobs`; its number, and the error if there is
-    one."""
+    """Run a job in a worker process; return its number, and its error if there was one."""
     os.environ.update(variables)
     if variables[SOURCES] != code.take_snapshot():
         return number, WorkerError("the source of lib changed since this run began: start it again")
@@ -244,7 +244,7 @@ def _attempt_remotely(
 
 
 def _attempt(function: Callable[..., Any], arguments: tuple) -> Exception | None:
-    """Call a function; its error, if it raises one."""
+    """Call a function; return the error that it raises, if any."""
     try:
         function(*arguments)
     except Exception as error:
@@ -252,7 +252,7 @@ def _attempt(function: Callable[..., Any], arguments: tuple) -> Exception | None
             return ParameterError(GPU_TOO_SMALL)
         return error
     finally:
-        # glibc keeps what a training has freed, a gigabyte after some jobs.
+        # glibc does not return freed memory to the system by itself: a gigabyte after some jobs.
         with contextlib.suppress(AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
     return None
@@ -264,8 +264,8 @@ def _attempt(function: Callable[..., Any], arguments: tuple) -> Exception | None
 def _run_on_cluster(jobs: list[Job], address: str) -> Iterator[tuple[Job, Exception | None]]:
     """Yield each job and its error as it ends on a worker. Dask repeats jobs of workers that die.
 
-    joblib's Dask backend waits for ever once Dask gives a job up (joblib 1.6.0, distributed
-    2026.8.0), and with a single worker it computes here. So the futures are Dask's own.
+    This uses Dask's own futures. joblib's Dask backend waits forever once Dask gives up a job
+    (joblib 1.6.0, distributed 2026.8.0), and with a single worker it computes in this process.
     """
     client = connect(address)
     from distributed import as_completed
@@ -289,28 +289,31 @@ def _run_on_cluster(jobs: list[Job], address: str) -> Iterator[tuple[Job, Except
 
 @functools.cache
 def connect(address: str) -> Any:
-    """A client of the Dask scheduler at `tcp://host:port`; `ParameterError` if none answers
-    there."""
+    """Connect to the Dask scheduler at `tcp://host:port`; ParameterError if none answers."""
     try:
         from distributed import Client
 
         url = urlsplit(address)
         socket.create_connection((url.hostname, url.port), timeout=10).close()
-        client = Client(address, timeout=60, set_as_default=False)  # it answered: it may be busy
+        client = Client(address, timeout=60, set_as_default=False)  # it answers, but may be busy
     except ModuleNotFoundError:
         raise ParameterError("--dask: Dask is not installed: pip install -e '.[dask]'") from None
     except (OSError, ValueError, TypeError):
         raise ParameterError(
             f"--dask: no scheduler answers at {address!r}, expected tcp://host:port"
         ) from None
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say that it is gone
+    # `SCHEDULER_GONE` says it if the scheduler is gone.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     return client
 
 
 def _attempt_on_worker(
     number: int, job: Job, variables: dict[str, str], expected: dict[str, Any]
 ) -> tuple[int, Exception | None]:
-    """Run a job on a worker that computes as the caller would; a `WorkerError` if it does not."""
+    """Run a job on a Dask worker; return a WorkerError if it would compute something else.
+
+    expected: what `identify_process` and the worker's settings must be.
+    """
     from distributed import get_worker
 
     worker, artifacts = get_worker(), variables["THESIS_ARTIFACTS"]
@@ -325,9 +328,9 @@ def _attempt_on_worker(
     return _attempt_remotely(number, job, variables)
 
 
-@functools.cache  # what a process has imported does not change with the files
+@functools.cache  # a process keeps the code that it has imported, even if files change
 def identify_process() -> dict[str, Any]:
-    """What must be alike wherever one run computes: versions, the code of lib, GPU or none."""
+    """Describe what must agree in all processes of a run: versions, the code of lib, a GPU."""
     import torch
 
     own = {"platform": "any", "lib": code.take_snapshot(), "GPU": torch.cuda.is_available()}

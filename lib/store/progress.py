@@ -1,4 +1,4 @@
-"""Progress as a bar; a notebook that `run_all.sh` started writes it as lines to a file."""
+"""Shows progress as a bar; notebooks started by `run_all.sh` write it to a file, line by line."""
 
 import contextlib
 import os
@@ -8,12 +8,14 @@ from typing import TypeVar
 from tqdm import tqdm
 
 T = TypeVar("T")
-duration = tqdm.format_interval  # seconds as people read them: `00:07`, `12:30`, `1:05:00`
+duration = tqdm.format_interval  # formats seconds: `00:07`, `12:30`, `1:05:00`
 
 
 def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
-    """Yield the `total` items and show how many are done: as a bar, or in the file
-    THESIS_PROGRESS."""
+    """Yield the `total` items and show how many are done, as a bar or in a file.
+
+    The environment variable THESIS_PROGRESS names the file.
+    """
     file = os.environ.get("THESIS_PROGRESS")
     options = {"leave": False}
     if file:

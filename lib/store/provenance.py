@@ -1,6 +1,6 @@
-"""How figures and tables were made, and when a notebook last ran to its end.
+"""Notes on how figures and tables were made, and on the last complete run of each notebook.
 
-Both are JSON in the format of `lib.store.sealed`; the files that they list are in `figures/`.
+Both are JSON in the format of `lib.store.sealed`. The files that they list are in `figures/`.
 """
 
 import functools
@@ -32,19 +32,20 @@ def write(
     records: Any = None,
     stale: Collection[str] = (),
 ) -> None:
-    """Write `<label>.json`.
+    """Write `<label>.json`, the note on how a figure or table was made.
 
     Parameters
     ----------
     label : str
     profile : Profile
-        What it was made with.
+        The profile it was made with.
     files : iterable of Path
         The files of the figure or table.
     records : DataFrame, optional
-        What it shows: a row per model, task and seed, perhaps with fingerprints and seconds.
+        The results it shows, one row per model, task and seed, perhaps with fingerprints and
+        seconds.
     stale : collection of str
-        Products of older code that `--keep` took, as `<kind>/<key>`.
+        Products of older code that were used because of `--keep`, as `<kind>/<key>`.
     """
     facts = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds"), **commit()}
     facts |= {"profile": profile.name, "parameters": profile.model_dump(mode="json")}
@@ -55,14 +56,14 @@ def write(
         if column.endswith("fingerprint") or column in ("seed", "device"):
             facts[column] = sorted(records[column].dropna().unique().tolist())
     if records is not None and {"embedding_fingerprint", "seconds"} <= set(records):
-        # A model has a row per task, and was trained once.
+        # A model has one row per task, but was trained only once.
         timed = records.dropna(subset="seconds").set_index("embedding_fingerprint")
         facts["trainings"] = timed["seconds"].to_dict()
     _write(paths.provenance(profile) / f"{label}.json", files, facts)
 
 
 def read(label: str, profile: Profile) -> dict[str, Any]:
-    """How a label was made; empty for figures that came with the repository."""
+    """Read how a figure or table was made; empty for those that came with the repository."""
     return read_facts(paths.provenance(profile) / f"{label}.json") or {}
 
 
@@ -82,11 +83,11 @@ def write_run(
     notebook : str
     profile : Profile
     files : iterable of Path
-        What it saved.
+        The files that it saved.
     inputs : dict
-        Kind of input -> fingerprint, as it was before the run.
+        Kind of input -> its fingerprint before the run.
     seconds : float
-        How long the run took.
+        Duration of the run.
     products : collection of str
         Notes of the products that it used, relative to `paths.store()`.
     """
@@ -95,8 +96,7 @@ def write_run(
 
 
 def read_run(notebook: str, profile: Profile) -> dict[str, Any]:
-    """What `write_run` noted of the last complete run; empty if there is none or if it is
-    damaged."""
+    """Read the note of `write_run` on the last complete run; empty if it is missing or damaged."""
     note = read_facts(_run_path(notebook, profile)) or {}
     return note if {"inputs", "seconds", "products"} <= note.keys() else {}
 
@@ -106,13 +106,13 @@ def _run_path(notebook: str, profile: Profile) -> Path:
 
 
 def _write(path: Path, files: Iterable[Path], facts: dict[str, Any]) -> None:
-    """Write a seal of files in another folder, by their names alone."""
+    """Write a seal of files in another folder, which lists only their names."""
     content = {"files": {file.name: sha256(file) for file in files}, **facts}
     write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False).encode())
 
 
 def commit() -> dict[str, Any]:
-    """The commit and whether files differ from it; None without git or checkout."""
+    """Return the commit, and whether files differ from it; None without git or a checkout."""
     if not (paths.ROOT / ".git").exists():  # installed, perhaps inside somebody else's checkout
         return {"commit": None, "dirty": None}
     command = ["git", "status", "--porcelain=v2", "--branch"]
@@ -128,6 +128,6 @@ def commit() -> dict[str, Any]:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """The versions of Python, the system and `PACKAGES`."""
+    """Return the versions of Python, the system and `PACKAGES`."""
     installed = {package: metadata.version(package) for package in PACKAGES}
     return {"python": platform.python_version(), "platform": platform.platform(), **installed}

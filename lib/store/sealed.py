@@ -1,6 +1,6 @@
-"""The one format of "written whole, with a checksum": JSON that lists files and their SHA-256.
+"""Seals: JSON files that list other files with their SHA-256, to show that they are complete.
 
-The seal is written last. Without it, or if a file differs from it, what lies beside it is void.
+The seal is written last. If it is missing or a file differs from it, the files do not count.
 """
 
 import hashlib
@@ -13,16 +13,16 @@ from lib.store.files import sha256, stat_file, sum_once, write_atomically
 
 
 def write_seal(path: Path, files: Iterable[Path], **facts: Any) -> None:
-    """Seal files that are complete.
+    """Write a seal of files that are complete.
 
     Parameters
     ----------
     path : Path
         The seal, in the folder of the files or above it.
     files : iterable of Path
-        What it vouches for; the seal holds their names relative to its folder.
+        The files to seal; the seal holds their names relative to its folder.
     facts : plain values
-        What else a reader should know, under names other than `files`.
+        Further content of the seal, under names other than `files`.
     """
     sums = {file.relative_to(path.parent).as_posix(): sha256(file) for file in files}
     content = json.dumps({"files": sums, **facts}, ensure_ascii=False)
@@ -30,9 +30,10 @@ def write_seal(path: Path, files: Iterable[Path], **facts: Any) -> None:
 
 
 def looks_whole(path: Path, facts: dict[str, Any]) -> bool:
-    """Whether the files of a seal are as they were.
+    """Whether the files of a seal are unchanged.
 
-    One of the size and time in the fact `stat` is; others are read once a process.
+    A file counts as unchanged if it has the size and time in the fact `stat`. Other files are read,
+    once per process, to compare their checksums.
     """
     stats = facts.get("stat", {})
     try:
@@ -46,7 +47,7 @@ def looks_whole(path: Path, facts: dict[str, Any]) -> bool:
 
 
 def read_facts(path: Path) -> dict[str, Any] | None:
-    """What a seal says, without a look at its files; None if there is no seal that can be read."""
+    """Read a seal without checking its files; None if there is no readable seal."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -55,7 +56,7 @@ def read_facts(path: Path) -> dict[str, Any] | None:
 
 
 def read_seal(path: Path) -> dict[str, Any] | None:
-    """What a seal says; None if it is missing or damaged, or if a file is not as it says."""
+    """Read a seal and check its files; None if the seal is missing or damaged or a file differs."""
     facts = read_facts(path)
     if facts is None:
         return None
@@ -66,10 +67,10 @@ def read_seal(path: Path) -> dict[str, Any] | None:
 
 
 def list_changed(path: Path) -> list[str] | None:
-    """The files that are not as a seal says; None if there is no seal that can be read.
+    """List the files that differ from a seal; None if there is no readable seal.
 
-    A JSON file whose values are the sealed ones is no other file, however it is spaced and its
-    lines end, if the seal has the fact `json`: {name: `sum_json` of the file}.
+    If the seal has the fact `json`, {name: `sum_json` of the file}, then other spacing and line
+    ends in a JSON file do not count as a difference.
     """
     facts = read_facts(path)
     if facts is None:
@@ -83,7 +84,7 @@ def list_changed(path: Path) -> list[str] | None:
 
 
 def sum_values(folder: Path, files: Iterable[Path]) -> dict[str, str | None]:
-    """The fact `json` of a seal in a folder: {name: `sum_json`} of those files that are JSON."""
+    """Compute the fact `json` of a seal in a folder: {name: `sum_json`} of its JSON files."""
     return {
         path.relative_to(folder).as_posix(): sum_json(path)
         for path in files
@@ -92,7 +93,7 @@ def sum_values(folder: Path, files: Iterable[Path]) -> dict[str, str | None]:
 
 
 def sum_json(path: Path) -> str | None:
-    """A SHA-256 of the values of a JSON file; None for what is none."""
+    """Return a SHA-256 of the values of a JSON file; None if the file is not JSON."""
     try:
         text = json.dumps(json.loads(path.read_bytes()), sort_keys=True)
     except (ValueError, RecursionError):

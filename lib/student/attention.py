@@ -1,7 +1,7 @@
-"""Sliding-window attention over documents packed without padding; O(tokens x window).
+"""Sliding-window attention over documents packed without padding, in O(tokens x window).
 
-It is Longformer's local attention (Beltagy, Peters and Cohan 2020, section 3) as
-`transformers.LongformerModel` has it.
+This is Longformer's local attention (Beltagy, Peters and Cohan 2020, section 3), with the same
+results as in `transformers.LongformerModel`.
 """
 
 import itertools
@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# Rows of queries per block. On the CPU 128 rows x 640 keys x 12 heads of float32 are 3.9 MB, which
-# stays in the cache; 64 and 256 rows were slower. CUDA prefers fewer, larger products.
+# Rows of queries per block. On a CPU, 128 rows x 640 keys x 12 heads of float32 take 3.9 MB, which
+# fits in the cache; 64 and 256 rows were slower. CUDA is faster with fewer, larger products.
 CPU_BLOCK = 128
 CUDA_BLOCK = 512
 HALF_PRECISION = (torch.float16, torch.bfloat16)
@@ -30,14 +30,14 @@ def sliding_window(
     out_i = sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j
     over the j in the document of i with |i - j| <= window / 2
 
-    There are no second derivatives.
+    Second derivatives are not supported.
 
     Parameters
     ----------
     q, k, v : Tensor (tokens, heads, head_dim)
-        The documents of the batch one after another; one dtype, one device.
+        The documents of the batch one after another, all of the same dtype and on one device.
     lengths : sequence of int
-        Tokens of each document.
+        Number of tokens of each document.
     window : int
         Hugging Face's `attention_window`, the two-sided total in tokens, even: 512 means 256 on
         each side.
@@ -52,12 +52,12 @@ def sliding_window(
     Raises
     ------
     ValueError
-        For tensors and lengths that do not fit each other.
+        If shapes or dtypes differ, or the lengths do not sum to the number of tokens.
     """
     if q.dim() != 3 or not q.shape == k.shape == v.shape or not q.dtype == k.dtype == v.dtype:
         given = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in (q, k, v))
         raise ValueError(
-            f"q, k and v must share one shape (tokens, heads, head_dim) and dtype, got {given}"
+            f"q, k and v must have the same shape (tokens, heads, head_dim) and dtype, got {given}"
         )
     if sum(lengths) != len(q) or min(lengths, default=1) < 1:
         raise ValueError(
@@ -72,7 +72,7 @@ def sliding_window(
             q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2)
         )
         return out if isinstance(out, Tensor) else out[0]
-    # Half precision on CUDA comes here too with attention dropout, which the varlen kernel lacks.
+    # Half precision on CUDA reaches this point only with dropout, which varlen_attn does not have.
     dtype = q.dtype
     if dtype in HALF_PRECISION and not (dtype == torch.bfloat16 and q.device.type == "cpu"):
         q, k, v = q.float(), k.float(), v.float()
@@ -81,9 +81,9 @@ def sliding_window(
 
 
 @lru_cache(maxsize=4)
-@torch.inference_mode(False)  # training keeps for its backward pass what encoding leaves here
+@torch.inference_mode(False)  # because a backward pass may need a tensor that encoding cached
 def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
-    """Start of every document and end of the last, (documents + 1,); the same in all layers."""
+    """Start of every document and end of the last, (documents + 1,); shared by all layers."""
     return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
 
 
@@ -93,8 +93,8 @@ def _cut_blocks(
     """Cut documents into equally long blocks of at most `size` queries.
 
     Yields (start, stop, first, last, documents): the queries [start, stop) and the keys
-    [first, last) in their reach. Short neighbours of one length, a block each, are one block of
-    several documents, as long as it has no more weights than others.
+    [first, last) within their windows. Neighbouring documents of the same length that need only one
+    block each are joined, as long as the joined block has no more weights than a full one.
     """
     offset = 0
     for length, alike in itertools.groupby(lengths):
@@ -113,9 +113,9 @@ def _cut_blocks(
 def _draw_dropout(weights: Tensor, p: float, generator: torch.Generator) -> Tensor:
     """Multipliers of the attention weights: 0 with probability p, else 1 / (1 - p).
 
-    Random bits are drawn 16 at a time from whole 64 bit numbers, seven times faster than
-    `Tensor.bernoulli_`, which would cost more than the attention itself. p is rounded to 1/65536
-    and the scale follows the rounded p.
+    Each random 64-bit number gives four draws of 16 bits. This is seven times as fast as
+    `Tensor.bernoulli_`, which would take longer than the attention itself. p is rounded to a
+    multiple of 1/65536, and the scale uses the rounded p.
     """
     steps = round(p * 65536)
     draws = torch.empty(math.ceil(weights.numel() / 4), dtype=torch.int64, device=weights.device)
@@ -127,15 +127,15 @@ def _draw_dropout(weights: Tensor, p: float, generator: torch.Generator) -> Tens
 class _Blocks(torch.autograd.Function):
     """Block-wise attention; the backward pass computes the weights again from q, k and v.
 
-    Written out, forward takes 3/4 of the time of `scaled_dot_product_attention` on windows of keys,
-    with backward 0.55 (6,700 tokens of 12 heads, window 512), because nothing is copied into
-    windows or out of them.
+    Compared with `scaled_dot_product_attention` on windows of keys, the forward pass takes 0.75 of
+    the time, and both passes together take 0.55 (6,700 tokens, 12 heads, window 512). The reason is
+    that nothing is copied into windows or out of them.
     """
 
     @staticmethod
     def forward(ctx, q, k, v, lengths, half, dropout):
-        # One draw from the global generator seeds this layer's dropout, so that gradient
-        # checkpointing, which restores the global state, repeats it.
+        # One draw from the global generator seeds this layer's dropout. Gradient checkpointing
+        # restores the state of that generator, so it repeats the same dropout.
         seed = int(torch.randint(2**62, ())) if dropout else 0
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
         values, result = _by_head(v), out.transpose(0, 1)
@@ -156,12 +156,18 @@ class _Blocks(torch.autograd.Function):
 
 
 def _by_head(x: Tensor) -> Tensor:
-    """(heads, tokens, head_dim); a copy in half precision, twice as fast on whole rows."""
+    """Rearrange to (heads, tokens, head_dim).
+
+    In half precision this is a copy, because products of contiguous rows are twice as fast.
+    """
     return x.transpose(0, 1).contiguous() if x.dtype in HALF_PRECISION else x.transpose(0, 1)
 
 
 def _split(x: Tensor, documents: int) -> Tensor:
-    """(heads, documents * tokens, n) as (documents * heads, tokens, n); several are copied."""
+    """Turn (heads, documents * tokens, n) into (documents * heads, tokens, n).
+
+    Copies unless there is a single document.
+    """
     return x if documents == 1 else x.unflatten(1, (documents, -1)).transpose(0, 1).flatten(0, 1)
 
 
@@ -170,17 +176,17 @@ def _join(x: Tensor, documents: int) -> Tensor:
 
 
 def _weights(q, k, lengths, half, dropout, seed):
-    """Yield for every block (rows, reach, documents, weights, dropout multipliers or None).
+    """Yield (rows, reach, documents, weights, dropout multipliers or None) for every block.
 
-    Weights are (documents * heads, rows of one, keys of one). Products are in the dtype of q and k,
-    so scores of bfloat16 are rounded; the weights are in at least float32.
+    Weights are (documents * heads, rows of a document, keys of a document). Products are in the
+    dtype of q and k, so bfloat16 scores are rounded; the weights have at least float32.
     """
     scale = 1 / math.sqrt(q.shape[-1])
     size = CUDA_BLOCK if q.is_cuda else CPU_BLOCK
     generator = torch.Generator(q.device).manual_seed(seed)
-    # Queries of a block see all its keys but two corners: row r misses the first r - c keys on the
-    # left, and on the right those from r on, counted from the first key that row 0 misses. Both are
-    # slices of one triangle each.
+    # The queries of a block see all of its keys except in two corners. On the left, row r misses
+    # the first r - c keys. On the right, it misses those from r on, counted from the first key that
+    # row 0 misses. Each corner is a slice of one triangle.
     wide = torch.promote_types(q.dtype, torch.float32)
     full = torch.full((size, size), -math.inf, dtype=wide, device=q.device)
     left, right = full.tril(-1), full.triu()
@@ -201,9 +207,9 @@ def _weights(q, k, lengths, half, dropout, seed):
 
 
 def _backward(grad, q, k, v, lengths, half, dropout, seed):
-    """Gradients of q, k and v.
+    """Compute the gradients of q, k and v.
 
-    With P the weights and dP their gradients, those of the scores are P (dP - sum_j P dP).
+    With weights P and their gradients dP, the gradients of the scores are P (dP - sum_j P dP).
     """
     scale = 1 / math.sqrt(q.shape[-1])
     wide = torch.promote_types(q.dtype, torch.float32)
@@ -219,7 +225,7 @@ def _backward(grad, q, k, v, lengths, half, dropout, seed):
             kept = weights * keep
             d_weights.mul_(keep)
         to_v[:, reach] += _join(torch.bmm(kept.to(q.dtype).transpose(1, 2), pull), documents)
-        # The derivative of softmax in one pass; through autograd it would keep every block.
+        # The derivative of softmax in one pass. Autograd would keep every block in memory.
         d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype)
         d_scores = d_scores.to(q.dtype)
         seen, asking = _split(keys[:, reach], documents), _split(queries[:, rows], documents)

@@ -1,4 +1,7 @@
-"""The drafts' student (Figure A.1): [CLS] with global attention, on the stock Longformer."""
+"""The student of the thesis drafts (Figure A.1): [CLS] with global attention.
+
+It runs on Hugging Face's Longformer.
+"""
 
 from collections.abc import Sequence
 
@@ -13,10 +16,15 @@ from lib.texts import list_items
 
 
 class ClsStudent(nn.Module):
-    """A student whose embedding is the last state of the first token, which attends to all tokens.
+    """A student whose embedding is the last hidden state of the first token.
 
-    All tokens attend to it too. `student` gives architecture and weights; those of global attention
-    are its local ones, or what its checkpoint held.
+    The first token attends to all tokens, and all tokens attend to it.
+
+    Parameters
+    ----------
+    student : Student
+        Gives architecture and weights. Global attention gets the weights that the student's
+        checkpoint had for it, or else those of local attention.
     """
 
     def __init__(self, student: Student):
@@ -35,8 +43,8 @@ class ClsStudent(nn.Module):
     def forward(self, ids: Sequence[Sequence[int]]) -> Tensor:
         """Embed token id lists, (documents, dim), one document at a time.
 
-        Padded to the longest of its batch, a single document of 3,500 tokens would make six of them
-        take gigabytes.
+        With padding to the longest document, a batch of six would take gigabytes as soon as one of
+        them had 3,500 tokens.
         """
         if self.gradient_checkpointing:
             self.longformer.activation_checkpointing_enable()
@@ -60,15 +68,21 @@ class ClsStudent(nn.Module):
     ) -> np.ndarray:
         """Embed token id lists as a float32 array (documents, dim).
 
-        Documents of similar length share a batch, so little of it is padding.
+        Documents of similar length share a batch, so there is little padding.
 
         Parameters
         ----------
         ids : sequence of token id lists
         batch_tokens : int
-            Tokens of a batch, at most, its padding included; a longer document has one of its own.
+            Largest number of tokens of a batch, padding included. A longer document has a batch of
+            its own.
         precision : {"fp32", "bf16"}
-            "bf16": bfloat16 autocast.
+            "bf16" is bfloat16 autocast.
+
+        Raises
+        ------
+        ValueError
+            For an unknown precision, and for embeddings that are not finite.
         """
         ids = list_items(ids)
         batches: list[list[int]] = []

@@ -1,7 +1,7 @@
-"""The student: Longformer without global attention, a RoBERTa with a sliding window of attention.
+"""The student: a Longformer without global attention, that is, RoBERTa with a sliding window.
 
-Documents are packed without padding. Names of parameters, outputs and gradients are those of
-`transformers.LongformerModel`.
+Documents are packed without padding. Parameter names, outputs and gradients are the same as those
+of `transformers.LongformerModel`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from lib.student.linear import Linear
 from lib.student.packing import Packed, TokenIds, check_ids, embed_batches, pack, tokenize
 from lib.texts import list_items
 
-# Rows that pass the feed-forward layers at once without gradients on a CPU: wide activations stay
-# in reused memory.
+# Rows that pass the feed-forward layers at once, without gradients on a CPU, so that the memory of
+# their wide activations is reused.
 FEED_FORWARD_ROWS = 1024
-# Tokens that `Student.encode` computes at once. On an H200 a batch of 4,096 tokens reaches 1.2
-# million tokens a second, one of 16,384 reaches 4.1 million.
+# Tokens that `Student.encode` computes at once. An H200 encodes 1.2 million tokens a second in
+# batches of 4,096, and 4.1 million in batches of 16,384.
 BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 
 
@@ -114,12 +114,15 @@ class Layer(nn.Module):
 
 
 class Student(nn.Module):
-    """Long-document encoder: `student(list of token id lists)` is the mean of their token states.
+    """Encoder of long documents. An embedding is the mean of a document's token states.
+
+    `student(ids)` embeds a list of token id lists, with gradients; `encode` also takes texts.
 
     Attributes
     ----------
     tokenizer
-        Hugging Face's, or None when the checkpoint had none; then only token ids are accepted.
+        A Hugging Face tokenizer, or None if the checkpoint had none. Without it, only token ids are
+        accepted.
     dim : int
         Width of an embedding.
     max_positions : int
@@ -127,8 +130,8 @@ class Student(nn.Module):
     gradient_checkpointing : bool
         Recompute each layer in the backward pass instead of keeping its activations.
     unused : dict of str to Tensor
-        Weights of the checkpoint that the student does not use (global attention, pooler), kept for
-        `save`.
+        Weights of the checkpoint that the student does not use (global attention, pooler). They are
+        kept for `save`.
     """
 
     def __init__(self, config: LongformerConfig, tokenizer=None):
@@ -137,7 +140,7 @@ class Student(nn.Module):
         windows = (
             [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
         )
-        # Two tokens are a window that Hugging Face's Longformer, which reads exports, fails at.
+        # Hugging Face's Longformer, which has to read exports, fails with a window of 2 tokens.
         if len(windows) != config.num_hidden_layers or any(
             window < 4 or window % 2 for window in windows
         ):
@@ -146,7 +149,7 @@ class Student(nn.Module):
                 f"{config.num_hidden_layers} layers or one per layer, got {config.attention_window}"
             )
         if config.pad_token_id is None:
-            raise ValueError("expected a pad_token_id: positions are counted from behind it")
+            raise ValueError("the config has no pad_token_id, after which positions are counted")
         config.attention_window = windows
         self.config, self.tokenizer = config, tokenizer
         self.dim: int = config.hidden_size
@@ -173,18 +176,20 @@ class Student(nn.Module):
         Parameters
         ----------
         source : str or Path
-            A folder (one without a tokenizer works with token ids) or a model id.
+            A folder, or a model id on the Hugging Face hub. Without a tokenizer in it, the student
+            accepts only token ids.
         revision : str, optional
             Commit, tag or branch of a model id.
         dropout : float, optional
             Replaces the checkpoint's hidden and attention dropout.
         attention_dropout : float, optional
-            Replaces the latter alone; 0 lets CUDA's fast kernel, which has none, train.
+            Replaces the attention dropout alone. With 0, training can use the fast CUDA kernel,
+            which has no dropout.
 
         Raises
         ------
         ValueError
-            In one line that names the source, if it is damaged.
+            If the source is missing, damaged or not a Longformer; one line that names it.
         """
         return cls._build(
             source, weights.from_longformer(source, revision), dropout, attention_dropout
@@ -202,20 +207,26 @@ class Student(nn.Module):
         dropout: float | None = None,
         attention_dropout: float | None = None,
     ) -> Student:
-        """Make a Longformer of a short encoder the way the Longformer authors made theirs.
+        """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
-        The chosen layers are taken as they are; the position embeddings are tiled.
+        The chosen layers are copied unchanged, and the position embeddings are tiled.
 
         Parameters
         ----------
         source, revision, dropout, attention_dropout
             As in `from_longformer`; the encoder is one of `weights.SHORT_ENCODERS`.
         layers : sequence of int, optional
-            Indices in order; None takes all.
+            Indices of the layers to keep, in this order; None keeps all.
         window : int or sequence of int
-            The two-sided total in tokens, for all layers or one per layer.
+            Tokens in the attention window, both sides together, for all layers or one per layer.
         max_positions : int
-            The longest document in tokens.
+            The longest document in tokens, special ones included.
+
+        Raises
+        ------
+        ValueError
+            In one line, if the source is missing or damaged, no student can be made of such a
+            model, or `layers` or `window` do not fit it.
         """
         checkpoint = weights.from_encoder(source, layers, window, max_positions, revision)
         return cls._build(source, checkpoint, dropout, attention_dropout)
@@ -247,44 +258,49 @@ class Student(nn.Module):
         return student.requires_grad_(True).eval()
 
     def checkpoint(self) -> weights.Checkpoint:
-        """The student as a stock Longformer: config, all weights that one has, tokenizer."""
+        """The student as a standard Longformer: config, complete weights and tokenizer."""
         tensors = weights.add_unused_weights(self.state_dict(), self.unused)
         return weights.Checkpoint(self.config, tensors, self.tokenizer)
 
     def save(self, folder: str | Path) -> None:
-        """Write a stock Hugging Face Longformer (safetensors, config, tokenizer) at once.
+        """Write a standard Hugging Face Longformer (safetensors, config, tokenizer).
 
-        It is read back and compared before it counts as written.
+        The files are read back and compared before they replace the folder in one step. See
+        `lib.student.export.save_longformer` for the errors.
         """
         export.save_longformer(self.checkpoint(), folder)
 
     def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
-        """Write a stock SentenceTransformer, which gives the same embeddings.
+        """Write a standard SentenceTransformer, which gives the same embeddings.
 
-        sentence-transformers loads it once, and its embeddings are compared, before it counts as
-        written.
+        sentence-transformers loads the export, and the embeddings are compared, before the folder
+        is replaced.
 
         Parameters
         ----------
         folder : str or Path
-            For `SentenceTransformer(folder)`.
+            The folder that `SentenceTransformer(folder)` will load.
         card : mapping, optional
-            What its model card says: see `lib.student.export.save_sentence_transformer`.
+            What the model card says: see `lib.student.export.save_sentence_transformer`, also for
+            the errors.
         """
         export.save_sentence_transformer(
             self.checkpoint(), folder, lambda new, texts: type(self).load(new).encode(texts), card
         )
 
     def freeze_token_embeddings(self) -> None:
-        """Exclude the token embeddings from training: their optimiser step outweighs the layers."""
+        """Exclude the token embeddings from training.
+
+        Their optimiser step would cost more than that of the layers.
+        """
         self.embeddings.word_embeddings.weight.requires_grad_(False)
 
     def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
-        """Token ids with special tokens, cut to `max_positions`."""
+        """Return the token ids of texts, special tokens included, cut to `max_positions`."""
         return tokenize(self.tokenizer, list_items(texts), self.max_positions)
 
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
-        """Embed token id lists; differentiable. `ValueError` for a document it cannot read."""
+        """Embed token id lists, with gradients; ValueError for a document it cannot read."""
         packed = pack(ids, self.config.vocab_size, self.padding, self.max_positions)
         states = self.token_states(packed)
         return torch.stack([document.mean(0) for document in states.split(packed.lengths)])
@@ -305,16 +321,17 @@ class Student(nn.Module):
     ) -> Float[np.ndarray, "documents dim"]:
         """Embed texts or token id lists.
 
-        Several threads may encode with one student. Until they are done it is in evaluation mode,
-        also for a thread that trains it.
+        Several threads may encode with one student. Until they are done, the student is in
+        evaluation mode, even for a thread that trains it.
 
         Parameters
         ----------
         inputs : iterable
             Texts (cut to `max_positions`) or token id lists (never cut), read once.
         batch_tokens : int, optional
-            Tokens that are computed at once, by default 4,096, or 16,384 on a GPU; documents are
-            grouped by length. On a CPU a document has the same bits alone and in any batch.
+            Number of tokens computed at once, by default 4,096, or 16,384 on a GPU. Documents are
+            grouped by length. On a CPU, a document's embedding has the same bits alone and in any
+            batch.
         precision : str
             "fp32", or "bf16" for bfloat16 autocast.
 
@@ -325,13 +342,14 @@ class Student(nn.Module):
         Raises
         ------
         ValueError
-            For what is neither texts nor ids, and for embeddings that are not finite.
+            For inputs that are neither texts nor token ids, an unknown precision, and embeddings
+            that are not finite.
         """
         documents = list_items(inputs)
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
         for _ in check_ids(documents, self.config.vocab_size, self.max_positions):
-            pass  # a bad document fails before the work, not after half of it
+            pass  # so that a bad document raises before any work is done
         if batch_tokens is None:
             on_gpu = next(self.parameters()).device.type == "cuda"
             batch_tokens = BATCH_TOKENS_ON_GPU if on_gpu else BATCH_TOKENS
@@ -346,7 +364,7 @@ class Student(nn.Module):
 
 
 def _group_by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
-    """Batch rows, the longest first, with at most `batch_tokens` tokens or one document each."""
+    """Batch rows, longest first; a batch has one document or at most `batch_tokens` tokens."""
     batches: list[list[int]] = []
     room = 0
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):

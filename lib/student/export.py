@@ -1,6 +1,7 @@
-"""Write a checkpoint as a stock Hugging Face Longformer, or as a stock SentenceTransformer.
+"""Write a checkpoint as a standard Hugging Face Longformer or SentenceTransformer.
 
-What is written is read back as others read it, and compared, before it counts as written.
+Each export is loaded again with the library it is meant for and compared with the checkpoint,
+before it takes its place.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from lib.store.owned_folder import replace_folder
 from lib.student.packing import tokenize
 from lib.student.weights import Checkpoint, from_longformer, warn_of_unknown_token
 
-# Class paths and settings that sentence-transformers has understood since version 2. What
-# `SentenceTransformer.save` of 6.2 writes can be loaded by no version before 6.
+# Class paths and settings that sentence-transformers has understood since version 2. Versions
+# before 6 cannot load what `SentenceTransformer.save` of 6.2 writes.
 MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
 Encode = Callable[[Path, list[str]], np.ndarray]
-TOLERANCE = 1e-4  # of the largest number of an embedding; other kernels move one by some 1e-6
-# What a model card may say beyond what the student itself tells, in this order, after its title.
+# Largest difference between embeddings, relative to their largest number. Other kernels change
+# embeddings by about 1e-6.
+TOLERANCE = 1e-4
+# Sections of a model card after its title, in this order, besides what the student itself tells.
 SECTIONS = (
     "base_model",
     "teachers",
@@ -45,7 +48,16 @@ SECTIONS = (
 
 
 def save_longformer(checkpoint: Checkpoint, folder: str | Path) -> None:
-    """Write config, weights and, if there is one, the tokenizer; the folder is replaced at once."""
+    """Write config, weights and, if there is one, the tokenizer.
+
+    The folder is replaced in one step, once all of it is written and compared.
+
+    Raises
+    ------
+    ValueError
+        In one line, for a folder that this project did not write, a full disk, or files that are
+        read back with other contents. Then nothing is written.
+    """
 
     def write(new: Path) -> None:
         with one_line_errors(f"write {folder}"):
@@ -66,22 +78,22 @@ def save_sentence_transformer(
     Parameters
     ----------
     checkpoint : Checkpoint
-        With a tokenizer.
+        It must have a tokenizer.
     folder : str or Path
-        Replaced at once.
+        Replaced in one step, once all of it is written and compared.
     encode : callable
-        From a folder and texts to the embeddings (texts, dim) that it has to give.
+        Maps a folder and texts to the expected embeddings, (texts, dim).
     card : mapping, optional
-        What README.md says beyond what the student itself tells: a `title` and any of `SECTIONS`. A
-        value is a text, a list of texts, or a mapping from names to values; `scores` may be a list
-        of rows, mappings from columns to values. `base_model` as owner/name and `license` as an
-        SPDX identifier become the hub's metadata too.
+        What README.md says besides what the student itself tells: a `title` and any of `SECTIONS`.
+        A value is a text, a list of texts, or a mapping from names to values. `scores` may be a
+        list of rows, each a mapping from columns to values. `base_model` as owner/name and
+        `license` as an SPDX identifier become metadata of the hub too.
 
     Raises
     ------
     ValueError
-        In one line: no tokenizer, an unknown key of `card`, a folder not ours, a full disk, an
-        export that gives other embeddings. Then nothing is written.
+        In one line, for a missing tokenizer, an unknown key of `card`, a folder that this project
+        did not write, a full disk, or an export with other embeddings. Then nothing is written.
     """
     keys = ["title", *SECTIONS]
     values = dict.fromkeys(keys) | dict(card or {})
@@ -89,7 +101,7 @@ def save_sentence_transformer(
         raise ValueError(f"a model card has no {unknown[0]!r}; expected any of {', '.join(keys)}")
     if checkpoint.tokenizer is None:
         raise ValueError(
-            "a SentenceTransformer needs a tokenizer and this student has none; "
+            "a SentenceTransformer needs a tokenizer, and this student has none; "
             "set student.tokenizer"
         )
 
@@ -134,14 +146,14 @@ def _write_modules(checkpoint: Checkpoint, folder: Path) -> None:
 
 
 def _compare_longformer(checkpoint: Checkpoint, folder: Path) -> None:
-    """`ValueError` unless a folder gives the weights and token ids of the checkpoint again."""
+    """Raise ValueError unless a folder reproduces the weights and token ids of the checkpoint."""
     read = from_longformer(folder, None)
     for name, tensor in checkpoint.tensors.items():
         if not torch.equal(read.tensors[name], tensor):
-            raise ValueError(f"{name} is read back with other values")
+            raise ValueError(f"{name} has other values when it is read back")
     for name in ("attention_window", "pad_token_id", "max_position_embeddings"):
         if getattr(read.config, name) != getattr(checkpoint.config, name):
-            raise ValueError(f"{name} is read back as {getattr(read.config, name)}")
+            raise ValueError(f"{name} is {getattr(read.config, name)} when it is read back")
     if checkpoint.tokenizer is None:
         return
     texts, limit = _list_texts(checkpoint), checkpoint.max_positions
@@ -152,21 +164,24 @@ def _compare_longformer(checkpoint: Checkpoint, folder: Path) -> None:
         "the tokenizer": tokenize(read.tokenizer, texts, limit),
     }.items():
         if others != ids:
-            raise ValueError(f"{how} is read back with other tokens")
+            raise ValueError(f"{how} gives other token ids when it is read back")
 
 
 def _compare_embeddings(checkpoint: Checkpoint, folder: Path, encode: Encode) -> None:
-    """`ValueError` unless sentence-transformers loads a folder and embeds texts as `encode` does.
+    """Raise ValueError unless sentence-transformers embeds texts as `encode` does.
 
-    A text that fills a window, and a batch of two short ones, one of which is padded: the weights
-    are compared already.
+    The weights have already been compared, so few texts are enough: one that fills a window, and a
+    batch of two short ones, of which one is padded.
     """
     from sentence_transformers import SentenceTransformer
 
     with quiet_transformers():
         model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False)
     if model.max_seq_length != checkpoint.max_positions:
-        raise ValueError(f"sentence-transformers cuts it at {model.max_seq_length} tokens")
+        raise ValueError(
+            f"sentence-transformers would cut texts at {model.max_seq_length} tokens, expected "
+            f"{checkpoint.max_positions}"
+        )
     words = _list_texts(checkpoint)[-1].split()
     window = int(np.max(checkpoint.config.attention_window))
     texts = [f"{words[0]} {words[1].upper()}", words[0], " ".join(words[:window])]
@@ -176,11 +191,13 @@ def _compare_embeddings(checkpoint: Checkpoint, folder: Path, encode: Encode) ->
             vectors = model.encode(texts[some], show_progress_bar=False)
         difference = np.abs(vectors - expected[some]).max()
         if not difference <= TOLERANCE * np.abs(expected).max():
-            raise ValueError(f"sentence-transformers gives other embeddings, by {difference:.2g}")
+            raise ValueError(
+                f"embeddings by sentence-transformers differ from the student's by {difference:.2g}"
+            )
 
 
 def _list_texts(checkpoint: Checkpoint) -> list[str]:
-    """A short text, and one beyond the longest document, of words from all over the vocabulary."""
+    """Make a one-word text, and one longer than the student reads, from all of the vocabulary."""
     tokenizer, count = checkpoint.tokenizer, 2 * checkpoint.max_positions
     ids = np.linspace(0, checkpoint.config.vocab_size - 1, 200).astype(int).tolist()
     pieces = (tokenizer.decode([each]).strip() for each in dict.fromkeys(ids))

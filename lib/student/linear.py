@@ -1,7 +1,8 @@
-"""Linear layers whose rows have the same bits in any batch, by the faster library on a CPU.
+"""Linear layers whose rows have the same bits in any batch, computed by the faster CPU library.
 
-MKL uses half of an AMD processor with AVX-512, where oneDNN is up to 1.9 times as fast; with AVX2
-alone MKL takes .72 to .79 of its time in training (`tests/benchmarks/bench_linear.py`).
+MKL uses only half the capacity of an AMD processor with AVX-512, where oneDNN is up to 1.9 times as
+fast. With AVX2 alone, MKL takes .72 to .79 of oneDNN's time in training
+(`tests/benchmarks/bench_linear.py`).
 """
 
 import torch
@@ -9,13 +10,13 @@ from torch import Tensor, nn
 
 _VECTORS = torch.backends.cpu.get_cpu_capability()
 ONEDNN = torch.backends.mkldnn.is_available() and _VECTORS == "AVX512"
-# Rows are filled up to a multiple: MKL has other sums for a few rows, and oneDNN keeps a kernel for
-# every number of them, which would triple a process' memory.
+# The number of rows is padded to a multiple of this. For a few rows, MKL sums in another order.
+# oneDNN keeps a kernel for every number of rows, which would triple the memory of a process.
 ROWS = 64
 
 
 class Linear(nn.Linear):
-    """`torch.nn.Linear` of (tokens, features), without second derivatives on a CPU."""
+    """`torch.nn.Linear` for (tokens, features). On a CPU it has no second derivatives."""
 
     def forward(self, input: Tensor) -> Tensor:
         possible = (
@@ -29,7 +30,7 @@ class Linear(nn.Linear):
 
 
 class _FilledLinear(torch.autograd.Function):
-    """x W^T + b, with the gradients g W, g^T x and the sum of g."""
+    """x W^T + b. For a gradient g, those of x, W and b are g W, g^T x and the column sums of g."""
 
     @staticmethod
     def forward(ctx, x, weight, bias):
@@ -53,7 +54,7 @@ def _fill_rows(x: Tensor) -> Tensor:
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b; by oneDNN as `torch.compile` emits it for a linear layer on a CPU."""
+    """x W^T + b; for oneDNN, the call that `torch.compile` emits for a linear layer on a CPU."""
     if not ONEDNN:
         return nn.functional.linear(x, weight, bias)
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")

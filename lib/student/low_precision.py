@@ -1,7 +1,8 @@
-"""Token states of a student in bfloat16 or int8 on a CPU, to encode with: no gradients, no dropout.
+"""Token states of a student in bfloat16 or int8 on a CPU, for encoding: no gradients, no dropout.
 
 The layers are those of `lib.student.encoder`, with weights that are converted once. Between two
-attentions some hundred rows at a time pass all that is dense, so that they stay in the cache.
+attentions, a few hundred rows at a time pass through all dense layers, so that they stay in the
+processor's cache.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear, pad
 from transformers.activations import GELUActivation
 
-# `attention` itself is what stored embeddings were computed with, so its parts are borrowed as
+# Stored embeddings were computed with `attention`, so it must not change. Its helpers are used as
 # they are.
 from lib.student.attention import CPU_BLOCK, _cut_blocks, _join, _split
 from lib.student.linear import ROWS as FILLED
 from lib.student.packing import Packed
 
-ROWS = 256  # that pass the dense layers at once; 256 rows of 1,536 float32 are 1.5 MB
-LEAST = 1e-30  # an output whose weights are all zero has a scale too
+ROWS = 256  # rows that pass the dense layers at once; 256 rows of 1,536 float32 are 1.5 MB
+LEAST = 1e-30  # smallest scale, so that an output whose weights are all zero does not divide by 0
 
 Activation = Callable[[Tensor], Tensor]
 
 
 def has(*features: str) -> bool:
-    """Whether this processor has one of some instruction sets, by torch's names for them."""
+    """Whether this processor has at least one of these instruction sets, under torch's names."""
     found = torch.cpu.get_capabilities()
     return any(found.get(feature) for feature in features)
 
@@ -38,7 +39,7 @@ VNNI = torch.backends.mkldnn.is_available() and has("avx512_vnni", "amx_int8")
 
 
 class Bfloat16Linear:
-    """x W^T + b by oneDNN, in bfloat16 with sums in float32."""
+    """x W^T + b, computed by oneDNN in bfloat16 with sums in float32."""
 
     def __init__(self, weight: Tensor, bias: Tensor):
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.bfloat16(), ROWS)
@@ -52,7 +53,7 @@ class Bfloat16Linear:
         return torch.ops.mkldnn._linear_pointwise.binary(x, residual, self.weight, self.bias, "add")
 
     def activate(self, x: Tensor, activation: Activation) -> Tensor:
-        """The activation of the product; GELU in the same pass."""
+        """The activation of the product; GELU takes no pass of its own."""
         if isinstance(activation, GELUActivation):
             return self._product(x, "gelu")
         return activation(self(x))
@@ -62,12 +63,12 @@ class Bfloat16Linear:
 
 
 class Int8Linear:
-    """x W^T + b with W in int8, a scale for each output, and each row of x in 8 bits of its own.
+    """x W^T + b, with W in int8 (one scale per output) and x in 8 bits (one scale per row).
 
-    A row x_i is s_i q_i + m_i, with q_i from 0 to 255, m_i its least value and s_i the 255th part
-    of its range: no other row, and no other document, has a part in it. So x_i W^T is
-    s_i (q_i W^T) + m_i (sum of W's columns), and q_i W^T is a sum of integers. oneDNN has fast
-    kernels for codes without a sign alone. Results are float32.
+    A row x_i is s_i q_i + m_i, with integers q_i from 0 to 255. m_i is the row's smallest value and
+    s_i its range divided by 255, so no other row or document influences them. Then x_i W^T is
+    s_i (q_i W^T) + m_i (sum of W's columns), and q_i W^T is a sum of integers. The codes of x are
+    unsigned because oneDNN has fast kernels for no others. Results are float32.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor):
@@ -81,7 +82,7 @@ class Int8Linear:
             self.weight = torch.ops.onednn.qlinear_prepack(codes.to(torch.int8), shape)
 
     def __call__(self, x: Tensor) -> Tensor:
-        # One pass in place of five. Behind a row's codes are the bytes of its s_i and m_i.
+        # One pass instead of five. A row's codes are followed by the bytes of its s_i and m_i.
         rows = torch.ops.quantized.embedding_bag_byte_prepack(x.float())
         codes, numbers = rows[:, : self.inputs], rows[:, self.inputs :].contiguous()
         steps, least = numbers.view(torch.float32).split(1, dim=1)
@@ -103,7 +104,7 @@ class Int8Linear:
 
 
 class Layer:
-    """What follows one layer's attention: its output, the feed-forward part, both norms."""
+    """The part of a layer after attention: output projection, feed-forward part and both norms."""
 
     def __init__(self, layer: Any, convert: type[Bfloat16Linear] | type[Int8Linear]):
         output, intermediate = layer.attention["output"], layer.intermediate["dense"]
@@ -126,10 +127,10 @@ class LowPrecision:
     Parameters
     ----------
     student : lib.student.Student
-        On the CPU. Its weights are copied.
+        A student on the CPU. Its weights are copied.
     precision : {"bf16", "int8"}
-        "int8": linear layers in int8, the rest in float32, but attention in bfloat16 where the
-        processor has it.
+        "bf16" computes in bfloat16. "int8" has linear layers in int8, attention in bfloat16 where
+        the processor supports it, and the rest in float32.
     """
 
     @torch.no_grad()
@@ -150,7 +151,7 @@ class LowPrecision:
         """States (tokens, dim) of the last layer, float32."""
         tokens = len(packed.ids)
         x = self.embeddings(packed.ids, packed.positions)
-        # Few numbers of rows: a library keeps a kernel for each.
+        # Few different numbers of rows, because oneDNN keeps a kernel for each.
         x = pad(x, (0, 0, 0, -tokens % FILLED)).to(self.residual)
         width = x.shape[1] // self.heads
         q, v = (torch.empty((self.heads, len(x), width), dtype=self.attention) for _ in range(2))
@@ -170,7 +171,12 @@ class LowPrecision:
 
 
 def stack_projections(attention: Any) -> tuple[Tensor, Tensor]:
-    """Weights and biases of queries, keys and values one below the other; queries are scaled."""
+    """Stack the weights and biases of queries, keys and values; scale those of the queries.
+
+    Returns
+    -------
+    weights (3 * dim, dim), biases (3 * dim,). Queries are divided by sqrt(head_dim).
+    """
     names = ("query", "key", "value")
     weights, biases = (
         [getattr(getattr(attention, name), what) for name in names] for what in ("weight", "bias")
@@ -188,32 +194,34 @@ def normalise(x: Tensor, norm: nn.LayerNorm) -> Tensor:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[int], half: int, out: Tensor) -> None:
-    """Attention as in `lib.student.attention`, with its weights in the dtype of q, k and v.
+    """Attend as `lib.student.attention` does, with attention weights in the dtype of q, k and v.
 
-    There, softmax reads and writes a float32 copy of scores that were rounded to bfloat16; here it
-    computes in float32 all the same, and reads and writes bfloat16.
+    There, softmax reads and writes a float32 copy of the scores, which were rounded to bfloat16.
+    Here it reads and writes bfloat16. It computes in float32 in both cases.
 
     Parameters
     ----------
     q, k, v : Tensor
         Queries, divided by sqrt(head_dim), and values (heads, tokens, head_dim); keys (heads,
-        head_dim, tokens). There may be more tokens than those of documents.
-    lengths, half
-        Tokens of each document, and half of the window.
+        head_dim, tokens). Tokens after those of the last document are ignored.
+    lengths : sequence of int
+        Number of tokens of each document.
+    half : int
+        Half of the attention window, in tokens.
     out : Tensor (tokens, heads * head_dim)
-        Is written.
+        The result is written here.
     """
     result = out.unflatten(1, (len(q), -1)).transpose(0, 1)
     full = torch.full((CPU_BLOCK, CPU_BLOCK), -math.inf, dtype=q.dtype)
-    left, right = full.tril(-1), full.triu(1)  # the corners of a block that its rows do not see
+    left, right = full.tril(-1), full.triu(1)  # keys of a block that are outside a row's window
     for start, stop, first, last, documents in _cut_blocks(lengths, half, CPU_BLOCK):
         rows, reach, count = slice(start, stop), slice(first, last), (stop - start) // documents
         keys = k[:, :, reach]
         if documents > 1:
             keys = keys.unflatten(2, (documents, -1)).permute(2, 0, 1, 3).flatten(0, 1)
         weights = torch.bmm(_split(q[:, rows], documents), keys)
-        # Whole corners, though one column of either is seen by all: 128 columns take a fifth of
-        # the time of 127.
+        # Each triangle includes one column that all rows see, because adding 128 columns takes a
+        # fifth of the time of adding 127.
         skipped = half - (start - first)
         if count > skipped:
             weights[:, :, : count - skipped] += left[:count, skipped:count]

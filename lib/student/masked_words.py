@@ -1,8 +1,10 @@
-"""Masked words: a student becomes a language model before it meets its teachers.
+"""Masked language modelling: a student learns to guess masked words before it is distilled.
 
-Some words of a document are hidden, and the student's layers learn to guess them from the words
-around them (Devlin et al. 2019, section 3.1). Longformer was made like that, from an encoder of
-short texts (Beltagy et al. 2020, section 5). It never learned to compare texts.
+Some tokens of a document are masked, and the student's layers learn to predict them from the tokens
+around them (Devlin et al. 2019, section 3.1). Longformer was trained in this way, starting from an
+encoder of short texts (Beltagy et al. 2020, section 5). It never learned to compare texts.
+
+A *word* in this module is a token that is not a special one.
 """
 
 import math
@@ -18,24 +20,24 @@ from transformers import get_linear_schedule_with_warmup
 from lib.student.encoder import Student
 from lib.student.packing import TokenIds, pack
 
-# Of the words to guess 80% are read as the mask and 10% as a random token. The rest is read as it
-# is, so that no state can rely on the mask (Devlin et al. 2019, section 3.1).
+# Of the words to guess, 80% are replaced with the mask and 10% with a random token. The rest stay
+# as they are, so that no state can rely on the mask (Devlin et al. 2019, section 3.1).
 MASKED, REPLACED = 0.8, 0.1
 CLIP = 1.0  # largest norm of the gradient
-MEASURED = 16  # held-out documents that are read at once
+MEASURED = 16  # held-out documents in a batch
 
 
 class WordLosses(NamedTuple):
-    """Losses in nats for each word to guess.
+    """Cross-entropies in nats per word to guess.
 
     Attributes
     ----------
     loss : list of float
-        The mean of each update; a batch without a word to guess makes none.
+        The mean of each update. A batch without a word to guess is no update.
     held_out : float
-        The mean over held-out documents, after training.
+        The mean over the masked words of held-out documents, after training.
     unigram : float
-        The same words, guessed by their frequency in the training documents alone.
+        The mean over the same words, guessed only from their frequency in the training documents.
     """
 
     loss: list[float]
@@ -44,9 +46,9 @@ class WordLosses(NamedTuple):
 
 
 class WordHead(nn.Module):
-    """Scores of all tokens from a state: BERT's head, needed only while words are guessed.
+    """BERT's language-modelling head: scores of all tokens from a token state.
 
-    Its last matrix is the student's token embeddings.
+    Its output matrix is the student's token embeddings. It is discarded after this training.
     """
 
     def __init__(self, student: Student):
@@ -74,28 +76,33 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     precision: str = "fp32",
     track: Callable[[list[Tensor]], Iterable[Tensor]] = iter,
 ) -> WordLosses:
-    """Train all weights of a student but its token embeddings to guess masked words, in place.
+    """Train a student to guess masked words, in place and without changing its token embeddings.
 
     Parameters
     ----------
     student : Student
-        With a tokenizer that has a mask token.
+        Its tokenizer must have a mask token.
     documents, held_out : sequences of token id lists
-        Special tokens included; each a document that the student can read whole.
+        Documents that the student can read whole, special tokens included.
     epochs : int
         How often each document is read, each time with other words masked.
     batch_size : int
-        Documents of an update.
+        Documents per update.
     learning_rate, warmup_share : float
-        The peak rate, and the share of updates in which it is reached; then it falls linearly to 0.
+        The peak rate, and the share of updates in which it is reached. From there it falls linearly
+        to 0.
     masked_share : float
-        Of the tokens of a batch, special ones aside, that are to be guessed; BERT's 0.15.
+        Share of the words in a batch that are to be guessed; BERT's is 0.15.
     seed : int
-        Of the order, of the masks, of the head's first weights and of dropout.
+        Seed of the order, the masks, the head's initial weights and dropout.
     precision : {"fp32", "bf16"}
-        "bf16": bfloat16 autocast.
+        "bf16" is bfloat16 autocast.
     track : callable
-        Yields the batches it is given, to show how many are done.
+        Yields the batches it is given, for example to show progress.
+
+    Returns
+    -------
+    WordLosses
 
     Raises
     ------
@@ -127,7 +134,7 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     for rows in track(batches):
         batch = [documents[int(row)] for row in rows]
         scores, words = guess_words(student, head, batch, masked_share, precision, generator)
-        if not len(words):  # special tokens alone, as of unknown words
+        if not len(words):  # every token is special, for example [UNK]
             continue
         loss = cross_entropy(scores, words)
         loss.backward()
@@ -159,23 +166,23 @@ def guess_words(
 
     Parameters
     ----------
-    student, head
-        What guesses.
+    student : Student
+    head : WordHead
     documents : sequence of token id lists
         A batch.
     masked_share : float
-        Of the tokens that are not special, that are to be guessed.
+        Share of the words that are to be guessed.
     precision : {"fp32", "bf16"}
-        "bf16": bfloat16 autocast.
+        "bf16" is bfloat16 autocast.
     generator : torch.Generator
-        Draws the words and what is read in their places.
+        Draws the words and their replacements.
 
     Returns
     -------
     scores : (words, vocabulary)
-        Of all tokens, in the place of each word.
+        Scores of all tokens for each masked word.
     words : (words,)
-        The tokens that are right there.
+        Ids of the masked words.
     """
     packed = pack(documents, student.config.vocab_size, student.padding, student.max_positions)
     read, places = mask_words(student, packed.ids, masked_share, generator)
@@ -189,25 +196,25 @@ def guess_words(
 def mask_words(
     student: Student, ids: Int[Tensor, " tokens"], share: float, generator: torch.Generator
 ) -> tuple[Int[Tensor, " tokens"], Int[Tensor, " words"]]:
-    """Choose the tokens to guess, and what the student reads in their places.
+    """Choose the words to guess, and what the student reads in their places.
 
     Parameters
     ----------
     student : Student
-        Its tokenizer has the mask and the special tokens.
+        Its tokenizer knows the mask and the special tokens.
     ids : (tokens,)
-        A packed batch.
+        Token ids of a packed batch.
     share : float
-        Of the tokens that are not special, to be guessed.
+        Share of the words that are to be guessed.
     generator : torch.Generator
-        Draws them.
+        Draws the words and their replacements.
 
     Returns
     -------
     read : (tokens,)
         `ids`, with the mask in 80% of the chosen places and a random token in 10%.
     places : (words,)
-        The chosen ones: `share` of the tokens that are not special, one at least if there is any.
+        Indices of the chosen words in `ids`: a share of `share`, but at least one if there is any.
     """
     candidates = (~_is_special(student, ids)).nonzero().flatten()
     count = max(1, round(share * len(candidates)))
@@ -221,7 +228,7 @@ def mask_words(
 
 
 def count_words(student: Student, documents: TokenIds) -> Float[Tensor, " vocabulary"]:
-    """Each token's share of the documents' words, as if it occurred once more (Laplace)."""
+    """Return each token's share of the documents' words, with add-one (Laplace) smoothing."""
     ids = torch.cat([torch.as_tensor(document, dtype=torch.long) for document in documents])
     words = ids[~_is_special(student, ids)]
     counts = torch.bincount(words, minlength=student.config.vocab_size) + 1.0
@@ -237,20 +244,25 @@ def measure_losses(
     masked_share: float,
     seed: int,
 ) -> tuple[float, float]:
-    """Mean loss of guessing words of documents: by the student, and by frequency alone.
+    """Measure how well masked words are guessed: by the student, and from frequencies alone.
 
     Parameters
     ----------
-    student, head
-        What guesses, as it is.
+    student : Student
+        In evaluation mode, so that dropout is off.
+    head : WordHead
     documents : sequence of token id lists
-        Held out.
+        Held-out documents.
     frequencies : (vocabulary,)
-        Each token's share of the words, as `count_words` gives it.
+        Each token's share of the words, see `count_words`.
     masked_share : float
-        Of the tokens that are not special, that are to be guessed.
+        Share of the words that are to be guessed.
     seed : int
-        Of the masks.
+        Seed of the masks.
+
+    Returns
+    -------
+    Mean cross-entropies of the student and of the frequencies, in nats per word.
 
     Raises
     ------
@@ -265,7 +277,9 @@ def measure_losses(
         by_student.append(cross_entropy(scores, words, reduction="none").cpu())
         by_frequency.append(-frequencies[words.cpu()].log())
     if not sum(map(len, by_student)):
-        raise ValueError("no held-out document has a word to guess: hold out more, or longer ones")
+        raise ValueError(
+            "no held-out document has a word to guess: hold out more documents, or longer ones"
+        )
     return torch.cat(by_student).mean().item(), torch.cat(by_frequency).mean().item()
 
 

@@ -1,4 +1,4 @@
-"""What the student reads: texts to token ids, token ids to one packed batch."""
+"""The student's input: texts become token ids, and token ids become one packed batch."""
 
 import contextlib
 import threading
@@ -13,7 +13,7 @@ from lib.texts import check_texts, show_value, tokenize_texts
 
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
-# Of each model that encodes, its mode before, once for each thread at work.
+# For each model that is encoding, the mode it had before, once per thread at work.
 _MODES: dict[nn.Module, list[bool]] = {}
 _LOCK = threading.Lock()
 
@@ -38,11 +38,11 @@ def embed_batches(
     Parameters
     ----------
     model : nn.Module
-        Put into evaluation mode for the time of the call.
+        It is in evaluation mode during the call.
     embed : callable
-        From rows to their embeddings (rows, dim).
+        Maps rows to their embeddings, (rows, dim).
     batches : iterable of lists of int
-        Each row is in one of them.
+        Rows of each batch. Each row is in exactly one batch.
     shape : tuple
         (documents, dim).
     precision : str
@@ -55,7 +55,7 @@ def embed_batches(
     Raises
     ------
     ValueError
-        For embeddings that are not finite.
+        For an unknown precision, and for embeddings that are not finite.
     """
     if precision not in ("fp32", "bf16"):
         raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
@@ -70,7 +70,7 @@ def embed_batches(
             result[rows] = embed(rows).float().cpu().numpy()
     finite = np.isfinite(result).all(axis=1)
     if not finite.all():
-        why = "the student's weights do too, or bf16 is too narrow for them"
+        why = "either the student's weights do too, or bf16 is too narrow for them"
         raise ValueError(
             f"the embedding of document {finite.argmin()} holds NaN or infinity; {why}"
         )
@@ -79,7 +79,10 @@ def embed_batches(
 
 @contextlib.contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode until the last of several threads is done; then the mode of before."""
+    """Keep a model in evaluation mode until the last of several threads is done.
+
+    Then the model returns to its former mode.
+    """
     with _LOCK:
         modes = _MODES.setdefault(model, [])
         modes.append(modes[0] if modes else model.training)
@@ -95,20 +98,21 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
-    """Token ids of texts, special tokens included.
+    """Return the token ids of texts, special tokens included.
 
     Parameters
     ----------
     tokenizer : Hugging Face tokenizer, or None
-        None is refused, in one line.
+        The tokenizer; None raises a ValueError.
     texts : sequence of str
     max_positions : int
-        Longer texts are cut so that they have as many tokens.
+        Longer texts are cut to this number of tokens.
 
     Raises
     ------
     ValueError
-        Without a tokenizer, and for what is no text or has no token of its own.
+        Without a tokenizer, for something that is not a text, and for a text without tokens other
+        than special ones.
     """
     texts = [*check_texts(texts)]
     if tokenizer is None:
@@ -121,7 +125,7 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[l
     for index, row in enumerate(ids):
         if len(row) < least:
             raise ValueError(
-                f"document {index} has no token but the special ones: {texts[index][:60]!r}"
+                f"document {index} has no tokens except special ones: {texts[index][:60]!r}"
             )
     return ids
 
@@ -133,25 +137,27 @@ def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Itera
     ----------
     documents : sequence of token id lists
     vocab_size : int
-        Ids lie below it.
+        Ids must be below this number.
     max_positions : int
-        Tokens of a document, at most.
+        The largest number of tokens of a document.
 
     Raises
     ------
     ValueError
-        For the first document that a student cannot read.
+        For the first document that is no list of ids, is empty or too long, or has an id out of
+        range.
     """
     for index, document in enumerate(documents):
         ids = np.asarray(document)
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
             raise ValueError(
-                f"expected texts, or lists of token ids, document {index} is {show_value(document)}"
+                f"expected texts or lists of token ids; document {index} is {show_value(document)}"
             )
         if len(ids) > max_positions or ids.min() < 0 or ids.max() >= vocab_size:
-            has = f"{len(ids)} tokens from {ids.min()} to {ids.max()}"
+            has = f"{len(ids)} tokens with ids from {ids.min()} to {ids.max()}"
             raise ValueError(
-                f"document {index} has {has}, expected at most {max_positions} below {vocab_size}"
+                f"document {index} has {has}; expected at most {max_positions}, all ids from 0 to "
+                f"{vocab_size - 1}"
             )
         yield ids
 
@@ -159,17 +165,22 @@ def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Itera
 def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int) -> Packed:
     """Check token id lists and pack them.
 
-    Positions count from `padding` + 1 in every document, as in RoBERTa. The id `padding` itself,
-    should a document hold it, has position `padding` and is not counted, exactly as in
+    Positions count from `padding` + 1 in every document, as in RoBERTa. If a document contains the
+    id `padding`, that token has position `padding` and is not counted, exactly as in
     `transformers.LongformerModel`.
 
     Parameters
     ----------
     documents : sequence of token id lists
     vocab_size, max_positions : int
-        What a student can read, see `check_ids`.
+        Limits of what the student can read, see `check_ids`.
     padding : int
         The id of the padding token.
+
+    Raises
+    ------
+    ValueError
+        For the first document that the student cannot read, see `check_ids`.
     """
     arrays, positions = [], []
     for ids in check_ids(documents, vocab_size, max_positions):

@@ -1,7 +1,7 @@
-"""A student to embed texts with: also in int8, and in bfloat16 without the casts of training.
+"""A student for embedding texts, which also encodes in int8, and in bfloat16 without autocast.
 
-What students are trained and judged with is `lib.student.encoder`, whose code names all that is
-stored of them. This is apart from it, so that faster encoding makes nothing anew.
+Students are trained and judged with `lib.student.encoder`, and stored results are named by its
+code. Faster encoding is a module of its own, so that changes here make no stored result stale.
 """
 
 import copy
@@ -23,7 +23,7 @@ from lib.student.packing import Packed, evaluation_mode
 class Student(encoder.Student):
     __doc__ = encoder.Student.__doc__
 
-    _converted: LowPrecision | None = None  # computes the states in place of the layers
+    _converted: LowPrecision | None = None  # computes token states instead of the student's layers
 
     def token_states(self, packed: Packed) -> Float[Tensor, "tokens dim"]:
         """States (tokens, dim) of the last layer."""
@@ -36,21 +36,23 @@ class Student(encoder.Student):
     ) -> Float[np.ndarray, "documents dim"]:
         """Embed texts or token id lists.
 
-        Several threads may encode with one student. Until they are done it is in evaluation mode,
-        also for a thread that trains it.
+        Several threads may encode with one student. Until they are done, the student is in
+        evaluation mode, even for a thread that trains it.
 
         Parameters
         ----------
         inputs : iterable
             Texts (cut to `max_positions`) or token id lists (never cut), read once.
         batch_tokens : int, optional
-            Tokens that are computed at once, by default 4,096, or 16,384 on a GPU; documents are
-            grouped by length. On a CPU a document has the same bits alone and in any batch.
+            Number of tokens computed at once, by default 4,096, or 16,384 on a GPU. Documents are
+            grouped by length. On a CPU, a document's embedding has the same bits alone and in any
+            batch.
         precision : {"fp32", "bf16", "int8"}
-            "bf16" is bfloat16. "int8", on a CPU, has 8 bits for the weights of linear layers and,
-            token by token, for what these read; it is fast with AVX-512 VNNI, and without it as
-            close to float32, but no faster. Weights are converted at the first call and kept, a
-            second copy of the layers, until they change.
+            "bf16" is bfloat16. "int8", for CPUs only, has 8 bits for the weights of linear layers
+            and for their inputs, which are scaled token by token. It is fast on processors with
+            AVX-512 VNNI; on others it is equally accurate, but no faster than float32. For both,
+            the first call makes a converted copy of the layers, which is kept until the weights
+            change.
 
         Returns
         -------
@@ -59,19 +61,20 @@ class Student(encoder.Student):
         Raises
         ------
         ValueError
-            For what is neither texts nor ids, and for embeddings that are not finite.
+            For inputs that are neither texts nor token ids, an unknown precision, "int8" on a GPU,
+            and embeddings that are not finite.
         """
         if precision not in ("fp32", "bf16", "int8"):
             raise ValueError(f'precision must be "fp32", "bf16" or "int8", got {precision!r}')
         device = next(self.parameters()).device.type
         if precision == "int8" and device != "cpu":
-            raise ValueError(f'precision "int8" is for a CPU; on {device} use "bf16"')
+            raise ValueError(f'precision "int8" is for CPUs only; on {device}, use "bf16"')
         if precision == "fp32" or device != "cpu":
             return super().encode(inputs, batch_tokens=batch_tokens, precision=precision)
         if precision == "bf16" and not low_precision.BFLOAT16:
             return super().encode(inputs, batch_tokens=batch_tokens, precision=precision)
-        with evaluation_mode(self):  # of this student, whose layers the copy shares
-            student = copy.copy(self)  # other threads may encode in another precision
+        with evaluation_mode(self):  # for the copy too, which shares the layers
+            student = copy.copy(self)  # because other threads may encode in another precision
             student._converted = _convert(self, precision)
             return encoder.Student.encode(student, inputs, batch_tokens=batch_tokens)
 
@@ -91,41 +94,41 @@ class Student(encoder.Student):
         Parameters
         ----------
         repo_id : str
-            `owner/name`. The repository is made if it is not there.
+            `owner/name`. The repository is created if it does not exist.
         card : mapping, optional
             What the model card says: see `lib.student.export.save_sentence_transformer`.
         private : bool, optional
-            Of a new repository. By default the owner's setting counts.
+            Whether a new repository is private; by default, the owner's setting decides.
         token : str, optional
             By default the one that `hf auth login` has stored.
         **options
-            What `huggingface_hub.HfApi.upload_folder` takes, such as `commit_message`.
+            Arguments of `huggingface_hub.HfApi.upload_folder`, such as `commit_message`.
 
         Returns
         -------
-        Address of the commit.
+        The address of the commit.
 
         Raises
         ------
         ValueError
-            As `export`. Then nothing is uploaded.
+            As in `export`. Then nothing is uploaded.
         """
         from huggingface_hub import HfApi
 
         with tempfile.TemporaryDirectory() as place:
-            folder = Path(place) / Path(repo_id).name  # which titles the card, unless `card` does
+            folder = Path(place) / Path(repo_id).name  # the card's title, unless `card` has one
             self.export(folder, card)
             api = HfApi(token=token)
             api.create_repo(repo_id, private=private, exist_ok=True)
             return api.upload_folder(repo_id=repo_id, folder_path=folder, **options)
 
 
-# By student, and not in it: converted weights can be neither copied nor pickled.
+# Kept outside the students, because converted weights can be neither copied nor pickled.
 _KEPT: WeakKeyDictionary[Student, dict[str, tuple[list, LowPrecision]]] = WeakKeyDictionary()
 
 
 def _convert(student: Student, precision: str) -> LowPrecision:
-    """The student's layers in this precision, from before if its weights are those of before."""
+    """Convert the student's layers, or return the kept ones if the weights have not changed."""
     weights = [(weight.data_ptr(), weight._version) for weight in student.parameters()]
     kept = _KEPT.setdefault(student, {})
     if precision not in kept or kept[precision][0] != weights:

@@ -1,6 +1,6 @@
-"""Checkpoints: config, weights and tokenizer, under the names of `transformers.LongformerModel`.
+"""Reads checkpoints: config, weights and tokenizer of a Longformer.
 
-Weights are float32 on the CPU.
+Weights are float32 on the CPU, under the names of `transformers.LongformerModel`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from transformers import (
 from lib.config.loading import one_line_errors, quiet_transformers
 from lib.store import owned_folder
 
-# Encoders whose layers are those of a Longformer; the value tells whether positions start after
-# the padding id.
+# Encoders whose layers are the same as those of a Longformer. The value says whether their
+# positions start after the padding id.
 SHORT_ENCODERS = {
     "bert": False,
     "electra": False,
@@ -45,16 +45,16 @@ WHY_NOT = {  # docs/scale.md
     "eurobert": "rotary positions",
     "gte": "rotary positions",
 }
-# The files that hold a tokenizer's vocabulary, any one set of them.
+# The files of a tokenizer's vocabulary. One complete set is enough.
 VOCABULARIES = (
     ("tokenizer.json",),
     ("vocab.txt",),
     ("vocab.json", "merges.txt"),
     ("sentencepiece.bpe.model",),
 )
-# Of an export: what is for people and for sentence-transformers.
+# Files of an export that nothing here reads: they are for people and for sentence-transformers.
 UNREAD = ("README.md", "modules.json", "sentence_bert_config.json", "1_Pooling/config.json")
-_TAKEN_OVER = (  # what a Longformer takes over from the config of a short encoder
+_TAKEN_OVER = (  # settings that a Longformer inherits from the config of a short encoder
     "vocab_size",
     "hidden_size",
     "num_attention_heads",
@@ -87,12 +87,18 @@ class Checkpoint(NamedTuple):
 
 
 def from_longformer(source: Source, revision: str | None) -> Checkpoint:
-    """Read a Longformer without its heads, with global attention and pooler if it has them."""
+    """Read a Longformer without its heads, and with global attention and pooler if it has them.
+
+    Raises
+    ------
+    ValueError
+        In one line, if the source is missing, damaged or not a Longformer.
+    """
     config = _read_config(source, revision)
     if not isinstance(config, LongformerConfig):
         raise ValueError(
             f"{source} is a {config.model_type}, expected a longformer; "
-            "use Student.from_encoder for it"
+            "load it with Student.from_encoder"
         )
     tensors = _read_tensors(LongformerModel, source, revision)
     checkpoint = Checkpoint(config, tensors, _read_tokenizer(source, revision))
@@ -114,18 +120,19 @@ def from_encoder(
     source : str or Path
         A folder, or the id of a model on the Hugging Face hub.
     layers : sequence of int, or None
-        Which of its layers, in this order; None for all.
+        Indices of the layers to keep, in this order; None keeps all.
     window : int or sequence of int
-        Tokens that a token attends to, half of them on each side; one for all layers, or for each.
+        Tokens in the attention window, half of them on each side; for all layers or one per layer.
     max_positions : int
-        Tokens of a document, at most.
+        The longest document in tokens, special ones included.
     revision : str or None
-        Of a model on the hub.
+        Commit, tag or branch of a model on the hub.
 
     Raises
     ------
     ValueError
-        If no student can be made of such a model, or it has no such layers.
+        In one line, if the source is missing or damaged, no student can be made of such a model,
+        or it has no such layers.
     """
     config = _read_config(source, revision)
     narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
@@ -135,7 +142,7 @@ def from_encoder(
         why = WHY_NOT.get(config.model_type, "narrow token embeddings" if narrow else other)
         kinds = f"{', '.join(SHORT_ENCODERS)} with absolute positions"
         raise ValueError(
-            f"{source} is a {config.model_type}, with {why}; a student can be made of {kinds}"
+            f"{source} is a {config.model_type} with {why}; a student can be made of {kinds}"
         )
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
@@ -163,17 +170,17 @@ def from_encoder(
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     """Repeat learned positions up to `max_positions`, after padding + 1 unused rows.
 
-    Longformer's authors copied RoBERTa's 512 positions eight times in the same way (Beltagy et al.
-    2020, section 5): the local structure survives everywhere but at the seams.
+    The authors of Longformer copied RoBERTa's 512 positions eight times in the same way (Beltagy et
+    al. 2020, section 5). The local structure is preserved everywhere except at the seams.
 
     Parameters
     ----------
     table : (old, width)
-        Learned positions, without unused rows.
+        Embeddings of the learned positions, without unused rows.
     padding : int
         The id of the padding token.
     max_positions : int
-        How many positions there are to be.
+        The number of positions to make.
 
     Returns
     -------
@@ -185,18 +192,22 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
 
 
 def add_unused_weights(weights: dict[str, Tensor], unused: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Complete a student's weights to those of a stock `LongformerModel`.
+    """Complete a student's weights to those of a standard `LongformerModel`.
 
-    The student has no global attention. What its checkpoint held for it is written back, else the
-    local projections are copied, which is how Longformer initialised them. A missing pooler becomes
-    zeros; nothing here reads it.
+    The student has no global attention. If its checkpoint had weights for it, they are restored;
+    otherwise the local projections are copied, which is how Longformer initialises them. A missing
+    pooler becomes zeros, since nothing here reads it.
 
     Parameters
     ----------
     weights : dict of str to Tensor
-        The student's own.
+        The student's own weights.
     unused : dict of str to Tensor
-        What else its checkpoint held.
+        The other weights of its checkpoint.
+
+    Returns
+    -------
+    dict of str to Tensor, float32 on the CPU
     """
     complete = {
         name: tensor.detach().float().cpu().contiguous() for name, tensor in weights.items()
@@ -215,9 +226,10 @@ def add_unused_weights(weights: dict[str, Tensor], unused: dict[str, Tensor]) ->
 def _read_tensors(
     kind: type[Any], source: Source, revision: str | None, layers: Sequence[int] | None = None
 ) -> dict[str, Tensor]:
-    """All weights in a checkpoint that belong to the encoder, or to some of its layers.
+    """Read the weights of an encoder, or of some of its layers.
 
-    None are made up: transformers fills missing weights with random numbers, here they are refused.
+    transformers fills missing weights with random numbers. Here a checkpoint without them is
+    refused.
     """
     with (
         one_line_errors(f"read the weights of {source}"),
@@ -229,14 +241,14 @@ def _read_tensors(
         model, info = kind.from_pretrained(source, trust_remote_code=False, **options)
         for name, stored, expected in sorted(info["mismatched_keys"]):
             raise ValueError(
-                f"{name} has the shape {tuple(stored)}, its config.json says {tuple(expected)}"
+                f"{name} has shape {tuple(stored)}, but config.json says {tuple(expected)}"
             )
         missing = set(info["missing_keys"])
         needed = sorted(
             name for name in missing if "_global." not in name and not name.startswith("pooler.")
         )
         if needed:
-            raise ValueError(f"it lacks {len(needed)} weights, the first is {needed[0]}")
+            raise ValueError(f"it lacks {len(needed)} weights; the first is {needed[0]}")
     if layers is not None:
         model.encoder.layer = torch.nn.ModuleList(model.encoder.layer[layer] for layer in layers)
     return {
@@ -245,29 +257,32 @@ def _read_tensors(
 
 
 def warn_of_unknown_token(source: Source, checkpoint: Checkpoint) -> None:
-    """Warn of a token that the weights have no row for, such as one that was added."""
+    """Warn if the tokenizer has a token without an embedding, such as one that was added."""
     if checkpoint.tokenizer is None:
         return
     token, number = max(checkpoint.tokenizer.get_vocab().items(), key=lambda item: item[1])
     if number >= checkpoint.config.vocab_size:
-        told = f"{token!r} has no weights; a text that holds it cannot be embedded"
+        told = f"{token!r} has no embedding, so texts that contain it cannot be embedded"
         warnings.warn(f"{source}: the tokenizer's {told}", stacklevel=4)
 
 
 def _compare_length(folder: Path, checkpoint: Checkpoint) -> None:
-    """Warn of a checkpoint that sentence-transformers was told to cut earlier."""
+    """Warn if sentence-transformers would cut texts earlier than the student does."""
     settings = folder / "sentence_bert_config.json"
     lengths = [checkpoint.max_positions, getattr(checkpoint.tokenizer, "model_max_length", None)]
     with contextlib.suppress(OSError, ValueError, AttributeError):
         lengths.append(json.loads(settings.read_bytes()).get("max_seq_length"))
     least = min(length for length in lengths if length)
     if least < checkpoint.max_positions:
-        told = f"sentence-transformers cuts it at {least} tokens, which is not read here"
+        told = f"sentence-transformers would cut texts at {least}, a limit that is ignored here"
         warnings.warn(f"{folder} reads {checkpoint.max_positions} tokens; {told}", stacklevel=4)
 
 
 def _read_config(source: Source, revision: str | None) -> PretrainedConfig:
-    """Read a configuration. A folder that this project wrote has to be as it was written."""
+    """Read a configuration; refuse a folder of this project whose files have changed.
+
+    A change in one of the `UNREAD` files is only a warning.
+    """
     folder = Path(source)
     if isinstance(source, Path) and not folder.is_dir():
         hint = "".join(
@@ -282,7 +297,8 @@ def _read_config(source: Source, revision: str | None) -> PretrainedConfig:
 def _read_tokenizer(source: Source, revision: str | None) -> Any:
     """Read a tokenizer; None if a folder has no vocabulary.
 
-    The settings of a tokenizer alone would make every word [UNK].
+    From a folder with settings but no vocabulary, transformers would make a tokenizer that turns
+    every word into [UNK].
     """
     folder = Path(source)
     if folder.is_dir() and not any(

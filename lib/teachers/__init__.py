@@ -1,1 +1,1 @@
-"""The teachers: `sbert`, the structural one, and `paragraph_vector`, the contextual one."""
+"""The teachers: `sbert` is the structural one, `paragraph_vector` the contextual one."""

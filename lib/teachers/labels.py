@@ -3,11 +3,12 @@
 import re
 from typing import NamedTuple
 
-# As printed. In the author's code it is 5000 occurrences for 500k documents, which is 1 %.
+# As printed. The author's code has 5000 occurrences for 500,000 documents, which is 1%.
 SHARE = "10%"
-# Known words of a document that gensim has room for (MAX_DOCUMENT_LEN); it drops the rest silently.
+# Largest number of known words that gensim reads of a document (its MAX_DOCUMENT_LEN). It drops the
+# rest silently.
 LONGEST = 10_000
-# The three models that Section 4.5.1 selects, by the names that the later figures use.
+# The three models selected in Section 4.5.1, under the names of the later figures.
 CONTEXTUAL_TEACHERS = {
     "DM;100d": "DM;100;lowercase;2",
     "DBOW;1024d": "DBOW;1024;None;2",
@@ -16,34 +17,42 @@ CONTEXTUAL_TEACHERS = {
 
 
 class Spec(NamedTuple):
-    """One single model."""
+    """The settings of one single model, read from its label."""
 
     architecture: str  # "DM" or "DBOW"
-    size: int  # of its vectors, scaled by the profile's width
+    size: int  # dimensions of its vectors, scaled by the profile's width
     preprocessing: str  # "stem" (lowercase, then Porter), "lowercase" or "None"
     min_count: str  # as printed, a number or "10%"
 
     def occurrences(self, documents: int, share: float) -> int:
-        """How often a word must occur, given the documents and the share that `10%` stands for."""
+        """Return how often a word must occur to be known.
+
+        Parameters
+        ----------
+        documents : int
+            Number of training documents.
+        share : float
+            The share of the documents that `10%` in a label stands for.
+        """
         if self.min_count == SHARE:
             return max(2, int(share * documents + 0.5))  # rounds half up
         return int(self.min_count)
 
 
 def parse(label: str, width: float) -> tuple[Spec, ...]:
-    """Read the single models of a label, one or two.
+    """Read a label as one or two single models.
 
     Parameters
     ----------
     label : str
-        As printed, or a short name such as `PV;2048d`.
+        A label as printed in the thesis, or a short name such as `PV;2048d`.
     width : float
-        Scales the sizes.
+        Factor for the sizes.
 
     Raises
     ------
     ValueError
-        For a bad label, with what was expected and where.
+        For a malformed label; the message says which part and what was expected.
     """
     label = label.strip().replace("×", "x").replace("λ", "lam")
     specs = []
@@ -60,6 +69,7 @@ def parse(label: str, width: float) -> tuple[Spec, ...]:
         specs.append(Spec(architecture, max(1, round(int(size) * width)), preprocessing, min_count))
     if len(specs) > 1 and [spec.architecture for spec in specs] != ["DM", "DBOW"]:
         raise ValueError(
-            f"Paragraph Vector label '{label}': a compound is one DM and one DBOW, in this order"
+            f"Paragraph Vector label '{label}': a compound must be one DM and one DBOW, in this "
+            "order"
         )
     return tuple(specs)

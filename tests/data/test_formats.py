@@ -337,7 +337,7 @@ def test_what_follows_an_archive_and_is_none_is_refused(tmp_path, form, rest):
     content = pack(b"\n".join(json.dumps(row).encode() for row in ROWS))
     (tmp_path / "own").mkdir()
     (tmp_path / f"own/documents.jsonl{form}").write_bytes(content + rest)
-    with pytest.raises(ValueError, match="after it the archive is cut off or damaged .*unpack it"):
+    with pytest.raises(ValueError, match="the archive is cut off or damaged .*unpack it"):
         Documents(tmp_path / "own")
 
 

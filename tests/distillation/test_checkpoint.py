@@ -146,7 +146,7 @@ def test_a_damaged_checkpoint_is_named_and_put_aside(data, tmp_path, damage):
     with pytest.warns(UserWarning) as caught:
         again, _, _ = train(data, checkpoint=folder, callbacks=[look])
     (message,) = [str(warning.message) for warning in caught]
-    assert f"checkpoint {folder} is damaged: training starts again" in message
+    assert f"checkpoint {folder} is damaged: training starts from the beginning" in message
     assert "\n" not in message
     assert updates[0] == 1 and same_bits(whole, again)
     # Nothing that was read is used.
@@ -207,7 +207,7 @@ def test_a_checkpoint_of_another_number_of_processes_is_refused_and_kept(data, t
         train(data, checkpoint=folder)
     assert "\n" not in str(error.value) and folder.exists()
     # It is not in the way of another training.
-    with pytest.warns(UserWarning, match="training starts again"):
+    with pytest.warns(UserWarning, match="training starts from the beginning"):
         train(data, checkpoint=folder, seed=1)
 
 

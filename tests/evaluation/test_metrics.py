@@ -55,8 +55,8 @@ def test_normalized_accuracy_depends_on_the_pool():
             "nan for model 'b', task 'IMDB'",
         ),
         (FRAME.assign(accuracy=-1.0), None, "-1.0"),
-        (FRAME.assign(accuracy=0.0), None, "no best accuracy above 0 for task 'IMDB'"),
-        (FRAME, {"IMDB": 0.8}, "no best accuracy above 0 for task 'PAN'"),
+        (FRAME.assign(accuracy=0.0), None, "task 'IMDB' has no best accuracy above 0"),
+        (FRAME, {"IMDB": 0.8}, "task 'PAN' has no best accuracy above 0"),
     ],
 )
 def test_normalized_accuracy_errors(frame, best, message):

@@ -191,7 +191,7 @@ def test_shapes():
     ("arguments", "message"),
     [
         ({"beta": 1.0}, r"beta must lie in \[0, 1\).* got 1.0"),
-        ({"delta": float("nan")}, "delta be at least 0.* nan"),
+        ({"delta": float("nan")}, "delta must be >= 0.* nan"),
         ({"form": "paper"}, "'code' or 'printed'.*'paper'"),
     ],
 )

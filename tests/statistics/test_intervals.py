@@ -329,10 +329,10 @@ def test_few_large_articles_are_few():
         ({"scores": {"a": np.ones((1, 4))}}, "same models with the same number of seeds"),
         (
             {"scores": {"a": np.ones((1, 3)), "b": np.ones((1, 3))}},
-            "3 scores of a run, but groups of 4 examples",
+            "a run has scores of 3 examples, but there are groups of 4",
         ),
-        ({"scores": {"a": 2 * np.ones((1, 4)), "b": np.ones((1, 4))}}, r"means in \[0, 1\]"),
-        ({"chance": 1.0}, "chance below 1"),
+        ({"scores": {"a": 2 * np.ones((1, 4)), "b": np.ones((1, 4))}}, r"must be in \[0, 1\]"),
+        ({"chance": 1.0}, "got chance 1.0"),
     ],
 )
 def test_scores_that_do_not_fit_are_named(change, message):

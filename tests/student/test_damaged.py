@@ -76,7 +76,7 @@ DAMAGES = [
     (gone("config.json"), "configuration of .*student: .*config.json"),
     (
         config(hidden_act=None, vocab_size=None),
-        "weights of .*student: .*word_embeddings.weight has the shape",
+        "weights of .*student: .*word_embeddings.weight has shape",
     ),
     (config(hidden_size="16"), "configuration of .*student: .*expected int, got str"),
     (config(num_attention_heads=3), "student: .*not a multiple of the number of attention heads"),
@@ -88,16 +88,16 @@ DAMAGES = [
     (config(model_type="bert"), "is a bert, expected a longformer"),
     (
         config(hidden_size=48),
-        r"weights of .*student: .* has the shape \(32,\), its config.json says \(48,\)",
+        r"weights of .*student: .* has shape \(32,\), but config.json says \(48,\)",
     ),
     (cut, "weights of .*student: SafetensorError"),
     (text("model.safetensors", b""), "weights of .*student: SafetensorError"),
     (gone("model.safetensors"), "weights of .*student: .*no file named model.safetensors"),
     (pickled, "weights of .*student: UnpicklingError"),
-    (tensor(None), f"weights of .*student: .*it lacks 1 weights, the first is {WEIGHT}"),
+    (tensor(None), f"weights of .*student: .*it lacks 1 weights; the first is {WEIGHT}"),
     (
         tensor(torch.zeros(3, 4)),
-        rf"weights of .*student: .*{WEIGHT} has the shape \(3, 4\), .* says \(32, 32\)",
+        rf"weights of .*student: .*{WEIGHT} has shape \(3, 4\), .* says \(32, 32\)",
     ),
     (
         text("tokenizer.json", b"{"),
@@ -166,7 +166,7 @@ def test_nan_is_refused_with_the_document(folder):
         student.embeddings.word_embeddings.weight[5] = float("nan")
     assert student.encode([[3, 4]]).shape == (1, 32)
     with pytest.raises(
-        ValueError, match="document 1 holds NaN or infinity; the student's weights do too"
+        ValueError, match="document 1 holds NaN or infinity; either the student's weights do too"
     ):
         student.encode([[3, 4], [5]])
 

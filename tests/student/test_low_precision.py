@@ -138,5 +138,5 @@ def test_an_unknown_precision_is_one_line(student):
 
 @pytest.mark.gpu
 def test_int8_on_a_gpu_is_one_line(student):
-    with pytest.raises(ValueError, match="is for a CPU"):
+    with pytest.raises(ValueError, match="is for CPUs only"):
         copy.deepcopy(student).cuda().encode([[5]], precision="int8")

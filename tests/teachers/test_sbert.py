@@ -149,7 +149,7 @@ def test_absent_tensors_are_not_filled_with_noise(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
-    with pytest.raises(ValueError, match=r"lacks 16 weights, the first is encoder.layer.2."):
+    with pytest.raises(ValueError, match=r"lacks 16 weights; the first is encoder.layer.2."):
         SBERT.load(copy, max_tokens=12)
 
 

@@ -1,8 +1,8 @@
 """Builders write dataset folders: mini from files of installed packages, thesis from downloads.
 
-A builder is a module with two functions, `list_inputs(build, home)`, which names what besides its
-settings and its code decides the result, and `list_writers(build, home)`, {dataset folder: a
-function that fills it}. `python -m lib.data.build <profile>` builds by hand.
+A builder is a module with two functions. `list_inputs(build, home)` lists the inputs that decide
+the result besides settings and code. `list_writers(build, home)` returns {dataset folder: function
+that fills it}. The command `python -m lib.data.build <profile>` runs a builder.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from lib.data.written_once import write_once
 from lib.store.code import fingerprint_code
 from lib.store.files import fingerprint
 
-# Their code does not decide what a builder writes.
+# Modules whose code does not change what a builder writes.
 _READERS = (
     "lib.data.archives",
     "lib.data.builders.fetch",
@@ -25,9 +25,9 @@ _READERS = (
 
 
 def folder(build: MiniBuild | ThesisBuild, home: Path) -> Path:
-    """`<home>/<builder>-<key>`, whose dataset folders are written where they are missing.
+    """Return the folder `<home>/<builder>-<key>`, after writing its missing dataset folders.
 
-    A run that is killed goes on with the dataset folder that it was at.
+    After an interruption, the next call continues with the first unfinished dataset folder.
     """
     builder = importlib.import_module(f"{__name__}.{build.builder}")
     code = fingerprint_code([builder.__name__], stop=("lib.store", "lib.config", *_READERS))

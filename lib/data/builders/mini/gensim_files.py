@@ -1,8 +1,8 @@
 """The real texts inside gensim's wheel, and the distillation corpus that is cut from them.
 
-Tasks take their passages from the beginnings of some sections; the corpus is cut from what they
-leave, without sentences that repeat eight words in a row of a task: a student must not be trained
-on what it is tested on.
+Tasks take their passages from the beginnings of some sections, and the corpus is cut from the rest.
+It has no sentence that repeats eight consecutive words of a task, because a student must not be
+trained on texts that it is tested on.
 """
 
 import functools
@@ -24,13 +24,13 @@ from lib.data.builders.mini.wikitext import read_dump
 
 DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  # 106 articles
 NEWS = "lee_background.cor"  # 300 stories
-STORIES, RATINGS = "lee.cor", "similarities0-1.txt"  # 50, rated by people in pairs
+STORIES, RATINGS = "lee.cor", "similarities0-1.txt"  # 50 stories, and people's ratings of pairs
 REVIEWS = "pang_lee_polarity.cor"  # 200 sentences
 LENGTHS = paths.PARAMS / "published" / "length_histograms.csv"
 SCALE = 8  # every length of mini is an eighth of the thesis'
-LONGEST = 5120 // SCALE  # tokens of a document: a student reads 512, the tail would be waste
-SHINGLE = 8  # words in a row that count as the same text
-COPY_SHARE = 0.2  # of repeated shingles, above which a text is a copy: stories filed twice, say
+LONGEST = 5120 // SCALE  # tokens of a document; a student reads only 512
+SHINGLE = 8  # consecutive words that count as the same text
+COPY_SHARE = 0.2  # a text with a larger share of repeated shingles counts as a copy
 
 _SENTENCE_BORDER = re.compile(r"(?<=[.!?])[\"”’)\]]*\s+(?=[\"“(\[]?[A-Z0-9])")
 _ABBREVIATION = re.compile(
@@ -50,20 +50,20 @@ class Section(NamedTuple):
 
 
 def path(name: str) -> Path:
-    """Where gensim keeps the file `name`."""
+    """Return the path of gensim's file `name`."""
     from gensim.test.utils import datapath  # slow to import
 
     return Path(datapath(name))
 
 
 def lines(name: str) -> list[str]:
-    """The lines of the file `name`: a story each, or a review."""
+    """Read the lines of the file `name`. Each is a story or a review."""
     return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]
 
 
 @functools.cache
 def tokenizer() -> Tokenizer:
-    """The structural teacher's tokenizer, without its limit."""
+    """Load the structural teacher's tokenizer, without its limit of tokens."""
     tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -71,25 +71,25 @@ def tokenizer() -> Tokenizer:
 
 
 def tokens(texts: Sequence[str]) -> list[int]:
-    """Lengths in the structural teacher's tokens, without special ones."""
+    """Return the lengths of texts in the structural teacher's tokens, without special ones."""
     encodings = tokenizer().encode_batch(list(texts), add_special_tokens=False)
     return [len(encoding) for encoding in encodings]
 
 
 def shingles(text: str) -> set[bytes]:
-    """Checksums of all runs of eight words, ignoring case and punctuation.
+    """Return checksums of all runs of eight words, ignoring case and punctuation.
 
-    A shorter text is one run.
+    A shorter text is a single run.
     """
     words = re.findall(r"\w+", text.lower())
     starts = range(max(1, len(words) - SHINGLE + 1))
     runs = (" ".join(words[start : start + SHINGLE]) for start in starts)
-    # 64 bits: with 32, half a million runs would collide a few dozen times.
+    # 64 bits, because with 32 half a million runs would collide a few dozen times.
     return {hashlib.blake2b(run.encode(), digest_size=8).digest() for run in runs}
 
 
 def without_copies(texts: Iterable[str]) -> list[int]:
-    """Indices of the texts of which at most a fifth of the shingles occurred in an earlier one."""
+    """Return the indices of texts with at most a fifth of their shingles in earlier texts."""
     seen: set[bytes] = set()
     kept = []
     for index, text in enumerate(texts):
@@ -101,7 +101,7 @@ def without_copies(texts: Iterable[str]) -> list[int]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a paragraph or story."""
+    """Split a paragraph or story into sentences."""
     parts, start = [], 0
     for match in _SENTENCE_BORDER.finditer(text):
         if not _ABBREVIATION.search(text[start : match.start()]):
@@ -112,7 +112,7 @@ def sentences(text: str) -> list[str]:
 
 @functools.cache
 def sections() -> tuple[Section, ...]:
-    """The dump's sections in file order, without copied paragraphs; parsing takes some seconds."""
+    """Read the dump's sections in file order, without copied paragraphs, in a few seconds."""
     paragraphs = list(read_dump(path(DUMP)))
     kept = without_copies(paragraph.text for paragraph in paragraphs)
     grouped = itertools.groupby(
@@ -126,9 +126,10 @@ def sections() -> tuple[Section, ...]:
 
 
 def published_lengths(count: int) -> np.ndarray:
-    """(count,) an eighth of quantiles of the lengths of VAL-500K, in tokens (Figure 4.1).
+    """Return an eighth of quantiles of the lengths of VAL-500K (Figure 4.1), (count,) tokens.
 
-    The order of a bin's two sources, which decides single tokens, is the file's on every processor.
+    The sort is stable, so that the order of the two sources of a bin is the same on every
+    processor. It can change lengths by a token.
     """
     bins = pd.read_csv(LENGTHS).query("label == 'fig4_1' and split == 'train'")
     bins = bins.sort_values("bin_lo", kind="stable")
@@ -140,18 +141,24 @@ def published_lengths(count: int) -> np.ndarray:
 def corpus_texts(
     documents: int, used: Mapping[Section, int], seed: int
 ) -> tuple[list[Row], list[Row]]:
-    """The two corpus folders: pieces of articles and of news stories, half each.
+    """Cut the documents of the two corpus folders, half from articles and half from news stories.
 
     Parameters
     ----------
     documents : int
+        The number of documents of both folders together.
     used : dict
-        How many sentences the tasks have taken from the beginning of a section.
+        {section: number of sentences that the tasks have taken from its beginning}.
     seed : int
 
     Returns
     -------
-    Documents of Wikipedia and of news; together they have the published lengths.
+    Documents of Wikipedia and of news. Together they have the published lengths.
+
+    Raises
+    ------
+    ValueError
+        If gensim's files do not contain enough text.
     """
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
@@ -161,13 +168,13 @@ def corpus_texts(
     wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
     if wanted:
         held = len(news) + len(wikipedia)
-        told = f"gensim's files hold no more than {held} beside the tasks"
+        told = f"gensim's files hold no more than {held} besides the tasks"
         raise ValueError(f"build.documents: {told}")
     return _representative(wikipedia, rng), _representative(news, rng)
 
 
 def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
-    """(title, sentences that follow each other) of what tasks have left."""
+    """Return (title, consecutive sentences) of the text that the tasks have left."""
     tested = set[bytes]()
     for section, count in used.items():
         tested |= shingles(" ".join(section.sentences[:count]))
@@ -183,9 +190,10 @@ def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
 def _pieces(
     runs: list[tuple[str, list[str]]], wanted: list[float], count: int, rng: np.random.Generator
 ) -> Iterator[Row]:
-    """Up to `count` pieces, in turn one of each run, of the first wanted length that is left.
+    """Yield up to `count` pieces, one from each run in turn.
 
-    A piece ends with the sentence that comes nearest; its length is taken out of `wanted`.
+    A piece has the first length in `wanted` that the rest of the run allows. It ends with the
+    sentence that comes closest to this length, which is then removed from `wanted`.
     """
     cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
     turns = deque(
@@ -203,9 +211,9 @@ def _pieces(
 
 
 def _representative(documents: list[Row], rng: np.random.Generator) -> list[Row]:
-    """A random order of which every tenth has the lengths of the whole."""
+    """Shuffle documents so that every tenth of them has the same lengths as the whole."""
     ranked = sorted(documents, key=lambda document: (len(document["text"]), document["id"]))
-    # Of ten documents next in length each is in another tenth.
+    # Ten documents of neighbouring lengths go to ten different tenths.
     turns = np.tile(np.arange(10), (len(ranked) // 10 + 1, 1))
     tenths = rng.permuted(turns, axis=1).ravel()[: len(ranked)]
     return [ranked[index] for index in np.lexsort((rng.random(len(ranked)), tenths))]

@@ -1,11 +1,11 @@
-"""The eight mini tasks: real text from gensim's files in the roles of the thesis' eight.
+"""The eight tasks of mini, made from gensim's real texts in place of the thesis' eight tasks.
 
-Long is above the structural teacher's limit; each task has about the share of Table 5.4 above it.
-A plain "X" masks in all passages the title of any article that tasks use, and every longer word of
-the passage's own title.
+Texts above the structural teacher's limit are *long*. Their share in each task is about that of
+Table 5.4. In all passages, an "X" replaces the titles of all articles that tasks use, and every
+longer word of the passage's own title.
 
-Pair tasks are cross-fitted. Articles form blocks, and both texts of a pair are of one block, so
-every article is tested once by heads that never saw it. Chapter 5 has passages of its own.
+Pair tasks are cross-fitted. Articles form blocks, and both texts of a pair are from the same block,
+so every article is tested once, by heads that never saw it. Chapter 5 has passages of its own.
 """
 
 import itertools
@@ -28,29 +28,29 @@ NO, YES = "no", "yes"  # the classes of every pair task
 MASK = "X"
 TOPICS = 11  # classes of ARXIV
 CHAPTERS = ("train", "test")  # the splits of a pair task that Chapters 4 and 5 cross-validate
-FIRST = 4  # of five articles, those that Chapter 4 has, too
+FIRST = 4  # of every five articles, the number that Chapter 4 also uses
 # Tokens of a passage; the structural teacher's limit is 48.
 SHORT, LONG, TOPIC = (24, 48), (49, 80), (60, 100)
-# What is cut of each section that an article gives: a length and a use. OC and S2ORC pair short
-# passages with long ones and with mixed ones, of which a third is short.
+# Length and use of the passages that are cut from each section. OC and S2ORC pair short passages
+# with long ones and with mixed ones, of which a third are short.
 SECTION = [(SHORT, "paired")] * 5 + [(SHORT, "mixed")] + [(LONG, "mixed")] * 2
-COPIES, COPIED = 2, 3  # times that PAN copies a passage on average, passages that a text copies
-COPY_WORDS = range(16, 28)  # of a copied stretch, before words are lost
-LOST, LOST_FUNCTION_WORDS = 0.2, 0.5  # shares of a stretch's words
-MOVE = 3  # a word passes fewer others than this
+COPIES, COPIED = 2, 3  # copies of a passage of PAN on average, and passages copied by one text
+COPY_WORDS = range(16, 28)  # length of a copied stretch, before words are lost
+LOST, LOST_FUNCTION_WORDS = 0.2, 0.5  # shares of content and function words that are lost
+MOVE = 3  # a word moves past fewer others than this
 HOST_WORDS = 5  # words of another article before the copies, and after them
-ORDERS = 10  # in which positives look for each other; the one that leaves fewest over is kept
+ORDERS = 10  # random orders in which pairs are balanced; the one that keeps most pairs is used
 RELATED = 0.5  # mean human rating (0 to 1) above which two Lee stories count as similar
 T = TypeVar("T")
-Recipe = list[tuple[tuple[int, int], str, str]]  # a length, a use and a split each
+Recipe = list[tuple[tuple[int, int], str, str]]  # length, use and split of each passage
 
 
 class Passage(NamedTuple):
-    """Sentences of one section that follow each other, masked.
+    """Consecutive sentences of one section, masked.
 
-    `split` is a split of ARXIV; of the other passages "train" in Chapter 4 and "test" in Chapter 5.
-    `use` is "topic", "paired" or "mixed"; or "copies", a text of PAN, whose section is the article
-    that its first and last words are from.
+    `split` is a split of ARXIV; for other passages it is "train" in Chapter 4 and "test" in Chapter
+    5. `use` is "topic", "paired" or "mixed", or "copies" for a text of PAN. The section of a text
+    of PAN is the article of its first and last words.
     """
 
     id: str
@@ -63,17 +63,18 @@ class Passage(NamedTuple):
 
 
 class MiniTasks:
-    """The tasks that are made of passages; each draws from a generator of its own.
+    """The tasks that are made of passages. Each has its own random generator.
 
     Attributes
     ----------
     topics : list of Passage
         The passages of ARXIV.
     articles : dict
-        {split: {title: passages}} of the other articles, which the pair tasks share. Both chapters
-        have passages of the first four fifths, different ones; the others are new in Chapter 5.
+        {split: {title: passages}} of the other articles, which the pair tasks share. From the first
+        four fifths of them, both chapters have passages, but different ones. The others are new in
+        Chapter 5.
     used : dict
-        How many sentences of a section are taken.
+        {section: number of sentences taken}.
     """
 
     def __init__(self, settings: MiniBuild):
@@ -83,7 +84,8 @@ class MiniTasks:
         words = {title: _count_words(held) for title, held in sections.items()}
         titles = [title for title in words if not title.startswith("List of")]
         titles.sort(key=lambda title: (-words[title], title))
-        # "Android (robot)" is masked as "android", and the article on the letter A not at all.
+        # "Android (robot)" is masked as "android". The title of the article on the letter A is not
+        # masked.
         plain = {title: re.sub(r"\s*\([^)]*\)$", "", title).lower() for title in titles}
         masked = [plain[title] for title in titles if words[title] >= 300]
         self._titles = _pattern(title for title in masked if len(title) > 1)
@@ -104,14 +106,14 @@ class MiniTasks:
         self.by_id = {p.id: p for p in itertools.chain(self.topics, pairing)}
 
     def topic(self) -> Examples:
-        """ARXIV: which of the eleven longest articles is a long passage from? Splits share none."""
+        """ARXIV: which of the eleven longest articles is a long passage from?"""
         return {
             split: [((p.id,), p.article) for p in self.topics if p.split == split]
             for split in SPLITS
         }
 
     def same_article(self) -> Examples:
-        """OC: are two passages, one in eight of them long, of one article?"""
+        """OC: are two passages from the same article? One in eight passages is long."""
         positives = {}
         for split, number, title, passages in self._walk():
             paired = [p for p in passages if p.use == "paired"]
@@ -121,7 +123,7 @@ class MiniTasks:
         return self._cross_fit("OC", positives, lambda a, b: a.article != b.article)
 
     def same_section(self) -> Examples:
-        """AAN: are two short passages of an article of one section?"""
+        """AAN: are two short passages of an article from the same section?"""
         positives = {}
         for split, _, title, passages in self._walk():
             pairs = itertools.combinations([p for p in passages if not p.long], 2)
@@ -131,7 +133,7 @@ class MiniTasks:
         )
 
     def section_of(self) -> Examples:
-        """S2ORC: are a short and a mostly long passage of one section, or of two articles?"""
+        """S2ORC: are a short and a mostly long passage from the same section, or two articles?"""
         positives = {}
         for split, _, title, passages in self._walk():
             paired, mixed = ([p for p in passages if p.use == use] for use in ("paired", "mixed"))
@@ -140,9 +142,13 @@ class MiniTasks:
         return self._cross_fit("S2ORC", positives, lambda a, b: a.article != b.article)
 
     def copied(self) -> tuple[list[Passage], Examples]:
-        """PAN: does a text hold an obfuscated copy of a passage? The texts, and the examples.
+        """PAN: does a text contain an obfuscated copy of a passage?
 
-        Each text borrows from three passages of its article, inside words of another article.
+        Each text copies from three passages of its article, between words of another article.
+
+        Returns
+        -------
+        The texts, and the examples.
         """
         rng, texts, positives = self._rng("PAN texts"), list[Passage](), defaultdict(list)
         lenders = [p for p in self.by_id.values() if p.use == "mixed"]
@@ -167,7 +173,7 @@ class MiniTasks:
         return texts, self._cross_fit("PAN", positives, allowed)
 
     def related(self) -> dict[str, list[str]]:
-        """GAMES: for each passage of an article that is new in Chapter 5, the others of it."""
+        """GAMES: find the other passages of an article that is new in Chapter 5."""
         new = self.articles["test"].keys() - self.articles["train"].keys()
         held = [passages for title, passages in self.articles["test"].items() if title in new]
         return {
@@ -177,13 +183,13 @@ class MiniTasks:
         }
 
     def _walk(self) -> Iterator[tuple[str, int, str, list[Passage]]]:
-        """(split, number, title, passages) of each article of each chapter."""
+        """Yield (split, number, title, passages) for each article of each chapter."""
         for split, articles in self.articles.items():
             for number, (title, passages) in enumerate(articles.items()):
                 yield split, number, title, passages
 
     def _topic(self, sections: list[Section]) -> list[Passage]:
-        """Passages of a topic, of one section after the other; the splits get as many each."""
+        """Cut the passages of a topic, section by section, equally many for each split."""
         rng, passages = self._rng(sections[0].article), list[Passage]()
         recipe = [(TOPIC, "topic", split) for split in SPLITS] * self.settings.topic_passages
         recipe = shuffled(recipe, rng)
@@ -196,12 +202,12 @@ class MiniTasks:
         return passages
 
     def _article(self, sections: list[Section], splits: Sequence[str]) -> dict[str, list[Passage]]:
-        """{split: passages of as many sections as are wanted}; empty if there are too few."""
+        """Cut {split: passages from the wanted number of sections}; empty if there are too few."""
         rng, passages, used = self._rng(sections[0].article), defaultdict(list), {}
         wanted = self.settings.sections * len(SECTION)
         for section in shuffled(sections, rng):
             start = 0
-            # The split that has fewer first; a long section serves both.
+            # Start with the split that has fewer passages; a long section can serve both.
             for split in sorted(splits, key=lambda split: len(passages[split])):
                 recipe = [(length, use, split) for length, use in shuffled(SECTION, rng)]
                 cut, stop = self._cut(section, recipe, start)
@@ -214,7 +220,12 @@ class MiniTasks:
         return dict(passages)
 
     def _cut(self, section: Section, recipe: Recipe, start: int = 0) -> tuple[list[Passage], int]:
-        """Passages like the recipe from sentence `start` on; the sentence after the last one."""
+        """Cut passages as the recipe says, from sentence `start` on.
+
+        Returns
+        -------
+        The passages, and the number of the sentence after the last one.
+        """
         own = _pattern(word for word in re.findall(r"\w+", section.article) if len(word) >= 4)
         texts = [own.sub(MASK, self._titles.sub(MASK, sentence)) for sentence in section.sentences]
         borders = np.cumsum([0, *gensim_files.tokens(texts)])
@@ -228,14 +239,14 @@ class MiniTasks:
                 passages.append(Passage(text_id, text, section.article, name, long, use, split))
                 start = stop
             else:
-                start += 1  # no passage of that length begins with this sentence
+                start += 1  # no passage of this length begins with this sentence
         return passages, start
 
     def _rng(self, role: str) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
     def _block(self, split: str, number: int) -> list[str]:
-        """The articles of a chapter that are tested together with the one of this number."""
+        """Return the articles of a chapter that are tested together with the one of this number."""
         blocks = self.settings.blocks
         return list(self.articles[split])[number % blocks :: blocks]
 
@@ -246,10 +257,10 @@ class MiniTasks:
         allowed: Callable[[Passage, Passage], bool],
         within_article: bool = False,
     ) -> Examples:
-        """Pairs inside a block of articles, or inside an article, in random order.
+        """Draw pairs within blocks of articles, or within articles, in random order.
 
-        Each block gets as many. A head is tested on one block after the other and trained on the
-        rest, so it has seen no article of its test.
+        Each block gets equally many. Heads are tested on one block at a time and trained on the
+        rest, so they have never seen the articles they are tested on.
         """
         rng, examples = self._rng(role), {}
         for split, articles in self.articles.items():
@@ -279,10 +290,11 @@ def balance(
     allowed: Callable[[T, T], bool],
     rng: np.random.Generator,
 ) -> list[list[tuple[tuple[T, T], str]]]:
-    """At most `wanted` pairs, in quartets of two positives and two negatives.
+    """Draw at most `wanted` pairs, in quartets of two positives and two negatives.
 
-    Of two positives each takes the other's second text, so nothing can be read from one text alone.
-    A positive that finds no other with which both negatives are `allowed` and new is left out.
+    The negatives are two positives with their second texts exchanged, so that one text alone does
+    not reveal the label. A positive is left out if no other one gives two negatives that are
+    `allowed` and new.
     """
     left, quartets, joined = shuffled(positives, rng), list[list](), set[frozenset[T]]()
     while left and len(quartets) < wanted // 4:
@@ -300,12 +312,15 @@ def balance(
 
 
 def shuffled(values: Sequence[T], rng: np.random.Generator) -> list[T]:
-    """The values in a random order."""
+    """Return the values in random order."""
     return [values[index] for index in rng.permutation(len(values))]
 
 
 def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
-    """WINES: the 50 stories by id, and the ids that people rated above 0.5 of 1 with a story."""
+    """WINES: return the 50 stories by id, and for each the ids that people rated as similar.
+
+    Similar means a mean rating above 0.5, from 0 to 1.
+    """
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
     alike = ratings + ratings.T > RELATED  # the file holds each pair once
     lines = gensim_files.lines(gensim_files.STORIES)
@@ -320,11 +335,11 @@ def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
 def obfuscate(
     words: Sequence[str], neighbours: Mapping[str, Sequence[str]], rng: np.random.Generator
 ) -> list[str]:
-    """A stretch of a text as a plagiarist hides it, by the operations of PAN's corpora.
+    """Hide a stretch of text as a plagiarist would, by the operations of PAN's corpora.
 
-    Each content word gives way to a neighbour, and is lost if it has none. Of the function words
-    half are lost, of the others a fifth. Then words change places with those beside them (Potthast
-    et al., 2010: semantic word variation and random text operations).
+    Each content word is replaced with a neighbour, or lost if it has none. In addition, half of the
+    function words and a fifth of the others are lost. Then words change places with nearby ones
+    (Potthast et al. 2010: semantic word variation and random text operations).
     """
     length = int(rng.choice(COPY_WORDS))
     start = int(rng.integers(max(1, len(words) - length + 1)))
@@ -343,7 +358,7 @@ def _words(text: str) -> list[str]:
 
 
 def _pattern(forms: Iterable[str]) -> re.Pattern:
-    """Matches any form as whole words; one of four letters and more with an ending ("Alaskan")."""
+    """Match any form as whole words; from four letters on, also with an ending ("Alaskan")."""
     ordered = sorted(set(forms), key=lambda form: (-len(form), form))
     bodies = (re.escape(form) + (r"\w{0,3}" if len(form) >= 4 else "") for form in ordered)
     return re.compile(rf"(?<!\w)(?:{'|'.join(bodies) or '(?!)'})(?!\w)", re.I)

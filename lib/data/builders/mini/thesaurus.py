@@ -1,8 +1,8 @@
-"""A thesaurus without a download: words whose token embeddings are close.
+"""A thesaurus that needs no download: words whose token embeddings are close.
 
-The structural teacher comes with an embedding of each of its 30,522 tokens. Near "king" are
-"queen" and "monarch", near "large" are "huge" and "small". So neighbours are synonyms, opposites
-or words of the same kind. The authors of PAN took such words from WordNet.
+The structural teacher has an embedding for each of its 30,522 tokens. "queen" and "monarch" are
+close to "king", "huge" and "small" to "large". So neighbours are synonyms, opposites or words of
+the same kind. The authors of PAN took such words from WordNet.
 """
 
 import re
@@ -17,18 +17,20 @@ from sklearn.neighbors import NearestNeighbors
 from lib.data.builders.mini import gensim_files
 
 EMBEDDINGS = "embeddings.word_embeddings.weight"
-NEAREST = 5  # neighbours of a word, at most
-LEAST = 0.3  # their cosine, after the mean of all words is taken away
-SAME_START = 4  # letters: "produce" and "producing" count as one word
+NEAREST = 5  # largest number of neighbours of a word
+LEAST = 0.3  # smallest cosine of a neighbour, after the mean of all words is subtracted
+SAME_START = 4  # words with as many equal first letters are forms of one: "produce", "producing"
 
 
 def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
-    """The nearest words of each word, best first; none of a name, number or other rare word.
+    """Find the nearest words of each word, best first.
+
+    Words that are not tokens, such as numbers and most names, have no neighbours.
 
     Parameters
     ----------
     words : iterable of str
-        In lower case.
+        Words in lower case.
 
     Returns
     -------
@@ -39,7 +41,7 @@ def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
     known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))
     with safe_open(f"{get_model_path()}/model.safetensors", framework="np") as weights:
         table = weights.get_tensor(EMBEDDINGS)
-    # In float64 no rounding of a processor decides which neighbour is nearer.
+    # float64, so that which neighbour is nearer does not depend on the processor's rounding.
     vectors = table[[ids[word] for word in known]].astype(np.float64)
     vectors -= vectors.mean(0)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -1,8 +1,8 @@
-"""From a MediaWiki dump to clean paragraphs.
+"""Extracts clean paragraphs from a MediaWiki dump.
 
 Templates on lines of their own, tables, references, files and comments are removed. A paragraph
-that holds a formula, another template, or markup that is left, is dropped: without it there would
-be a hole in a sentence.
+that contains a formula, another template or remaining markup is dropped, because removing them
+would leave a gap in a sentence.
 """
 
 import bz2
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-_GAP = "\ue000"  # a private character, which marks what was cut
-# Sections that are lists of pointers.
+_GAP = "\ue000"  # a private-use character that marks where something was cut
+# Sections that are lists of links or works.
 _SKIPPED = {"references", "external links", "see also", "further reading", "bibliography"}
 _SKIPPED |= {"sources", "gallery", "filmography", "publications", "literature", "books"}
 _SKIPPED |= {"selected bibliography", "list of works"}
@@ -24,7 +24,7 @@ _NOTES = {"citation needed", "cn", "fact", "rp", "sfn", "sfnp", "harvnb", "refn"
 _NOTES |= {"clarify", "who", "when", "page needed"}
 _SPACES = {"nbsp": " ", "spaces": " ", "ndash": " – ", "snd": " – ", "spaced ndash": " – "}
 _RANGES = ("-", "–", "to", "and", "by", "x", "or")  # between the numbers of {{convert}}
-# Tags that go with what they hold, and links that print nothing.
+# Tags that are removed together with their content, and links that print nothing.
 _DROPPED = (
     "ref|gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code"
 )
@@ -59,7 +59,7 @@ class Paragraph(NamedTuple):
 
 
 def read_dump(path: Path) -> Iterator[Paragraph]:
-    """Paragraphs of a MediaWiki export (bz2) in file order; of articles only, no redirects."""
+    """Yield the paragraphs of articles in a MediaWiki export (bz2), in file order; no redirects."""
     with bz2.open(path, "rb") as stream:
         for _, element in ElementTree.iterparse(stream):
             if element.tag.rpartition("}")[2] == "page":
@@ -72,7 +72,7 @@ def read_dump(path: Path) -> Iterator[Paragraph]:
 
 
 def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
-    """Paragraphs of a page, in whose source XML entities are resolved once, as a parser does."""
+    """Yield the paragraphs of a page, in whose source an XML parser has resolved the entities."""
     section, skipped = "", False
     for line in _join_lines(_strip_blocks(wikitext)):
         if heading := _HEADING.match(line):
@@ -84,8 +84,11 @@ def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
 
 
 def _join_lines(text: str) -> Iterator[str]:
-    """Join plain lines with no empty line between, as MediaWiki does; headings and items stay."""
-    # A line with nothing but a template counts as empty.
+    """Join plain lines without an empty line between them, as MediaWiki does.
+
+    Headings and list items stay on lines of their own.
+    """
+    # A line that contains only a template counts as empty.
     lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))
     for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):
         held = [line for line in run if line]
@@ -93,12 +96,12 @@ def _join_lines(text: str) -> Iterator[str]:
 
 
 def _strip_blocks(text: str) -> str:
-    """Everything that can span lines: comments, references, formulas, templates, tables, files."""
+    """Remove what can span lines: comments, references, formulas, templates, tables, files."""
     text = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.S)
     text = re.sub(r"<sup>(?=[0-9+−–n-]{1,4}</sup>)", "^", text)
     text = _DROPPED_TAG.sub("", _FORMULA_TAG.sub(_GAP, text))
     for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):
-        while pattern.search(text):  # innermost first, until none is left; captions hold links
+        while pattern.search(text):  # innermost first, because captions contain links
             text = pattern.sub(replacement, text)
     return text
 
@@ -113,14 +116,14 @@ def _template(match: re.Match) -> str:
 
 
 def _link(match: re.Match) -> str:
-    """What a link prints; nothing for files and categories."""
+    """Return the text that a link prints; empty for files and categories."""
     target, _, anchor = match.group(1).partition("|")
     return "" if _NAMESPACE.match(target) else anchor.rpartition("|")[2] or target.replace("_", " ")
 
 
 def _prose(line: str) -> str:
-    """The clean line; nothing of what is no full sentence or still holds a formula or markup."""
-    words = 12 if line[0] in "*#:;" else 6  # at least
+    """Clean a line; empty if it is not a full sentence or still contains a formula or markup."""
+    words = 12 if line[0] in "*#:;" else 6  # smallest number of words
     text = _EXTERNAL.sub(r"\1", line.lstrip("*#:; "))
     text = _TAG.sub(lambda tag: " " if tag.group(0)[1:3].lower() == "br" else "", text)
     text = re.sub(r"\s+", " ", html.unescape(re.sub(r"'{2,}", "", text)))
