@@ -316,7 +316,7 @@ def draw_texts(kind):
         ("a title, then a language without spaces", None, None),
         ("characters between spaces", None, None),
         ("stop words alone", "TF-IDF", "TF-IDF could not be judged"),
-        ("halves of no width", None, "left out are documents without two halves"),
+        ("halves of no width", None, "documents without two halves are left out"),
     ],
 )
 def test_a_text_of_any_kind_costs_no_more_than_its_own_row(
