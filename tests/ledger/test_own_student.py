@@ -73,7 +73,7 @@ def test_it_says_plainly_when_a_student_is_worse_than_its_start():
             else "base, bench.base_student()"
         )
         assert lines[-1].startswith(f"Over all measures: use {taken}.encode(texts)")
-        assert ("or train with another loss, or fewer texts" in lines[-1]) == (
+        assert ("or train with another loss or on fewer texts" in lines[-1]) == (
             word != "better than"
         )
         assert (cells["against base"] == "").tolist() == [True] + 4 * [False], (
