@@ -127,7 +127,7 @@ def read_source(request: Request) -> Source:
     collection = Collection.read(documents)
     if len(collection.rows) < 2:
         blank = int((documents.contents == 0).sum())
-        told = f"got {len(collection.rows)} in {len(documents)} documents, {blank} of them blank"
+        told = f"got {len(collection.rows)} of {len(documents)}, {blank} blank"
         raise ValueError(f"{request.texts}: expected at least two different texts, {told}")
     rate = check.count_tokens_per_word(documents)
     texts = (collection.text(place) for place in range(len(collection.rows)))

@@ -111,7 +111,7 @@ def test_one_model_is_advised_over_all_measures():
             for n, scores in enumerate(measures)
         ]
         _, lines = own_student.describe_comparison(pd.concat(tables, ignore_index=True), [])
-        assert sum("take" in line for line in lines) == 1
+        assert sum(": use " in line for line in lines) == 1
         return lines[-1].removeprefix("Over all measures: use ").split(", ")[0]
 
     assert (

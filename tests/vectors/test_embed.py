@@ -269,7 +269,7 @@ def check_refused(capsys, told, *arguments):
 TEXTS = {
     "an empty folder": ({}, "found nothing"),
     "one text": ({"a.txt": b"The only one."}, "1 of 1"),
-    "one text twice": ({"a.txt": b"The same.", "b.txt": b"The  same."}, "got 1 in 2"),
+    "one text twice": ({"a.txt": b"The same.", "b.txt": b"The  same."}, "1 of 2"),
     "only blanks": ({"a.txt": b" ", "b.txt": b"\n"}, "0 of 2, 2 blank"),
     "NUL bytes": ({"a.txt": b"a\0b", "b.txt": b"Two."}, "NUL"),
     "another encoding": ({"a.txt": b"\xc4pfel", "b.txt": b"Two."}, "iconv"),
