@@ -14,7 +14,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
 
   --budget gpu          lab with more documents and all six layers, on one GPU; without it about 13 core-hours
   --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
-  --seeds 0,1           seeds instead of the profile's; students compared closely have reference_seeds too
+  --seeds 0,1           seeds instead of the profile's; closely compared students also have reference_seeds
   --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'
   --jobs N              processes that train at once (default: the cores, at most 4; with a GPU 1)
   --dask ADDRESS        instead of --jobs: the workers of a Dask scheduler, tcp://host:8786 (docs/scale.md)
@@ -22,7 +22,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
   --keep                use models that older code made; the provenance of figures says so
   --dry-run             say what would run, why, and how long it took last time, and do nothing
   --setup               alone: make the environment, if none is ready, and do nothing else
-  --lab [notebook ...]  first: open JupyterLab in that environment
+  --lab [notebook ...]  as the first word: open JupyterLab in that environment
   --help                this text
 
 A changed run (--set, --seeds, --only) saves its figures under the artifact root, not in figures/<profile>.
@@ -36,14 +36,14 @@ for word in "$@"; do
     case "$word" in -h | --help) usage; exit 0 ;; esac
 done
 
-# 1. Where this checkout is. `import lib` finds it, and no other clone in the caller's folder (-P).
+# 1. Where this checkout is. With -P, `import lib` cannot find another clone in the caller's folder.
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 source "$root/lib/runner/set_up.sh"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
 
-# 2. What would happen: nothing is installed for that.
+# 2. A dry run, which installs nothing.
 case " $* " in *" --dry-run "*)
-    find_ready || { echo "would set up first: no environment holds the pinned packages (./run_all.sh --setup does)"; exit 0; }
+    find_ready || { echo "would set up first: no environment has the pinned packages (./run_all.sh --setup makes one)"; exit 0; }
     exec "$python" -P -m lib.runner.run_all "$@"
     ;;
 esac
@@ -59,7 +59,7 @@ if [ "$*" = "--setup" ]; then
     exit 0
 fi
 
-# 4. JupyterLab, for who wants to turn something.
+# 4. JupyterLab, for those who want to change something.
 if [ "${1:-}" = "--lab" ]; then
     shift
     exec "$python" -P -m jupyterlab --ServerApp.root_dir="$root" "$@" # else links could not leave notebooks/

@@ -1,4 +1,4 @@
-"""What `python -m lib.embed` saved, in two lines:
+"""Load the encoder that `python -m lib.embed` saved, in two lines:
 
 import lib.encoders
 vectors = lib.encoders.load("my_texts_vectors/encoder").encode(texts)

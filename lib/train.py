@@ -1,9 +1,9 @@
 """Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine`.
 
-With `--data`, sizes follow from what is there, and a table tells how good the student is. With
-`--profile`, under `torchrun --nproc_per_node 2 -m lib.train ...`, the batches spread over all
-processes (docs/scale.md). What fails is one line and exit code 1 (a bad request: 2). Everything
-that was computed is kept: the same command goes on from there.
+With `--data`, sizes follow from the documents, and a table tells how good the student is. With
+`--profile`, `torchrun --nproc_per_node 2 -m lib.train ...` spreads batches over all processes
+(docs/scale.md). A failure is reported in one line, with exit code 1 (2 for a bad request).
+Everything that was computed is kept, so the same command continues from there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lib.experiments import Bench
     from lib.experiments.students import Lesson
 
-IS_MAIN = os.environ.get("RANK", "0") == "0"  # of several processes the one that speaks and saves
+IS_MAIN = os.environ.get("RANK", "0") == "0"  # whether this process prints and saves
 _LOST_PROCESS = re.compile("memory|gloo|nccl|connection|socket|clients", re.IGNORECASE)
 
 
@@ -45,19 +45,24 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument(
         "model",
-        help="such as cosine, max-margin;MSE;γ=1.0, or with two teachers cosine;100d;S:768x100;C:-",
+        help="for example cosine, max-margin;MSE;γ=1.0, or, with two teachers, "
+        "cosine;100d;S:768x100;C:-",
     )
     parser.add_argument("--data", type=Path, help="a dataset folder, or a folder of them")
     parser.add_argument(
         "--task", nargs="*", metavar="folder/task", help="tasks of --data to judge by; default: all"
     )
-    parser.add_argument("--profile", help="mini by default; with --data, lab")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--profile", help="default: mini, or lab with --data")
+    parser.add_argument("--seed", type=int, default=0, help="default: 0")
     parser.add_argument(
-        "--set", nargs="*", default=[], metavar="key=value", help="changed settings"
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="key=value",
+        help="settings of the profile to change",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for the trained student")
-    parser.add_argument("--export", action="store_true", help="write a stock SentenceTransformer")
+    parser.add_argument("--export", action="store_true", help="save as a stock SentenceTransformer")
     code, problem = _run(parser.parse_args(arguments))
     if code:
         parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
@@ -82,19 +87,19 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
         _train(bench, variant, given, out)
         return 0, ""
     except KeyboardInterrupt:
-        return 1, "interrupted; the same command goes on from what is kept"
+        return 1, "interrupted; the same command continues from what was kept"
     except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
         problem = str(error) or type(error).__name__
         if str(paths.artifacts()) in problem:
-            problem += "; THESIS_ARTIFACTS names another folder to keep things in"
+            problem += "; set THESIS_ARTIFACTS to keep results in another folder"
         return code, problem
     except RuntimeError as error:
         if not _LOST_PROCESS.search(str(error)):
             raise
         if "memory" in str(error):
             remedy = "set training.gradient_checkpointing=true or lower training.batch_size"
-            return code, f"out of memory, {remedy}: {error}"
-        return code, f"a process of this training is gone; the same command goes on: {error}"
+            return code, f"out of memory; {remedy}: {error}"
+        return code, f"a process of this training has ended; run the same command again: {error}"
 
 
 def _parse_model(label: str) -> variants.Variant:
@@ -108,7 +113,7 @@ def _parse_model(label: str) -> variants.Variant:
 
 
 def _check_out(folder: Path) -> Path:
-    """The folder to write, checked now and not after hours of training."""
+    """Check the folder to write now, not after hours of training."""
     out = check_target(folder)
     if paths.is_kept(out.resolve()):
         raise ValueError(f"{out} is where the store and data are kept; choose another folder")
@@ -116,7 +121,7 @@ def _check_out(folder: Path) -> Path:
 
 
 def _suggest_changes(given: argparse.Namespace, out: Path) -> list[str]:
-    """Changes to the profile for a person's documents; prints them, and what the check notes."""
+    """Changes to the profile for the user's documents. Prints them, and the notes of the check."""
     from lib.data import check
     from lib.experiments import models
     from lib.store.files import check_room
@@ -129,11 +134,11 @@ def _suggest_changes(given: argparse.Namespace, out: Path) -> list[str]:
     changes, summary, size = check.suggested(folder, given.task)
     for place in (paths.artifacts(), out.parent):
         check_room(place, size)
-    os.environ.pop("THESIS_DATA", None)  # what is asked for here counts, whatever stood there
+    os.environ.pop("THESIS_DATA", None)  # --data replaces it
     changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
     lines = [*check.findings(folder, given.task)]
     if wrong := [line for line in lines if ": error: " in line]:
-        raise ValueError(f"{wrong[0]}; fix it, or judge by others (`--task <names>`)")
+        raise ValueError(f"{wrong[0]}; fix it, or judge by other tasks (`--task <names>`)")
     notes = [line for line in lines if ": note: " in line]
     print(*notes, f"suggested: {summary}, {changes['training.precision']}", sep="\n", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
@@ -142,14 +147,15 @@ def _suggest_changes(given: argparse.Namespace, out: Path) -> list[str]:
 def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, out: Path) -> None:
     from lib.experiments import models
 
-    count = models.count_processes()  # refuses half a launcher before any work
+    count = models.count_processes()  # refuses incomplete launcher variables before any work
     if IS_MAIN:
         print(
-            "reading the corpus and the teachers' embeddings; missing ones are computed", flush=True
+            "reading the corpus and the teachers' embeddings; missing embeddings are computed",
+            flush=True,
         )
     if IS_MAIN and count > 1:
         place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-        print(f"training begins as soon as all {count} processes are at {place}", flush=True)
+        print(f"training begins when all {count} processes have connected to {place}", flush=True)
     lesson = bench.lesson(variant, given.seed)
     if IS_MAIN:
         print(_describe_documents(bench, lesson), flush=True)
@@ -175,7 +181,7 @@ def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, o
 def _make_student(
     bench: Bench, lesson: Lesson, variant: variants.Variant, seed: int
 ) -> tuple[Any, list[float]]:
-    """The trained student and its losses, with a bar of tokens; a student that is kept is read."""
+    """Train the student, with a progress bar, or read a stored one; returns it with its losses."""
     from lib.experiments import models, products, students
 
     product = bench.student_product(variant, seed)
@@ -184,12 +190,12 @@ def _make_student(
     with tqdm(desc="training", total=total, **options) as bar:
 
         def advance(update: Any) -> None:
-            if not bar.n:  # a training that is resumed does not begin at 0
+            if not bar.n:  # a resumed training does not begin at 0
                 bar.n = bar.initial = total * (update.number - 1) // update.count
             bar.set_postfix_str(f"loss {update.loss:.4f}", refresh=False)
             bar.update(total * update.number // update.count - bar.n)
 
-        if models.count_processes() > 1:  # which wait for each other, and must not for a lock
+        if models.count_processes() > 1:  # they wait for each other, so none may wait for a lock
             checkpoint = bench.cache.scratch(product, ".checkpoint")
             student, losses, _ = students.train_student(
                 lesson, checkpoint=checkpoint, callbacks=[advance]
@@ -205,7 +211,7 @@ def _make_student(
 
 
 def _describe_documents(bench: Bench, lesson: Lesson) -> str:
-    """What is not read of a person's documents."""
+    """A line on which of the user's documents are left out or cut."""
     lengths, profile = lesson.documents.lengths, bench.profile
     reasons = [
         f"{name}: {count} {reason}"
@@ -236,7 +242,7 @@ def _describe_documents(bench: Bench, lesson: Lesson) -> str:
 
 
 def _count_read(lesson: Lesson) -> int:
-    """Documents that fill whole updates."""
+    """How many documents fill whole updates."""
     from lib.experiments import models
 
     per_update = lesson.batch_size * lesson.training.accumulation * models.count_processes()
@@ -244,7 +250,7 @@ def _count_read(lesson: Lesson) -> int:
 
 
 def _judge(bench: Bench, student: Any, variant: variants.Variant, seed: int) -> dict[str, Any]:
-    """The student beside what is there without it, for the model card; prints it."""
+    """Compare the student with base, teacher and TF-IDF; prints it, and returns it for the card."""
     from lib.ledger import own_student
 
     cells, sentences = own_student.describe_comparison(
@@ -257,9 +263,9 @@ def _judge(bench: Bench, student: Any, variant: variants.Variant, seed: int) -> 
 def _write_card(
     bench: Bench, lesson: Lesson, student: Any, losses: list[float], *, own: bool
 ) -> dict[str, Any]:
-    """What the model card of an export tells of a training.
+    """The model card's description of a training.
 
-    own: the shares of the profile's folders are numbers of documents.
+    `own` means that shares of the profile's folders are numbers of documents.
     """
     from transformers import AutoConfig
 
@@ -286,7 +292,7 @@ def _write_card(
     layers = student.config.num_hidden_layers
     return {
         "title": title,
-        # A local folder's name alone: nobody needs to know where a person keeps it.
+        # Of a local folder only the name, because its path is private.
         "base_model": folder.name if folder.is_dir() else section.model,
         "teachers": teachers,
         "losses": variant.losses,

@@ -17,7 +17,7 @@ step() { # a failed check does not hide the ones after it
     "$@" || { status=1; echo "   failed: $*"; }
 }
 
-notebooks_are_clean() { # nbstripout --verify changes nothing and fails if it would
+notebooks_are_clean() { # nbstripout --verify changes nothing, and fails if there is something to strip
     local files=(notebooks/*.ipynb)
     [ -e "${files[0]}" ] || return 0
     "$python" -m nbstripout --verify --keep-id --extra-keys "metadata.papermill cell.metadata.papermill" "${files[@]}"
@@ -29,12 +29,12 @@ step "types (mypy)" "$python" -m mypy --no-error-summary
 step "rooms (import-linter)" "$(dirname "$python")/lint-imports" --no-cache
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
-install_extras() { # the pinned packages of extras of pyproject.toml; a test that lacks them says so
+install_extras() { # the pinned packages of some extras of pyproject.toml; tests that lack them say so
     local find='import sys, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*(package for name in sys.argv[1:] for package in extras[name]))'
     "$python" -m pip install -q --disable-pip-version-check $("$python" -c "$find" "$@")
 }
 
-install_browser() { # Debian's Chromium where this is root
+install_browser() { # Debian's Chromium, if this runs as root
     command -v chromium || { [ "$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq -y install chromium; }
 }
 

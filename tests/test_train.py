@@ -20,7 +20,7 @@ from lib.student import Student, export
 
 SMOKE = ["--profile", "smoke"]
 OWN = [*SMOKE, "--set", "student.language_model=null"]  # as `lab` has it
-INTERRUPTED = "interrupted; the same command goes on from what is kept\n"
+INTERRUPTED = "interrupted; the same command continues from what was kept\n"
 SMALL = ["--profile", "smoke", "--set", "training.documents=12"]
 
 
@@ -110,11 +110,11 @@ def test_a_bad_request_is_refused_before_any_work(untrained, capsys, tmp_path, a
         ),
         (
             RuntimeError("Timed out after 601 seconds waiting for clients. 1/2 clients joined."),
-            "a process of this training is gone",
+            "a process of this training has ended",
         ),
         (
             RuntimeError("The client socket has timed out after 600000ms"),
-            "a process of this training is gone",
+            "a process of this training has ended",
         ),
         (MemoryError(), "MemoryError"),
     ],
@@ -316,7 +316,7 @@ def draw_texts(kind):
         ("a title, then a language without spaces", None, None),
         ("characters between spaces", None, None),
         ("stop words alone", "TF-IDF", "TF-IDF could not be judged"),
-        ("halves of no width", None, "left out are documents without two halves"),
+        ("halves of no width", None, "documents without two halves are left out"),
     ],
 )
 def test_a_text_of_any_kind_costs_no_more_than_its_own_row(
@@ -464,7 +464,9 @@ def test_each_process_has_its_own_gpu(monkeypatch, tmp_path):
         assert models.find_device.__wrapped__() == "cuda"
     assert taken == [0, 1]
     monkeypatch.setenv("LOCAL_RANK", "2")
-    with pytest.raises(ValueError, match="process 2 of this machine has no GPU, it has 2"):
+    with pytest.raises(
+        ValueError, match="process 2 of this machine has no GPU, because there are only 2"
+    ):
         models.find_device.__wrapped__()
 
 
@@ -480,7 +482,7 @@ def test_no_permission_is_one_line(notes, untrained, capsys, monkeypatch, tmp_pa
     command = ["MSE", "--out", str(tmp_path / "out"), "--data", str(notes)]
     message = refused(capsys, command)
     assert f"[Errno 13] Permission denied: '{tmp_path / place}'" in message
-    assert ("THESIS_ARTIFACTS names another folder" in message) == (place != "notes")
+    assert ("set THESIS_ARTIFACTS to keep results" in message) == (place != "notes")
 
 
 def test_bfloat16_only_where_the_processor_has_it(notes, monkeypatch, tmp_path):

@@ -9,14 +9,15 @@ ALIKE, NEAR = "cosine between texts", "cosine to the teacher"
 
 
 def measure_base(bench: Bench) -> dict[str, float]:
-    """The base on held-out documents.
+    """Measure the base on held-out documents.
 
     Returns
     -------
     dict
-        Of a language model `LOSS` and `BY_FREQUENCY`, in nats for each word to guess. `ALIKE`, the
-        mean cosine between its embeddings of two texts, which is high in raw language models.
-        `NEAR`, the mean cosine between its embedding of a text and the structural teacher's.
+        If the base is a language model, `LOSS` and `BY_FREQUENCY`, in nats per word to guess.
+        `ALIKE`, the mean cosine between its embeddings of two texts, which is high in raw language
+        models. `NEAR`, the mean cosine between its embedding of a text and the structural
+        teacher's.
     """
     embeddings = bench.embeddings("Longformer", bench.profile.seeds[0], split=None)["validation"]
     teacher, learned = bench.structural("validation")["embeddings"][:], bench.language_model()

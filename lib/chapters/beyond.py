@@ -23,12 +23,13 @@ from lib.store.cache import Cache, Product, hash_content, hash_items
 from lib.vectors import dense, untrained
 from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, STUDENT, TFIDF
 
-READOUTS = {"compare": "heads that compare", "none": "no head"}  # need little training, or none
+READOUTS = {"compare": "heads that compare", "none": "no head"}  # they need little or no training
 START = "untrained student"  # of Figure B.2; `BASE` has all layers of the encoder
 TEACHERS = ("SBERT", "SBERT, mean of chunks", "PV;2048d", "DBOW;1024d", "LSA")
 UNTRAINED = (BASE, CUT, CHUNKS, TFIDF, LSA, BOTH, CLASSIFIER)  # in the order of Figure B.1
 _DENSE = (BASE, CHUNKS, CUT)
-_OF_TASK = ["task", "metric", "readout", "split", "device", "groups", "chance"]  # in all records
+# Columns that are the same for all models on a task.
+_OF_TASK = ["task", "metric", "readout", "split", "device", "groups", "chance"]
 _CODE = find_code("lib.vectors.untrained")
 _PACKAGES = ("scikit-learn", "numpy", "scipy")
 
@@ -42,12 +43,12 @@ def list_ingredients() -> dict[str, str]:
 
 
 def run_teachers(bench: Bench) -> pd.DataFrame:
-    """Records, as of `Bench.run` by heads that compare, of the teachers themselves."""
+    """Records of the teachers themselves by heads that compare, as `Bench.run` returns them."""
     return bench.with_readout("compare").run(TEACHERS, seeds=bench.profile.seeds[:1])
 
 
 def run_ingredients(bench: Bench) -> pd.DataFrame:
-    """Records of Figure B.2's students, trained and not, as of `Bench.run` by `READOUTS`."""
+    """Records of Figure B.2's trained and untrained students, as of `Bench.run`, by `READOUTS`."""
     models = list_ingredients()
     frames = [
         bench.with_readout(readout).run(list(models.values()), seeds=_assign_seeds(bench))
@@ -79,10 +80,10 @@ def judge_steps(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def tabulate_treatment(bench: Bench) -> pd.DataFrame:
-    """How far Figure B.2's students with a contextual teacher came to it, with the first seed.
+    """How close Figure B.2's students came to their contextual teacher, with the first seed.
 
     Columns: model; share (of the contextual loss in the gradient, mean over the training); before
-    and after (held-out CCA with the teacher); chance (what documents paired at random give).
+    and after (held-out CCA with the teacher); chance (held-out CCA of documents paired at random).
     """
     seed, rows = bench.profile.seeds[0], []
     for name, identity in list_ingredients().items():
@@ -106,13 +107,13 @@ def describe_step(steps: pd.DataFrame, name: str) -> str:
     return "; ".join(clauses)
 
 
-# ---- beside what needs no student ---------------------------------------------------------------
+# ---- students and models that need no training --------------------------------------------------
 
 
 def run_table(bench: Bench) -> pd.DataFrame:
-    """Records of Figure B.1's models by heads that compare, as of `Bench.run`.
+    """Records of Figure B.1's models by heads that compare, as `Bench.run` returns them.
 
-    The models that need no training are those of `lib.vectors`, made of the profile's teacher and
+    The models that need no training are those of `lib.vectors`, with the profile's teacher and
     encoder. TF-IDF and LSA are fitted to the corpus that Paragraph Vectors read.
     """
     judged = bench.with_readout("compare")
@@ -135,7 +136,7 @@ def run_table(bench: Bench) -> pd.DataFrame:
         ],
         "models without training",
     )
-    # Examples, their groups and chance are those of a student on the same task.
+    # The examples, their groups and chance are those of the students on the same task.
     like = students.drop_duplicates("task").set_index("task", drop=False)
     rows = []
     for (task, name), product in products.items():
@@ -148,10 +149,10 @@ def run_table(bench: Bench) -> pd.DataFrame:
 
 
 def measure_costs(bench: Bench) -> dict[str, float]:
-    """Milliseconds of one thread for a held-out document, by the names of Figure B.1's models.
+    """Milliseconds per held-out document on one thread, by the names of Figure B.1's models.
 
-    All students take the same time, as they differ in their weights alone; `STUDENT` has it. Times
-    are kept, as they do not repeat.
+    All students take the same time, that of `STUDENT`, because they differ only in their weights.
+    Times are stored, because a second measurement would differ.
     """
     profile, texts = bench.profile, [*bench.texts("validation")]
     inputs = {
@@ -180,16 +181,16 @@ def tabulate_models(records: pd.DataFrame, costs: Mapping[str, float]) -> pd.Dat
     Parameters
     ----------
     records : DataFrame
-        Of `run_table`.
+        As `run_table` returns them.
     costs : mapping
-        Of `measure_costs`.
+        As `measure_costs` returns them.
 
     Returns
     -------
     DataFrame
         A row for each model: model, trained (whether it is a student), score (chance-corrected,
-        mean of the tasks), low and high (over test texts), and against `BASE` difference,
-        difference_low, difference_high and verdict; then milliseconds.
+        mean over tasks), low and high (over test texts); difference, difference_low,
+        difference_high and verdict, all against `BASE`; and milliseconds.
     """
     tasks, models = task_scores(records), [*records["model"].unique()]
     table = verdicts.above_chance(tasks, models).drop(columns="passed")
@@ -207,7 +208,7 @@ def tabulate_models(records: pd.DataFrame, costs: Mapping[str, float]) -> pd.Dat
 
 
 def describe_model(data: pd.DataFrame, name: str) -> str:
-    """How a model of `tabulate_models` compares with the base, and what it costs, as a clause."""
+    """A clause on how a model of `tabulate_models` compares with the base, and its cost."""
     row = data.set_index("model").loc[name]
     against = {"difference": row["difference"], "verdict": row["verdict"]}
     against |= {"low": row["difference_low"], "high": row["difference_high"]}
@@ -217,12 +218,12 @@ def describe_model(data: pd.DataFrame, name: str) -> str:
 def keep_record(
     cache: Cache, product: Product, name: str, vectors: Any, examples: Examples
 ) -> None:
-    """Judge a model that needs no training on a task, if that is not in the cache: a job."""
+    """The job that judges an untrained model on a task, unless the cache has its record."""
     cache.record(product, lambda: untrained.judge_model(name, vectors, examples))
 
 
 def add_vectors(cache: Cache, profile: Profile, name: str, texts: Sequence[str]) -> None:
-    """Embed texts with a dense model of the table, as far as they are not in the cache: a job."""
+    """The job that embeds the texts that the cache lacks, with a dense model of the table."""
     model = dense.list_models(profile=profile)[name]
     cache.rows(model.table, texts, model.make_rows)
 
@@ -262,7 +263,7 @@ def _fit_words(bench: Bench) -> untrained.Words:
 
 
 def _name_record(name: str, vectors: Any, examples: Examples) -> Product:
-    """How a model judges a task's examples, as a product."""
+    """The product that holds how well a model's vectors classify a task's examples."""
     parts = [
         each
         for part in (vectors if isinstance(vectors, tuple) else (vectors,))
@@ -278,10 +279,10 @@ def _name_record(name: str, vectors: Any, examples: Examples) -> Product:
 
 
 def _assign_seeds(bench: Bench) -> dict[str, list[int]]:
-    """Students are compared one by one, so all run with the reference seeds."""
+    """The seeds of each model. Students are compared singly, so all have the reference seeds."""
     identities = [identity for name, identity in list_ingredients().items() if name != START]
     return chapter4.assign_seeds(bench, identities)
 
 
 def _miss_record() -> Any:
-    raise LookupError("a stored score vanished while it was read: run again")
+    raise LookupError("a stored record vanished while it was being read: run again")

@@ -1,4 +1,4 @@
-"""The records behind a boxplot figure of Chapter 4, and how far the seed alone moves its models."""
+"""The records behind a boxplot figure of Chapter 4, and how much its models vary with the seed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,16 +17,17 @@ from lib.published import figure_models
 from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
-# What students of these figures gain is compared one by one, in others over groups of students. So
-# these run with more seeds.
+# Findings compare single students of these figures, but groups of students of others. So these
+# students run with more seeds.
 COMPARED_CLOSELY = ("fig4_3", "fig4_12")
 
 
 def list_references(label: str = "") -> tuple[str, ...]:
-    """The models that measure the seed noise of a figure; without a label, of all figures.
+    """Identities of the models that measure the seed noise of a figure; by default, of all figures.
 
-    These are students; in Figure 4.5, the Paragraph Vectors that teach. Figure 4.7 has references
-    of its own, because students of Paragraph Vector alone are a `Variant.seed_class` of their own.
+    These are students, except in Figure 4.5, where they are the contextual teachers. Figure 4.7 has
+    its own references, because students of Paragraph Vector alone have their own
+    `Variant.seed_class`.
     """
     if label == "fig4_5":
         return tuple(CONTEXTUAL_TEACHERS)
@@ -69,7 +70,10 @@ def list_models(label: str, bench: Bench) -> dict[str, str]:
 
 
 def select_students(models: Mapping[str, str], *, contextual: bool = False) -> dict[str, Variant]:
-    """The students among models, name -> identity; contextual: only those taught by context."""
+    """Name -> variant of the students among models, which are name -> identity.
+
+    With `contextual`, only students with a contextual teacher are selected.
+    """
     variants = {name: parse(identity) for name, identity in models.items()}
     return {
         name: variant
@@ -79,7 +83,7 @@ def select_students(models: Mapping[str, str], *, contextual: bool = False) -> d
 
 
 def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
-    """Records, as of `Bench.run`, of all models of the figures and of their references."""
+    """Records of all models of the figures and of their references, as of `Bench.run`."""
     models: list[str] = []
     for label in [labels] if isinstance(labels, str) else labels:
         models += [*list_models(label, bench).values(), *list_references(label)]
@@ -87,17 +91,18 @@ def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
 
 
 def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
-    """Records as of `run_figures`, by every readout; only heads are trained for those to come."""
+    """`run_figures` by every readout. Students are trained once; only the heads differ."""
     frames = [run_figures(labels, bench.with_readout(name)) for name in READOUTS]
     return pd.concat(frames, ignore_index=True)
 
 
 def assign_seeds(bench: Bench, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
-    """The models that run with the reference seeds too; all others have the profile's seeds alone.
+    """Identity -> seeds of the models that also run with the reference seeds.
 
-    repeated: identities of these models. By default they are the references, Paragraph Vectors that
-    teach, and, if the profile says so, what figures compare closely and the halved sums, which
-    findings compare with the whole ones.
+    All other models run only with the profile's seeds. `repeated` are the identities of these
+    models. By default they are the references and the contextual teachers. If the profile's
+    `repeated` is "compared", the models of `COMPARED_CLOSELY` are added, and the halved sums of
+    losses, which findings compare with the whole sums.
     """
     profile = bench.profile
     if not repeated:
@@ -111,7 +116,7 @@ def assign_seeds(bench: Bench, repeated: Sequence[str] = ()) -> dict[str, list[i
 
 
 def rename_models(records: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """Records with other names for their models; a column identity keeps what these are."""
+    """Rename the models of records by identity -> name; a column identity keeps the identities."""
     return records.assign(identity=records["model"], model=records["model"].map(names))
 
 
@@ -122,9 +127,9 @@ def select_records(records: pd.DataFrame, label: str, bench: Bench) -> pd.DataFr
 
 
 def measure_noise(records: pd.DataFrame, label: str, bench: Bench) -> SeedNoise:
-    """How far the seed moves a model's mean chance-corrected accuracy.
+    """The seed noise of a model's mean chance-corrected accuracy.
 
-    Pooled over all models with several seeds of the class of which the figure shows most.
+    It is pooled over models with several seeds, from the class that the figure shows most.
     """
     references = {parse(model).seed_class for model in list_references(label)}
     shown = Counter(parse(model).seed_class for model in list_models(label, bench).values())
@@ -138,7 +143,7 @@ def measure_noise(records: pd.DataFrame, label: str, bench: Bench) -> SeedNoise:
 def draw_boxplot(
     label: str, records: pd.DataFrame, bench: Bench
 ) -> tuple[Figure, pd.DataFrame, pd.DataFrame]:
-    """Draw a boxplot figure: the figure, its data, and the records that it shows."""
+    """Draw a boxplot figure; returns the figure, its data, and the records that it shows."""
     shown = select_records(records, label, bench)
     noise = {
         "ours": measure_noise(records, label, bench),
@@ -150,7 +155,7 @@ def draw_boxplot(
 
 
 def describe_encoders(bench: Bench) -> str:
-    """What our rows "Longformer" and "SBERT" are; "" if they are the thesis' models."""
+    """Describe our rows "Longformer" and "SBERT"; empty if they are the thesis' models."""
     student, teacher = bench.profile.student, bench.profile.structural_teacher
     if student.base == "longformer":
         return ""

@@ -1,4 +1,4 @@
-"""What Section 4.5 reports beside accuracies, and three ideas of the drafts (Figure A.1)."""
+"""What Section 4.5 reports besides accuracies, and three ideas from drafts (Figure A.1)."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from lib.distillation.variants import (
 from lib.experiments.bench import Bench
 from lib.published import figure_models
 
-COLLAPSED = 0.9  # mean cosine of different documents: all embeddings point one way
+COLLAPSED = 0.9  # from this mean cosine of different documents on, all embeddings point one way
 _FIGURES = {"tab4_6": "fig4_7", "tab4_7": "fig4_8", "tab4_8": "fig4_9"}
 
 
@@ -29,15 +29,15 @@ def load_drafts() -> dict[str, str]:
 
 
 def load_twins() -> dict[str, str]:
-    """Name of an ablation in Figure A.1 -> the model that is otherwise the same."""
+    """Name of an ablation in Figure A.1 -> the model that differs from it only in the ablation."""
     return grid("beyond")["twins"]
 
 
 def tabulate_projections(label: str, bench: Bench) -> pd.DataFrame:
-    """Table 4.6, 4.7 or 4.8 (tab4_6 ...): a figure's projections with their sizes here.
+    """Table 4.6, 4.7 or 4.8 (tab4_6 ...): a figure's projections with their sizes in this profile.
 
-    Columns: teacher, student_projection, contextual_projection, dimension (of the student's),
-    student_parameters, contextual_parameters, published ("yes" or "no").
+    Columns: teacher, student_projection, contextual_projection, dimension (output of the student's
+    projection), student_parameters, contextual_parameters, published ("yes" or "no").
     """
     printed = set(published.load(label).itertuples(index=False, name=None))
     dim, width, rows = bench.base_student().dim, bench.profile.width, []
@@ -63,9 +63,9 @@ def tabulate_projections(label: str, bench: Bench) -> pd.DataFrame:
 
 
 def tabulate_selected(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Table 4.10: the two best students of each structural loss, the thesis' and then ours.
+    """Table 4.10: the two best students of each structural loss, first the thesis', then ours.
 
-    records: of both figures of weightings.
+    `records` are those of both figures of weightings.
     """
     table = published.load("tab4_10")
     for label, loss in figure_models.WEIGHTINGS.items():
@@ -81,7 +81,7 @@ def tabulate_selected(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
 
 
 def _describe_settings(variant: Variant, bench: Bench) -> dict[str, str]:
-    """Row of Table 4.10 -> what it says of a student."""
+    """Row of Table 4.10 -> its cell for a student."""
     loss, *margin = variant.structural.split(";")  # max-margin;MSE;γ=1.0
     name, gamma = loss, ""
     if margin:
@@ -107,19 +107,20 @@ def collect_histories(groups: dict[str, str], bench: Bench) -> pd.DataFrame:
     Parameters
     ----------
     groups
-        Figure -> group.
+        Figure -> name of its group of students.
 
     Returns
     -------
     DataFrame
-        A row for each measurement: group, model, dimension, update, embedding and projected (their
-        held-out CCA), chance (what documents paired at random give), and share (of the contextual
-        loss in the gradient, `lib.distillation.gradient_share`).
+        A row for each measurement: group, model, dimension, update, embedding and projected
+        (held-out CCA of the student's embedding and of its projection with the teacher), chance
+        (held-out CCA of documents paired at random), and share (of the contextual loss in the
+        gradient, `lib.distillation.gradient_share`).
 
     Raises
     ------
     ValueError
-        If a filter leaves no such student.
+        If the filter on models leaves no such student.
     """
     frames, seed = [], bench.profile.seeds[0]
     for label, group in groups.items():
@@ -145,14 +146,14 @@ def collect_histories(groups: dict[str, str], bench: Bench) -> pd.DataFrame:
 
 
 def compare_factors(bench: Bench) -> pd.DataFrame:
-    """What a factor on the contextual loss does to the plain sum of both losses.
+    """How students change if a factor multiplies the contextual loss in the sum of both losses.
 
     A row for each structural loss and factor, with the columns
 
-    * expected: the share of the gradient that the factor gives when training starts,
-    * share: of factors that are trained, its mean over the training,
-    * cosine: of these, with the student of the structural loss alone,
-    * another_seed: the cosine of two seeds of that student.
+    * expected: the contextual share of the gradient that the factor gives when training starts,
+    * share: its mean over the training, if a student is trained with the factor,
+    * cosine: between this student and that of the structural loss alone,
+    * another_seed: the cosine between two seeds of the latter.
     """
     settings, rows = grid("beyond"), []
     first, second = bench.profile.reference_seeds[:2]
@@ -177,7 +178,7 @@ def compare_factors(bench: Bench) -> pd.DataFrame:
 
 
 def mark_collapsed(records: pd.DataFrame, bench: Bench) -> pd.Series:
-    """Per record: whether a seed of its student embeds all held-out documents in one direction."""
+    """For each record, whether its student has collapsed with any seed, see `COLLAPSED`."""
     students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
     collapsed = set()
     for model, seed in students.itertuples(index=False, name=None):

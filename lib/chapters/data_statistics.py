@@ -9,7 +9,7 @@ from lib.data.task_files import Task, downsample
 from lib.distillation.variants import MASK_LABEL
 from lib.experiments.bench import Bench, Texts
 
-LIMITS = (int(MASK_LABEL), 512)  # tokens, in the thesis' labels
+LIMITS = (int(MASK_LABEL), 512)  # tokens, on the thesis' scale
 
 
 def count_corpus_tokens(bench: Bench) -> pd.DataFrame:
@@ -28,9 +28,9 @@ def count_corpus_tokens(bench: Bench) -> pd.DataFrame:
 
 
 def tabulate_corpus(lengths: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Tables 4.1 and 5.1: documents, tokens, and how many documents are longer than limits.
+    """Tables 4.1 and 5.1: documents, tokens, and the share of documents above each of `LIMITS`.
 
-    lengths: of `count_corpus_tokens`.
+    `lengths` is what `count_corpus_tokens` returns.
     """
     rows = []
     for split, documents in lengths.groupby("split", sort=False):
@@ -47,9 +47,9 @@ def tabulate_corpus(lengths: pd.DataFrame, bench: Bench) -> pd.DataFrame:
 
 
 def count_task_tokens(bench: Bench) -> pd.DataFrame:
-    """A row for each task, split and text (once in a split), with its lengths before truncation.
+    """A row for each task, split and distinct text, with its lengths before truncation.
 
-    Columns: task, split, longformer_tokens, sbert_tokens. All texts of a retrieval are of "test".
+    Columns: task, split, longformer_tokens, sbert_tokens. All texts of a retrieval are in "test".
     """
     frames = []
     for name, task in bench.tasks.items():
@@ -69,13 +69,13 @@ def tabulate_classifications(
     Parameters
     ----------
     limit
-        Examples of each split at most.
+        At most this many examples of each split.
 
     Returns
     -------
     DataFrame
-        task, split, documents (examples), inputs, truncated (by the limit), classes, and mean and
-        sd of the classes' shares in percent.
+        task, split, documents (examples), inputs, truncated (whether the limit removed examples),
+        classes, class_percent_mean and class_percent_sd (of the classes' shares).
     """
     rows = []
     for name, split, task in _list_classifications(bench, splits):
@@ -98,7 +98,7 @@ def tabulate_classifications(
 
 
 def tabulate_lengths(bench: Bench) -> pd.DataFrame:
-    """Table 5.4: examples of each task and split, and how many texts are longer than limits."""
+    """Table 5.4: examples of each task and split, and the share of texts above `LIMITS`."""
     lengths = dict(iter(count_task_tokens(bench).groupby(["task", "split"])))
     rows = []
     for name, split, task in _list_classifications(bench, ("train", "test")):
@@ -128,9 +128,9 @@ def tabulate_retrievals(bench: Bench) -> pd.DataFrame:
 
 
 def find_scale(bench: Bench) -> float:
-    """The factor from the profile's lengths to the thesis' axis: the ratio of the teachers' limits.
+    """The factor from the profile's lengths to the thesis' scale, at least 1.
 
-    It is at least 1.
+    It is the ratio of the two structural teachers' limits.
     """
     return max(1.0, LIMITS[0] / bench.profile.structural_teacher.max_tokens)
 
@@ -154,7 +154,7 @@ def _list_classifications(bench: Bench, splits: Sequence[str]) -> Iterator[tuple
 
 
 def _count_long(lengths: pd.DataFrame, bench: Bench) -> dict[str, float]:
-    """Percent of texts above the limits, on the thesis' axis, and how many the student cuts."""
+    """Percent of texts above `LIMITS` on the thesis' scale, and how many texts the student cuts."""
     tokens = lengths["sbert_tokens"] * find_scale(bench)
     over = {f"over_{limit}_percent": 100 * float((tokens > limit).mean()) for limit in LIMITS}
     return over | {

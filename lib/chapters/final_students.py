@@ -1,4 +1,4 @@
-"""Chapter 5: the final students, trained longer, and what they are compared with, on test data."""
+"""Chapter 5: final students, which train longer, and what they are compared with, on test data."""
 
 import math
 
@@ -15,10 +15,10 @@ from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
 PUBLISHED = published.CHAPTER_5
-# The parts of Table 5.7; a profile's own rounds come after them.
+# The parts of Table 5.7 in order; a profile's own rounds come after them.
 _PARTS = (*reversed(roles.ROUNDS), "retrieval")
 _MEANS = ("mean", "norm_mean")
-TOP = 1000  # what is ranked lower was ignored in the published retrieval scores
+TOP = 1000  # texts; the published retrieval scores ignore what is ranked lower
 
 
 def load_models() -> dict[str, str]:
@@ -38,7 +38,7 @@ def list_models(bench: Bench) -> dict[str, str]:
 
 
 def prepare_bench(bench: Bench) -> Bench:
-    """The bench with Table 5.2's training scheme and freshly trained contextual teachers.
+    """A bench with the training scheme of Table 5.2 and newly trained contextual teachers.
 
     Raises `ValueError` if the documents do not fill one update.
     """
@@ -53,8 +53,8 @@ def prepare_bench(bench: Bench) -> Bench:
     updates = longer.profile.training.updates
     if updates == 0:
         raise ValueError(
-            f"final.documents={final.documents} are fewer than one update of final.accumulation "
-            "batches"
+            f"final.documents={final.documents} do not fill one update of "
+            f"final.accumulation={final.accumulation} batches; raise final.documents"
         )
     warmup_share = min(final.warmup_updates / updates, 0.5)
     return longer.changed("training", warmup_share=warmup_share).changed(
@@ -63,9 +63,9 @@ def prepare_bench(bench: Bench) -> Bench:
 
 
 def run_classifications(bench: Bench) -> pd.DataFrame:
-    """Test accuracies of every model in every round, as of `Bench.run`.
+    """Test accuracies of every model in every round, as `Bench.run` returns them.
 
-    Models have Chapter 5's names; a column round is added.
+    Models have the names of Chapter 5. A column round is added.
     """
     final, frames = prepare_bench(bench), []
     for name, limit in bench.profile.final.rounds.items():
@@ -86,9 +86,9 @@ def run_readouts(bench: Bench) -> pd.DataFrame:
 
 
 def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:
-    """MAP and MRR of every model, as of `Bench.retrieve`, with Chapter 5's names.
+    """MAP and MRR of every model, as `Bench.retrieve` returns them, with the names of Chapter 5.
 
-    top: only the first `top` texts of an ordering count; None for all.
+    Only the first `top` texts of a ranking count; None for all.
     """
     models = list(list_models(bench).values())
     records = prepare_bench(bench).retrieve(models, seeds=assign_seeds(bench), top=top)
@@ -110,11 +110,11 @@ def run_cut(bench: Bench) -> pd.DataFrame:
 
 
 def tabulate_scores(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFrame:
-    """Table 5.7, with both parts in one ("retrieval" is MAP).
+    """Table 5.7, with both parts in one (the round "retrieval" is MAP).
 
-    The summaries "mean" and "norm_mean", the latter by the best of the published models, are rows
-    of the column task. Column follows: whether a published summary follows from its row, to three
-    digits.
+    "mean" and "norm_mean" are rows of the column task. The latter is the mean of scores divided by
+    the task's best score among the published models. Column follows: whether a published summary
+    follows from its row, to three digits.
     """
     ranked = retrieved[retrieved["metric"] == "MAP"].assign(round="retrieval")
     ours = pd.concat([accuracies, ranked])
@@ -126,8 +126,8 @@ def tabulate_scores(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.Dat
     table = table.merge(theirs, on=["round", "model", "task"], how="outer")
     table = table.merge(recomputed, how="left")
     off = (table["published"].astype(float) - table["recomputed"]).abs()
-    # Half a unit of the third digit: in the summary, in each cell and in the best of its task. The
-    # latter two are scaled up by normalising.
+    # Rounding: half a unit of the third digit in the summary, in each cell and in the task's best
+    # cell. Normalising scales up the latter two.
     best = cells.groupby(["round", "task"])["published"].max().astype(float)
     slack = table["round"].map(0.0005 + (0.001 / best).groupby("round").mean())
     follows = off.le(slack).map({True: "yes", False: "no"})
@@ -155,7 +155,7 @@ def measure_numbers(bench: Bench) -> dict[str, float]:
 
 
 def measure_noise(accuracies: pd.DataFrame) -> SeedNoise:
-    """How far the seed moves a student's mean chance-corrected accuracy in one round."""
+    """The seed noise of a final student's mean chance-corrected accuracy in one round."""
     runs = accuracies[accuracies["model"].isin(PUBLISHED)]
     students = runs["model"].isin(list_students())
     runs = runs.assign(model=runs["model"] + ";" + runs["round"])
@@ -163,7 +163,7 @@ def measure_noise(accuracies: pd.DataFrame) -> SeedNoise:
 
 
 def assign_seeds(bench: Bench) -> dict[str, list[int]]:
-    """Final students and Paragraph Vectors run with the reference seeds too."""
+    """Identity -> seeds: final students and Paragraph Vectors also have the reference seeds."""
     models = load_models()
     return chapter4.assign_seeds(bench, [models[name] for name in (*list_students(), "DM", "PV")])
 
@@ -174,7 +174,7 @@ def _rename_models(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
 
 
 def _summarise(scores: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Mean, and mean of scores divided by the task's best, of each round and model."""
+    """For each round and model, the mean score and the mean of scores over the task's best."""
     compared = scores[scores["model"].isin(PUBLISHED)]
     best = compared.groupby(["round", "task"])[column].max().rename("best")
     joined = scores.join(best, on=["round", "task"])

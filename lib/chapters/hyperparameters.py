@@ -19,8 +19,7 @@ _WORDS = {
 def tabulate_settings(label: str, bench: Bench) -> pd.DataFrame:
     """Table 4.3 (tab4_3), 4.4, 4.5, 4.9, 5.2 or 5.6, rows in the published order.
 
-    `params/hyperparameters.yaml` says which settings of the profile, or which grids, each row
-    shows.
+    `params/hyperparameters.yaml` says which settings or grids of the profile each row shows.
     """
     forms = read_yaml("hyperparameters.yaml")[label]
     frame = published.load(label).rename(columns={"value": "published"})
@@ -31,7 +30,7 @@ def tabulate_settings(label: str, bench: Bench) -> pd.DataFrame:
 
 
 def _list_searched(bench: Bench) -> dict[str, str]:
-    """What was searched for Paragraph Vector and weightings, as the thesis prints it."""
+    """Name -> values searched for Paragraph Vector and weightings, printed as in the thesis."""
     profile, searched = bench.profile, {}
     for name, values in (grid("pv") | grid("weighting")).items():
         searched[name] = ", ".join(map(str, values))

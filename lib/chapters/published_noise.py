@@ -1,4 +1,4 @@
-"""How far a published accuracy of Chapters 4 and 5 may be off: the yardstick of its findings."""
+"""How far a published accuracy of Chapters 4 and 5 may be off, the yardstick for its findings."""
 
 import functools
 from collections.abc import Mapping
@@ -10,10 +10,11 @@ from lib import published
 from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import SeedNoise
 
-# Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves that sum. AdamW hardly notices.
+# Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves the sum. For AdamW, which is nearly
+# invariant to the scale of a loss, these are two runs of one model.
 RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
-# Two models disagree on about half as many examples as if they erred independently: ours on .29 to
-# .57, by task, with heads of 3,130 steps (two seeds of one model on .19 to .43).
+# Two models disagree on about half as many examples as if their errors were independent. Ours, with
+# heads of 3,130 steps, disagree on .29 to .57 of that by task (two seeds of one model: .19 to .43).
 DISAGREEMENT = 0.5
 
 
@@ -41,7 +42,7 @@ def measure_rerun_noise(*, without: str = "") -> SeedNoise:
 
     The twelve gaps of `tabulate_reruns` give .0138 with twelve degrees of freedom. A mean over six
     tasks is then off by .0138 / sqrt(6) = .0056. The gaps of the two means, .0092 and .0080, give
-    .0061, so tasks move nearly independently, but with two degrees of freedom alone.
+    .0061, so tasks vary nearly independently; but that rests on only two degrees of freedom.
 
     Parameters
     ----------
@@ -60,9 +61,9 @@ def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:
         D = DISAGREEMENT * 2 a (1 - a)
 
     a is the mean accuracy of the figure's models on the task. All models are tested on the same
-    examples, so only examples on which two of them disagree, D, move their difference; half of its
-    variance is each one's. That of near re-runs contains part of it already, which errs on the
-    safe side.
+    examples, so their difference depends only on the share D on which two of them disagree. Each
+    model gets half of the variance. The variance of near re-runs already contains part of it, so
+    the sum of both is a little too large, which is the safe side.
 
     Returns
     -------
@@ -80,16 +81,16 @@ def measure_published_noise(
 ) -> SeedNoise:
     """How far a published score may be off: `measure_rerun_noise` and `measure_test_noise`.
 
-    The variances add up; degrees of freedom by Satterthwaite's formula, that of test examples
-    counts as known. On the mean over the six tasks of Figure 4.3 the standard deviation is .0065
-    with 21 degrees of freedom, so two models differ if they are .0190 apart.
+    The variances add up. The degrees of freedom follow Satterthwaite's formula, with the variance
+    of test examples taken as known. For the mean over the six tasks of Figure 4.3 the standard
+    deviation is .0065 with 21 degrees of freedom, so two models differ if they are .0190 apart.
 
     Parameters
     ----------
     figure
-        Of Chapter 4, or "fig5_3".
+        A boxplot figure of Chapter 4, or "fig5_3".
     weights
-        Task -> weight in the score, by default one over their number.
+        Task -> weight in the score, by default one over the number of tasks.
     without
         As in `measure_rerun_noise`.
     """

@@ -1,4 +1,4 @@
-"""How far results depend on the heads that judge students, and on how long students train."""
+"""How much results depend on the heads that judge students, and on how long students train."""
 
 import math
 from itertools import product
@@ -24,18 +24,18 @@ from lib.statistics.intervals import (
 )
 
 CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
-THESIS_BATCHES = 313  # of an epoch of the thesis' heads: 10,000 examples, 32 in a batch
-# How students of Figure A.4 are judged: name of a column -> changes of the profile's heads.
-READOUTS = {"heads": "thesis", "no head": "none"}  # names here -> of `judging.READOUTS`
+THESIS_BATCHES = 313  # in an epoch of the thesis' heads: 10,000 examples in batches of 32
+READOUTS = {"heads": "thesis", "no head": "none"}  # column of Figure A.4 -> `judging.READOUTS`
 NO_HEAD = "no head"
 
 
 def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
     """Records of a figure's models with all their seeds, under every setting of heads.
 
-    As of `Bench.run`, with the column heads, the name of the setting in `params/grids/beyond.yaml`.
-    Only heads are trained anew. Under `CONTROL`, heads of the thesis' protocol make as many steps
-    in an epoch as the thesis' heads did, of the models that this file lists as `controlled`.
+    They are as `Bench.run` returns them, with a column heads: the name of the setting in
+    `params/grids/beyond.yaml`. Only heads are trained again. Under `CONTROL`, heads of the thesis'
+    protocol make as many steps as the thesis' heads did, for models that the file calls
+    `controlled`.
     """
     names = {identity: name for name, identity in chapter4.list_models(label, bench).items()}
     frames = []
@@ -51,11 +51,11 @@ def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
 
 
 def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Mean scores of `run_other_heads`' models, the best by the thesis' heads first.
+    """Mean scores of the models of `run_other_heads`, the best by the thesis' heads first.
 
-    A column for each setting: chance-corrected accuracy, mean over tasks and seeds; NaN where a
-    setting leaves the model out. Column "no label": MRR of finding the other half of a held-out
-    document.
+    Each setting has a column of chance-corrected accuracies, means over tasks and seeds, NaN if the
+    setting leaves out a model. The column "no label" has the MRR of finding the other half of a
+    held-out document.
     """
     corrected = records.assign(score=chance_corrected)
     scores = corrected.pivot_table("score", "model", "heads")
@@ -67,9 +67,9 @@ def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
 
 
 def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
-    """One of `run_other_heads`' models against another, under every setting that has both.
+    """Compare two models of `run_other_heads`, `left` minus `right`, under each setting with both.
 
-    Columns as of `verdicts.compare`, without q and with heads.
+    Columns are heads and those of `verdicts.compare` except q.
     """
     tables = {}
     for setting, shown in records.groupby("heads", sort=False):
@@ -79,14 +79,16 @@ def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
 
 
 def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine") -> pd.DataFrame:
-    """Every student of a figure minus one of them, ours and published.
+    """Every student of a figure minus the `reference` student, ours and published.
 
     Parameters
     ----------
     records
-        Of `run_other_heads`.
+        As `run_other_heads` returns them.
     label
         The figure.
+    reference
+        The student that is subtracted.
 
     Returns
     -------
@@ -122,8 +124,7 @@ def _weigh(records: pd.DataFrame, setting: str) -> Evidence:
 def change_length(bench: Bench, times: float) -> Bench:
     """A bench whose students read `times` as many documents as in Chapter 4.
 
-    These are documents of the corpus that nobody else reads, as far as there are any, and then the
-    same ones again.
+    They read further documents of the corpus if there are enough, otherwise the same ones again.
     """
     training, there = bench.profile.training, bench.profile.corpus.train_documents
     count = round(times * training.passes * training.documents)
@@ -132,11 +133,10 @@ def change_length(bench: Bench, times: float) -> Bench:
 
 
 def run_lengths(bench: Bench) -> pd.DataFrame:
-    """Records of the students at each length of training and of the "base", with the reference
-    seeds, three at most.
+    """Records of the "base", and of the students of Figure A.4 after each length of training.
 
-    As of `Bench.run` under each of `READOUTS`, with the columns readout, times (0 for the base) and
-    updates.
+    They are as `Bench.run` returns them, by each of `READOUTS` and with at most three reference
+    seeds, with the columns readout, times (0 for the base) and updates.
     """
     identities, seeds = _list_identities(), bench.profile.reference_seeds[:3]
     students = [model for name, model in identities.items() if name != "base"]
@@ -174,11 +174,11 @@ def tabulate_lengths(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
 
 
 def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
-    """What the length of training changes, by `verdicts.compare` of chance-corrected accuracies.
+    """What the length of training changes, as `verdicts.compare` of chance-corrected accuracies.
 
-    Under one of `READOUTS`: every student against its base and against itself at half the length;
-    at each length also max-margin MSE against cosine, and cosine against MSE. The seed
-    noise of students without a structural teacher is their own.
+    By one of `READOUTS`, every student is compared with its base and with itself after half the
+    length. At each length, max-margin MSE is compared with cosine, and cosine with MSE. Students
+    without a structural teacher have their own seed noise.
     """
     shown = records[records["readout"] == readout]
     named = shown.assign(model=shown["model"] + " ×" + shown["times"].map("{:g}".format))

@@ -1,4 +1,4 @@
-"""How far students are from their teacher's embedding of a document and from those of others.
+"""How far a student's embedding of a document is from its teacher's of the same and of others.
 
 Thesis Section 4.4.1.
 """
@@ -13,16 +13,16 @@ from lib.experiments.bench import Bench
 def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.DataFrame:
     """Distances of students' embeddings to their teacher's, with two ways of pairing negatives.
 
-    "true" negatives are the teacher's embeddings of the other documents of a batch. The published
-    ones came from rolling the batch without naming an axis (author's code), so that nearly every
-    one is the document itself, shifted.
+    "true" negatives are the teacher's embeddings of the other documents of a batch. For the
+    published ones, the author's code rolled the batch without naming an axis, so nearly every one
+    is the document's own embedding with its dimensions shifted.
 
     Parameters
     ----------
     student, teacher
         (documents, dim) embeddings.
     batch
-        Documents of a batch; documents that do not fill one are left out.
+        Documents in a batch. Documents that do not fill the last batch are left out.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -
 
 
 def measure_students(bench: Bench) -> pd.DataFrame:
-    """The distances of Figure 4.4's models on the held-out documents, with the column model."""
+    """`measure_distances` of Figure 4.4's models on held-out documents, with a column model."""
     teacher = bench.structural("validation")["embeddings"]
     frames = []
     for model, rows in _embed_students(bench).items():
@@ -86,7 +86,7 @@ def list_models() -> list[str]:
 
 
 def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Cosine of each row, (..., dim), of one embedding with the same row of another."""
+    """(...) cosines between the rows of two (..., dim) embeddings, row by row."""
     return (x * y).sum(-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1))
 
 

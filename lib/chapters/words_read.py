@@ -1,4 +1,4 @@
-"""How a contextual teacher grows with the words that it reads, and how many SBERT's level takes."""
+"""How a contextual teacher improves with the words that it reads, and how many reach SBERT."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from lib.texts import count_words
 
 TEACHER, REFERENCE, TARGET = "DBOW;1024d", "LSA", "SBERT"
 DRAWS = 10_000
-FARTHEST = 6  # decades of words; what takes more counts as never
+FARTHEST = 6  # decades of words; a level that needs more is never reached
 
 
 def run_words(bench: Bench) -> pd.DataFrame:
@@ -43,19 +43,19 @@ def run_words(bench: Bench) -> pd.DataFrame:
 
 
 def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
-    """How many times the corpus' words would lift the Paragraph Vector of `run_words` to SBERT.
+    """How many times the corpus' words would raise the Paragraph Vector of `run_words` to SBERT.
 
         score = a + b log10(words)
 
-    A line through its scores is followed to SBERT's. Intervals are those of test texts and seeds;
-    that the line goes on straight is assumed.
+    This line is fitted to its scores and extended to SBERT's, on the assumption that it stays
+    straight. Intervals account for test texts and seeds.
 
     Returns
     -------
     DataFrame
         A row for each readout: gain (b, what ten times the words add), gain_low, gain_high, missing
-        (SBERT's score less the line's at the whole corpus), times, low and high (1 if the line is
-        there already, infinity above a million), words (of the corpus).
+        (SBERT's score minus the line's at the whole corpus), times with low and high (1 if the line
+        is there already, infinity above a million), words (of the corpus).
     """
     rows = []
     for readout, part in records.groupby("readout", sort=False):
@@ -75,7 +75,7 @@ def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
         ends = [0.025, 0.975]
         row = {"readout": readout, "gain": gain[0], "missing": missing[0], "times": times[0]}
         row |= dict(zip(("gain_low", "gain_high"), np.quantile(gain[1:], ends), strict=True))
-        # Not between two draws, of which one may be infinite.
+        # No interpolation between two draws, because one may be infinite.
         bounds = np.quantile(times[1:], ends, method="nearest")
         row |= dict(zip(("low", "high"), bounds, strict=True))
         rows.append(row | {"words": sizes[-1]})
@@ -83,7 +83,7 @@ def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def describe_reach(row: Any) -> str:
-    """A row of `extrapolate_words` in a sentence or two."""
+    """Tell a row of `extrapolate_words` in two sentences."""
     gain = f"{words.signed(row.gain)} {words.interval(row.gain_low, row.gain_high)}"
     told = f"By the readout `{row.readout}`, ten times as many words add {gain}."
     if row.times == 1:
@@ -96,9 +96,9 @@ def describe_reach(row: Any) -> str:
 
 
 def tabulate_words(records: pd.DataFrame) -> pd.DataFrame:
-    """Table "words", from `run_words`: what was measured here, the line's end, and other corpora.
+    """Table "words", from `run_words`: our measurements, the extrapolation, and other corpora.
 
-    Columns: corpus, readout, words, low and high (interval of words where they are extrapolated),
+    Columns: corpus, readout, words, low and high (interval of words if these are extrapolated),
     paragraph_vector, lsa and sbert (chance-corrected means over tasks and seeds).
     """
     frame = records.assign(score=chance_corrected)

@@ -1,3 +1,3 @@
-"""From the labels of models to tidy records: shared inputs, training, embeddings, scores."""
+"""From labels of models to tidy records: shared inputs, training, embeddings, scores."""
 
 from lib.experiments.bench import Bench

@@ -1,12 +1,12 @@
-"""The one reader of a profile: what students share is made or read once here, and passed on.
+"""The one reader of a profile: it makes or reads once what students share, and passes it on.
 
     bench = Bench.load("mini")
     records = bench.run(["cosine", "MSE"], seeds=[0, 1, 2])
 
 A label becomes a `Variant`; documents become token ids and teachers' rows; these make a student
-(`students.py`); its embeddings of a task's texts are judged (`judging.py`, `ranking.py`); what is
-right becomes a record. Each step is a product of the cache: settings and content of data go into
-its key, so nothing is made again that would come out the same.
+(`students.py`); its embeddings of a task's texts are judged (`judging.py`, `ranking.py`); the
+scores become a record. Each step is a product of the cache. Its key depends on settings and on the
+content of data, so nothing is computed twice.
 """
 
 import functools
@@ -47,14 +47,14 @@ Pair = tuple[Variant, int]  # a model and its seed
 Job = tuple[Callable[..., None], tuple]
 T = TypeVar("T")
 
-# What only some students run: the others need not be trained again for it.
+# Code that only contextual students run. If it changes, others need not be trained again.
 _CONTEXTUAL = ("lib.distillation.projection", "lib.distillation.held_out_cca")
-# What does not change with a section that decides neither documents nor tasks; see `changed`.
+# Attributes that depend only on documents and tasks, so `changed` can pass them on.
 _SHARED = ("roots", "corpus", "tasks", "readout", "_groups", "_memory")
 
 
 class Texts(Sequence[str]):
-    """The texts of documents, read from disk when they are asked for."""
+    """The texts of documents, read from disk when needed."""
 
     def __init__(self, documents: Sequence[Any]):
         self.documents = documents
@@ -68,58 +68,58 @@ class Texts(Sequence[str]):
 
     @functools.cached_property
     def names(self) -> np.ndarray:
-        """(texts,) what `hash_items` makes of them, so that all of them are read once."""
+        """(texts,) hashes by `hash_items`, kept so that all texts are read only once."""
         return hash_items(iter(self))
 
 
 class Bench:
-    """Everything that the experiments of one profile share, and the experiments.
+    """The experiments of one profile, and everything that they share.
 
     Parameters
     ----------
     profile : Profile
     cache : Cache, optional
-        Where products are kept; by default under the artifact root.
+        Where products are stored; by default under the artifact root.
 
     Attributes
     ----------
     readout : str
-        How students are read out, one of `judging.READOUTS`; see `with_readout`.
+        How embeddings are read, one of `judging.READOUTS`; see `with_readout`.
     """
 
     readout = "thesis"
 
     def __init__(self, profile: Profile, cache: Cache | None = None):
-        code.take_snapshot()  # of what this process computes with
+        code.take_snapshot()  # of the code that this process computes with
         self.profile = profile
         keep = os.environ.get("THESIS_KEEP") == "1"
         self.cache = cache or Cache(paths.store(), keep=keep)
 
     @classmethod
     def load(cls, name: str, **changes: Any) -> "Bench":
-        """The bench of a profile in `params/`; changes as `lib.config.profiles.load` takes them."""
+        """The bench of a profile in `params/`, with changes as for `lib.config.profiles.load`."""
         return cls(profiles.load(name, **changes))
 
     def changed(self, section: str, **values: Any) -> "Bench":
-        """A bench with other values in one section that decides neither documents nor tasks."""
+        """A bench with other values in one section, which must not decide documents or tasks."""
         bench = Bench(self.profile.changed(section, **values), self.cache)
         bench.__dict__ |= {name: getattr(self, name) for name in _SHARED if name in self.__dict__}
         return bench
 
     def with_readout(self, name: str) -> "Bench":
-        """A bench that reads students out in another way, one of `judging.READOUTS`."""
+        """A bench with another readout, one of `judging.READOUTS`."""
         bench = self.changed("heads", **judging.READOUTS[name])
         bench.readout = name
         return bench
 
     def reading(self) -> "Bench":
-        """A bench that raises `NotComputed` where this one would compute."""
+        """A bench that raises `NotComputed` when this one would compute something."""
         bench = Bench(self.profile, replace(self.cache, reading=True))
         bench.__dict__ |= {name: getattr(self, name) for name in _SHARED if name in self.__dict__}
         return bench
 
     def __getstate__(self) -> dict[str, Any]:
-        """Other processes get the profile and the cache, and read from there what they need."""
+        """Other processes get only the profile and the cache, and read what they need."""
         return {"profile": self.profile, "cache": self.cache}
 
     # ---- what is shared -------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Bench:
 
     @property
     def precision(self) -> str:
-        """In what students are computed: "fp32" where the device has no bfloat16."""
+        """The precision of students: the profile's, but "fp32" if the device has no bfloat16."""
         wanted = self.profile.training.precision
         return wanted if wanted == "fp32" or models.has_bfloat16() else "fp32"
 
@@ -146,7 +146,7 @@ class Bench:
 
     @functools.cached_property
     def corpus(self) -> Corpus:
-        """The distillation corpus; texts stay in their folders until they are asked for."""
+        """The distillation corpus. Its texts are read from their folders when needed."""
         section = self.profile.corpus
         folders = [self.open_documents(name) for name in section.names]
         held_out = task_files.held_out_contents(self.tasks)
@@ -169,7 +169,10 @@ class Bench:
 
     @functools.cached_property
     def tasks(self) -> dict[str, Task]:
-        """The tasks by name, in the thesis' order; ValueError for a role given to another kind."""
+        """The tasks by name, in the thesis' order.
+
+        Raises `ValueError` if a task has another kind than its role in the thesis.
+        """
         return task_files.read_tasks(self.roots, self.profile.tasks)
 
     @property
@@ -184,7 +187,7 @@ class Bench:
 
     @functools.cached_property
     def _groups(self) -> dict[tuple[str, str], str]:
-        """(id, text) -> what it shares with other texts, an article for instance."""
+        """(id, text) -> the group that it shares with other texts, an article for instance."""
         return {
             (text_id, task.texts[text_id]): group
             for task in self.tasks.values()
@@ -194,11 +197,11 @@ class Bench:
 
     @functools.cached_property
     def _memory(self) -> dict[str, Any]:
-        """Facts that were worked out once, under fingerprints of what they depend on."""
+        """Facts that were worked out, by the fingerprint of what they depend on."""
         return {}
 
     def remember(self, name: list[Any], find: Callable[[], Any]) -> Any:
-        """What `find` returns, worked out once in this process for this name."""
+        """The result of `find`, which is called only once for this name."""
         key = fingerprint(name)
         if key not in self._memory:
             self._memory[key] = find()
@@ -206,7 +209,7 @@ class Bench:
 
     @functools.cached_property
     def _named(self) -> dict[Any, Any]:
-        """What was named or made before: neither settings nor data change under a bench."""
+        """Results of `_name_once`. They stay valid: a bench's settings and data never change."""
         return {}
 
     def _name_once(self, name: Any, find: Callable[[], T]) -> T:
@@ -221,8 +224,9 @@ class Bench:
     def texts(self, name: str) -> Sequence[str]:
         """The texts of a set.
 
-        "train": the documents that students see; "validation": held-out documents; "halves": these
-        cut in two, all first halves before all second ones.
+        "train": the documents that students read; "validation": held-out documents; "halves": the
+        held-out documents cut in two, all first halves before all second halves. Raises
+        `ValueError` for another name.
         """
         if name == "train":
             return self.first_texts(self.profile.training.documents)
@@ -234,15 +238,15 @@ class Bench:
         return [first for first, _ in halves] + [second for _, second in halves]
 
     def first_texts(self, count: int | None) -> Texts:
-        """The first training documents of the corpus, None for all."""
+        """The texts of the first `count` training documents of the corpus; None for all."""
         return self.remember(["train", count], lambda: Texts(self.corpus.train[:count]))
 
     def token_ids(self, name: str) -> Sequence[np.ndarray]:
-        """The texts of a set as the student's token ids, truncated, special tokens included."""
+        """The student's token ids of a set of texts, truncated, special tokens included."""
         return self.token_table(self.texts(name))["ids"]
 
     def token_table(self, texts: Iterable[str]) -> dict[str, Rows]:
-        """`ids` of each text for the student, int32, and `whole`, its tokens if none were cut."""
+        """`ids`, each text's int32 token ids for the student, and `whole`, its uncut length."""
         section = self.profile.student
         packages = ("transformers", "tokenizers")
         inputs = products.name_layers(section)
@@ -250,14 +254,14 @@ class Bench:
         return self.cache.rows(product, texts, encoders.TokenRows(section))
 
     def count_tokens(self, texts: Iterable[str]) -> pd.DataFrame:
-        """Before any cut: `longformer_tokens`, special ones included; `sbert_tokens`, without."""
+        """Uncut lengths: `longformer_tokens` with special tokens, `sbert_tokens` without."""
         texts = keep_order(texts)
         whole = self.token_table(texts)["whole"]
         counts = {"longformer_tokens": whole[:], "sbert_tokens": self._structural_lengths(texts)[:]}
         return pd.DataFrame(counts)
 
     def structural(self, name: str) -> dict[str, Rows]:
-        """By the structural teacher: `embeddings` of a set, (texts, dim), and `lengths`."""
+        """The structural teacher's `embeddings` of a set, (texts, dim), and `lengths` in tokens."""
         texts, encoder = self.texts(name), self._find_encoder(Variant("sbert"), 0)
         vectors = self.cache.rows(encoder.table, texts, encoder.make)["vectors"]
         return {"embeddings": vectors, "lengths": self._structural_lengths(texts)}
@@ -273,15 +277,15 @@ class Bench:
         return self._make_base().load(settings.dropout, settings.attention_dropout)
 
     def language_model(self) -> dict[str, Any] | None:
-        """What the base learned of words: `loss`, `held_out`, `unigram`; see `masked_words`.
+        """Losses of the base in guessing masked words: `loss`, `held_out`, `unigram`.
 
-        None for a base that is no language model.
+        See `lib.student.masked_words`. None if the base is not a language model.
         """
         product = self._make_base().language_model
         return None if product is None else self.cache.find(product)
 
     def _name_base(self) -> models.Base:
-        """The student before training, which may have to be made."""
+        """The student before training, whose language model need not be made yet."""
         return self._name_once("base", self._find_base)
 
     def _find_base(self) -> models.Base:
@@ -312,7 +316,7 @@ class Bench:
         return base
 
     def _read_language(self) -> list[Sequence[np.ndarray]]:
-        """Token ids of all training documents of the corpus, and of the held-out ones."""
+        """Token ids of all training documents of the corpus, and of the held-out documents."""
         texts = (self.first_texts(None), self.texts("validation"))
         return [self.token_table(part)["ids"] for part in texts]
 
@@ -339,11 +343,11 @@ class Bench:
 
     def load_paragraph_vector(self, label: str) -> Any:
         """A trained single Paragraph Vector, of `lib.teachers.paragraph_vector`."""
-        self.paragraph_vector(label)  # which trains it if it is not there
+        self.paragraph_vector(label)  # trains it if it is missing
         return self.cache.model(self._paragraph_vector_product(label, 0), models.miss_product)
 
     def contextual(self, label: str, texts: Iterable[str], seed: int = 0) -> students.JoinedColumns:
-        """(texts, dim) rows of a Paragraph Vector or LSA; of a compound its parts side by side."""
+        """(texts, dim) rows of a Paragraph Vector or LSA; the parts of a compound are joined."""
         parts, texts = [], keep_order(texts)
         for part in label.split("+"):
             if part == variants.LSA:
@@ -357,7 +361,7 @@ class Bench:
         return students.JoinedColumns(parts)
 
     def contextual_rows(self, variant: Variant, name: str) -> students.ContextualRows:
-        """What a student's contextual teacher says of a set, as the student learns from it."""
+        """The contextual teacher's rows of a set, as the student learns from them."""
         settings, label = self.profile.training, str(variant.contextual)
         taught, order = self.contextual(label, self.texts(name)), None
         if settings.contextual_rows == "dealt" and name == "train":
@@ -366,7 +370,7 @@ class Bench:
         return students.standardize_rows(training, taught, settings, order)
 
     def _read_lsa(self, texts: Sequence[str]) -> Rows:
-        """(texts, dim) rows of LSA as a teacher, kept on disk as those of other teachers are."""
+        """(texts, dim) rows of LSA as a teacher, stored on disk like those of other teachers."""
         lsa, (_, dim) = Variant("lsa"), self._find_lsa()
 
         def embed(part: list[str]) -> dict[str, np.ndarray]:
@@ -409,7 +413,7 @@ class Bench:
     # ---- students -------------------------------------------------------------------------------
 
     def lesson(self, variant: Variant, seed: int) -> students.Lesson:
-        """All that makes a student, as values."""
+        """All that makes a student, as plain values."""
         profile, base, held_out, start = self.profile, self._make_base(), None, None
         if variant.contextual is not None:
             held_out = self._read_documents(variant, "validation")
@@ -440,20 +444,20 @@ class Bench:
         )
 
     def _read_targets(self, variant: Variant, name: str) -> Rows:
-        """(texts, dim) what a student's structural loss compares its embeddings of a set with."""
+        """(texts, dim) targets of a student's structural loss for a set of texts."""
         if not variant.reads_chunks:
             return self.structural(name)["embeddings"]
         encoder = self._find_encoder(Variant("sbert_chunks"), 0)
         return self.cache.rows(encoder.table, self.texts(name), encoder.make)["vectors"]
 
     def student_product(self, variant: Variant, seed: int) -> Product:
-        """The trained student as a product; the teachers' rows must be there, or are made."""
+        """The trained student as a product. The teachers' rows are made if they are missing."""
         return self._name_once((variant, seed), lambda: self._name_student(variant, seed))
 
     def _name_student(self, variant: Variant, seed: int) -> Product:
         settings = self.profile.training
         unread = {"checkpoint_every", "gradient_checkpointing"}
-        if settings.passes == 1:  # as the students were named before there were several
+        if settings.passes == 1:  # keeps the names from before `passes` existed
             unread.add("passes")
         if variant.contextual is None:
             unread |= {"contextual_features", "contextual_rows"}
@@ -491,7 +495,7 @@ class Bench:
         return Product("student", inputs, code, tuple(packages), label)
 
     def _hash_documents(self, name: str, variant: Variant) -> list[str]:
-        """Content of what a student reads of a set, and of what its teachers say of it."""
+        """Hashes of what a student reads of a set, and of its teachers' rows."""
         profile = self.profile
         sections = [profile.student, profile.structural_teacher, profile.contextual_teacher]
         where = [name, profile.training.documents, profile.width]
@@ -511,7 +515,7 @@ class Bench:
         ]
 
     def _find_encoder(self, variant: Variant, seed: int) -> Encoder:
-        """What embeds with a model; a student must be there."""
+        """What embeds with a model; a student must have been trained."""
         name = ("encoder", variant, seed)
         return self._name_once(name, lambda: self._name_encoder(variant, seed))
 
@@ -543,13 +547,15 @@ class Bench:
         ----------
         model : Variant or label
         split : {"validation", "test", None}
-            What the model is to be judged on, too; None for controls, which are judged on nothing.
+            The split that the model will be judged on, whose texts are embedded at the same time.
+            None for controls, which are not judged.
 
         Returns
         -------
         dict
-            "validation" (documents, dim); "halves" of these unless `split` is None; of a student
-            "loss" (updates,); of one with a contextual teacher "watched" (measurements, 4).
+            "validation" (documents, dim); unless `split` is None, "halves" (2 documents, dim); for
+            a student also "loss" (updates,); with a contextual teacher also "watched"
+            (measurements, 4), see `students.train_student`.
         """
         variant = variants.parse(model) if isinstance(model, str) else model
         made = ("embedded", variant, seed, split)
@@ -598,7 +604,7 @@ class Bench:
         return read, max(1, round(LSA_WIDTH * self.profile.width))
 
     def _read_rows(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
-        """As `_embed_texts`, read from disk when rows are asked for."""
+        """Like `_embed_texts`, but rows are read from disk when needed."""
         if variant.kind == "paragraph_vector":
             return self.contextual(str(variant.contextual), texts, seed)
         encoder = self._find_encoder(variant, seed)
@@ -606,7 +612,7 @@ class Bench:
         return self.cache.rows(encoder.table, items, encoder.make)["vectors"]
 
     def _find_items(self, reads_tokens: bool, texts: Sequence[str], cut: bool = False) -> Any:
-        """What a model reads: token ids, cut where the structural teacher stops, or the texts."""
+        """The input of a model: the texts, or token ids, perhaps cut where the teacher stops."""
         if not reads_tokens:
             return texts
         ids = self.token_table(texts)["ids"]
@@ -623,7 +629,7 @@ class Bench:
         Raises
         ------
         ValueError
-            The task cannot be cut into its folds.
+            If the task cannot be cut into its folds.
         """
         section = self.profile.tasks
         name = ["examples", task, split, limit, section.model_dump(mode="json")]
@@ -635,9 +641,9 @@ class Bench:
             raise ValueError(f"{task}: {error}; lower its folds (tasks.folders)") from error
 
     def embed(self, pairs: Iterable[Pair], *, split: str | None) -> None:
-        """Make what is missing of models and their embeddings; see `embeddings` for the split.
+        """Make missing models and their missing embeddings; for `split`, see `embeddings`.
 
-        What students share comes first, then everything in one queue: training a student and
+        What students share is made first, then everything else in one queue. Training a student and
         embedding with it is one job.
         """
         pairs = [(_find_dense(variant), seed) for variant, seed in pairs]
@@ -670,7 +676,7 @@ class Bench:
         self.run_jobs(jobs, "models")
 
     def _list_texts(self, split: str | None) -> list[str]:
-        """Every text that models are to embed for a split, once."""
+        """Every distinct text that models must embed for a split."""
         texts = [self.texts("validation")]
         if split is not None:
             texts.append(self.texts("halves"))
@@ -699,7 +705,7 @@ class Bench:
             lacking = [part for part in read if not self._has_paragraph_vector(label, 0, part)]
             if lacking:
                 jobs.append(self._paragraph_vector_job(label, 0, *lacking))
-        if labels:  # students of contextual teachers are measured before training, as the base is
+        if labels:  # the base's embeddings are the first measurement of contextual students
             base, ids = self._find_encoder(Variant("base"), 0), self.token_ids("validation")
             if not self.cache.has_rows(base.table, ids):
                 self._make_base()
@@ -707,9 +713,9 @@ class Bench:
         self.run_jobs(jobs, "texts and teachers")
 
     def run_jobs(self, jobs: list[Job], description: str) -> None:
-        """Run jobs, if there are any; `NotComputed` from a bench that only reads."""
+        """Run jobs, if there are any. A bench that only reads raises `NotComputed`."""
         if jobs and self.cache.reading:
-            raise NotComputed(f"{description}: {len(jobs)} are missing in {self.cache.folder}")
+            raise NotComputed(f"{description}: {len(jobs)} missing in {self.cache.folder}")
         if jobs:
             parallel.run_jobs(jobs, description)
 
@@ -730,28 +736,33 @@ class Bench:
         ----------
         wanted : iterable of labels or variants
         seeds : sequence, or dict of identity -> seeds
-            Models that the dict lacks run with the profile's.
+            Models that the dict lacks run with the profile's seeds.
         tasks : sequence of str, optional
-            All classifications by default.
+            By default, all classifications.
         split : {"validation", "test"}
-            Chapter 4 validates, Chapter 5 tests; a task without the split is cross-validated.
+            Chapter 4 validates, Chapter 5 tests. A task without the split is cross-validated.
         limit : float, optional
-            Training examples of a head; below 1, the share of a task's.
+            How many training examples heads get; below 1, the share of the task's examples.
 
         Returns
         -------
         DataFrame
-            model, the variant's fields, task, metric, readout, split, seed, value (the mean over
-            folds and heads), seconds (of the processor, in training), device,
-            embedding_fingerprint, fingerprint, by_head (accuracies), scores (over test examples),
-            groups, chance.
+            model, the variant's fields, task, metric, readout, split, seed, value (accuracy, mean
+            over folds and heads), seconds (of training), device, embedding_fingerprint,
+            fingerprint, by_head (accuracies), scores (of each test example, the share of correct
+            heads), groups (of the examples' texts), chance.
+
+        Raises
+        ------
+        ValueError
+            If there is no classification.
         """
         pairs = self._pair_seeds(wanted, seeds)
         tasks = self.classifications if tasks is None else tasks
         if not tasks:
             raise ValueError(
                 "tasks.folders names no classification to judge models by; "
-                "`retrieve` judges by retrievals"
+                "use `retrieve` for retrievals"
             )
         trained = [
             variant for variant, _ in pairs if variant.kind in ("student", "paragraph_vector")
@@ -802,11 +813,11 @@ class Bench:
         tasks: Sequence[str] | None = None,
         top: int | None = None,
     ) -> pd.DataFrame:
-        """Tidy records of retrieval: as `run`, with the metrics MAP and MRR over a task's sources.
+        """Tidy records of retrieval: like `run`, with the metrics MAP and MRR over the sources.
 
-        top: None ranks every text (the definition of MAP); 1000 ignores what is ranked lower, as
-        the published numbers do. An example of `scores` is a source with one of its targets and has
-        the groups of both; `queries` says how many sources there are.
+        With `top` None every text is ranked, as MAP is defined; with 1000, texts ranked lower are
+        ignored, as in the published numbers. An example of `scores` is a source with one of its
+        targets, and has the groups of both. `queries` is the number of sources.
         """
         pairs = self._pair_seeds(wanted, seeds)
         self.embed(pairs, split="test")
@@ -829,7 +840,7 @@ class Bench:
         return pd.DataFrame(table)
 
     def halves_mrr(self, model: str | Variant, seed: int) -> float:
-        """Mean reciprocal rank of a held-out document's other half: no labels, no heads."""
+        """Mean reciprocal rank of a held-out document's other half, without labels or heads."""
         return float(ranking.rank_halves(self.embeddings(model, seed)["halves"]).mean())
 
     def _record_product(
@@ -899,7 +910,7 @@ class Bench:
     def _judge(
         self, missing: Mapping[tuple[Pair, str], Product], split: str, limit: float | None
     ) -> None:
-        """Every missing record: the heads of one task are trained together."""
+        """Make every missing record. The heads of one task are trained together."""
         groups: dict[tuple[str, str], list[Pair]] = {}
         for pair, task in missing:
             groups.setdefault((task, self._choose_classifier(pair[0])), []).append(pair)

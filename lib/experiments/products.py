@@ -1,4 +1,4 @@
-"""Products by what computes them, and the jobs that make them in any process, from values alone."""
+"""Products with the code that computes them, and the jobs that make them from plain values."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,13 +13,16 @@ from lib.experiments.judging import Examples
 from lib.store import progress
 from lib.store.cache import Cache, Code, NotComputed, Product
 
-# What computes no value, though it is imported on the way.
+# Modules that are imported on the way but compute no values.
 NOT_COMPUTING = ("lib.store", "lib.config", "lib.data", "lib.published", "lib.student.export")
 PARAGRAPH_VECTOR_FACTS = ("vocabulary_size", "seconds", "truncated", "documents")
 
 
 def find_code(*modules: str, stop: Sequence[str] = ()) -> Code:
-    """The code of some modules, with the environment that every process computes in."""
+    """The code of some modules, and of the environment that every process computes in.
+
+    Imports are not followed into modules of `stop`.
+    """
     return Code(("lib.config.environment", *modules), (*NOT_COMPUTING, *stop))
 
 
@@ -41,10 +44,16 @@ JUDGING_CODE = find_code("lib.experiments.judging")
 
 @dataclass(frozen=True)
 class Encoder:
-    """What embeds texts with one model, as values that other processes can be given.
+    """What embeds texts with one model, as values that can be sent to other processes.
 
-    table: the product whose rows the embeddings are. make: computes rows. reads_tokens: whether it
-    reads the student's token ids; else it reads texts.
+    Attributes
+    ----------
+    table : Product
+        Its rows are the embeddings.
+    make : callable
+        Computes rows.
+    reads_tokens : bool
+        Whether it reads the student's token ids; otherwise it reads texts.
     """
 
     table: Product
@@ -63,16 +72,16 @@ def name_encoder(
     cache: Cache | None = None,
     product: Product | None = None,
 ) -> Encoder:
-    """What embeds with a trained student, which must be in the cache, or without one with the base.
+    """What embeds with a trained student, or without `product` with the base.
 
-    computed: device and precision.
+    `computed` is device and precision. Raises `NotComputed` if the student is not in the cache.
     """
     inputs: dict[str, Any] = {"base": name_base(base), "computed": [*computed]}
     if cache is not None and product is not None:
         note = cache.find(product)
         if note is None:
             raise NotComputed(
-                f"a student is missing in {cache.folder}: {product.inputs['variant']}"
+                f"no trained student in {cache.folder} for {product.inputs['variant']}"
             )
         inputs |= {"student": sorted(note["files"].values()), "pooling": pooling}
     code = (CLS_CODE if pooling == "cls" else ENCODER_CODE, *list_base_code(base))
@@ -83,24 +92,24 @@ def name_encoder(
 
 
 def name_layers(section: StudentSettings) -> dict[str, Any]:
-    """What the student's layers and tokens are, the bytes of their checkpoint among it."""
+    """Inputs that identify the student's layers and tokens, with hashes of their checkpoint."""
     settings = section.model_dump(mode="json", exclude={"language_model"})
     return settings | {"files": models.hash_model(section.model)}
 
 
 def name_base(base: models.Base) -> dict[str, Any]:
-    """What makes the student before training."""
+    """Inputs that identify the student before training."""
     made = {} if base.language_model is None else {"language_model": base.language_model.key}
     return name_layers(base.section) | made
 
 
 def list_base_code(base: models.Base) -> tuple[Code, ...]:
-    """The code that made the student before training, beyond what loads it."""
+    """The code that made the student before training, except the code that loads it."""
     return () if base.language_model is None else base.language_model.code
 
 
 def name_paragraph_vector_rows(cache: Cache, product: Product) -> Encoder:
-    """What embeds with a Paragraph Vector, a function of its inputs and code alone."""
+    """What embeds with a Paragraph Vector, identified by its inputs and code alone."""
     inputs = {"model": product.inputs}
     table = Product("vectors", inputs, product.code, product.packages, product.label)
     return Encoder(table, encoders.ParagraphVectorRows(cache, product))
@@ -112,13 +121,14 @@ def name_paragraph_vector_rows(cache: Cache, product: Product) -> Encoder:
 def make_language_model(
     base: models.Base, documents: Sequence[Any], held_out: Sequence[Any], computed: Sequence[str]
 ) -> None:
-    """Train a base to guess masked words; its weights go to the cache, its losses to their note.
+    """Train a base to guess masked words; the cache gets its weights, and the note its losses.
 
-    documents, held_out: token ids. computed: device and precision.
+    `documents` and `held_out` are token ids, `computed` is device and precision. Raises
+    `ValueError` if the base is not a language model.
     """
     settings = base.section.language_model
     if base.cache is None or base.language_model is None or settings is None:
-        raise ValueError("this base is no language model")
+        raise ValueError("this base is not a language model")
     facts: dict[str, Any] = {}
 
     def show(batches: Sequence[Any]) -> Iterator[Any]:
@@ -161,9 +171,10 @@ def train_or_read_student(
     *,
     resumable: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Train a student, or read it: the weights that training changed; its history is in the note.
+    """Train a student, or read it from the cache; returns the weights that training changed.
 
-    A short training is repeated rather than resumed, unless it is said to be `resumable`.
+    Its history is in the note. A short training is repeated after an interruption rather than
+    resumed, unless it is `resumable`.
     """
     checkpoint = cache.scratch(product, ".checkpoint")
     kept = resumable or checkpoint.exists() or lesson.updates > lesson.training.checkpoint_every
@@ -213,7 +224,7 @@ def judge_and_record(
     settings: HeadSettings,
     classifier: str,
 ) -> None:
-    """Judge models on a task's examples, side by side; see `judging.judge_models`."""
+    """Judge models side by side on a task's examples, and store records; see `judge_models`."""
     missing = [number for number, product in enumerate(products) if cache.find(product) is None]
     results = judging.judge_models(
         [given[number] for number in missing], examples, settings, classifier

@@ -10,13 +10,13 @@ import numpy as np
 from lib.data.task_files import Task
 from lib.evaluation import metrics
 
-RANDOM_RANKINGS = 5  # of each source, for what chance gives
+RANDOM_RANKINGS = 5  # of each source, for the score of chance
 METRICS: dict[str, Callable] = {"MAP": metrics.average_precision, "MRR": metrics.reciprocal_rank}
 
 
 @dataclass(frozen=True)
 class Queries:
-    """A retrieval task as rows of its texts: each source with its targets, and all candidates."""
+    """A retrieval task: all texts, which are the candidates, and source row -> rows of targets."""
 
     text_ids: list[str]
     texts: list[str]
@@ -48,10 +48,14 @@ def read_queries(task: Task) -> Queries:
 def score_queries(
     vectors: Any, queries: Queries, metric: str, top: int | None
 ) -> tuple[float, np.ndarray]:
-    """A model's mean score and what each example, a source with one of its targets, says of it.
+    """A model's mean score, and the scores of examples, each a source with one of its targets.
 
-    The example's score is the precision at the target's rank (of MRR: the query's score), its
-    distance from the mean weighted so that queries count alike.
+    An example's score is the precision at the target's rank, for MRR or with `top` the query's
+    score. Its distance from the mean is weighted so that every query counts the same.
+
+    Returns
+    -------
+    float, (examples,) array
     """
     score, sources = METRICS[metric], list(queries.relevant)
     dense = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors)
@@ -67,7 +71,7 @@ def score_queries(
 
 
 def score_chance(queries: Queries, metric: str, top: int | None) -> float:
-    """What random rankings score."""
+    """The mean score of random rankings."""
     shuffle = np.random.default_rng(0).permutation
     everything = range(len(queries.texts))
     others = {source: [row for row in everything if row != source] for source in queries.relevant}
@@ -82,7 +86,7 @@ def score_chance(queries: Queries, metric: str, top: int | None) -> float:
 def rank_halves(vectors: Any) -> np.ndarray:
     """(halves,) reciprocal rank of each half's other half.
 
-    vectors: (halves, dim), all first halves before all second ones.
+    `vectors` are (halves, dim), all first halves before all second halves.
     """
     dense = np.asarray(vectors)
     rows, middle = range(len(dense)), len(dense) // 2

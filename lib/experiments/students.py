@@ -1,4 +1,4 @@
-"""Training one student, and embedding with it, from values alone."""
+"""Training one student, from plain values."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,14 +12,14 @@ from lib.config.schema import SoftCCASettings, TrainingSettings
 from lib.distillation.variants import Variant
 from lib.experiments import models
 
-MEASUREMENTS = 4  # a student of a contextual teacher is measured after each part of its training
-FITTED = 10_000  # training documents, at most, that give means and standard deviations
-DEAL_SEED = 7  # of the orders in which the controls' documents get each other's rows
+MEASUREMENTS = 4  # of a student of a contextual teacher, after each quarter of its training
+FITTED = 10_000  # at most so many training documents give means and standard deviations
+DEAL_SEED = 7  # of the orders in which the documents of controls get each other's rows
 
 
 @dataclass(frozen=True)
 class JoinedColumns:
-    """Arrays with the same rows, joined where rows are asked for: they may exceed memory."""
+    """Arrays with the same rows, joined when rows are read, because they may exceed memory."""
 
     parts: Sequence[Any]
 
@@ -37,11 +37,11 @@ class ContextualRows:
     Parameters
     ----------
     values : rows
-        As the teacher gives them, perhaps on disk.
+        The teacher's rows, perhaps on disk.
     scaler : StandardScaler or None
-        Applied to rows when they are asked for.
+        Applied to rows when they are read.
     order : (documents,) or None
-        Whose row a document has; None for its own.
+        Which document's row each document gets; None for its own.
     """
 
     values: Any
@@ -60,10 +60,16 @@ class ContextualRows:
 
 @dataclass(frozen=True)
 class TaughtDocuments:
-    """Documents as a student reads them, and what its teachers say of them, row by row.
+    """Documents as a student reads them, and its teachers' rows of them.
 
-    token_ids: the student's, special tokens included. lengths: in the structural teacher's tokens.
-    structural, contextual: (documents, dim); None for a teacher that the student does not have.
+    Attributes
+    ----------
+    token_ids : sequence of (tokens,) int
+        The student's, special tokens included.
+    lengths : sequence of int
+        In the structural teacher's tokens.
+    structural, contextual : (documents, dim) or None
+        None for a teacher that the student does not have.
     """
 
     token_ids: Sequence[np.ndarray]
@@ -74,10 +80,14 @@ class TaughtDocuments:
 
 @dataclass(frozen=True)
 class Lesson:
-    """All that makes a student, as values.
+    """All that makes a student, as plain values.
 
-    held_out: documents on which a student of a contextual teacher is measured. start: (documents,
-    dim) embeddings of these before training.
+    Attributes
+    ----------
+    held_out : TaughtDocuments or None
+        Documents on which a student of a contextual teacher is measured.
+    start : (documents, dim) or None
+        The base's embeddings of these documents.
     """
 
     variant: Variant
@@ -93,13 +103,15 @@ class Lesson:
 
     @property
     def batch_size(self) -> int:
-        """Documents of a batch; plain CCA needs more of them."""
+        """Documents in a batch; plain CCA needs more of them."""
         plain_cca = self.variant.contextual_loss == "cca"
         return self.training.cca_batch_size if plain_cca else self.training.batch_size
 
     @property
     def parts(self) -> int:
-        """After each of so many parts of training it is measured; a control at the end alone."""
+        """The student is measured after each of so many parts of training, a control only at the
+        end.
+        """
         return 1 if self.training.contextual_rows == "dealt" else MEASUREMENTS
 
     @property
@@ -111,11 +123,11 @@ class Lesson:
 def standardize_rows(
     training_rows: Any, rows: Any, settings: TrainingSettings, order: np.ndarray | None = None
 ) -> ContextualRows:
-    """Contextual rows as `training.contextual_features` asks for them.
+    """Contextual rows as the setting `training.contextual_features` says.
 
-    "standardized": each feature with mean 0 and standard deviation 1 over the training documents.
-    SoftCCA compares projections as they are, and most of a raw row is what all documents share:
-    students learn that, or to shrink it.
+    With "standardized", each feature has mean 0 and standard deviation 1 over the training
+    documents. SoftCCA compares projections as they are, and most of a raw row is common to all
+    documents. From raw rows students would learn this common part, or learn to shrink it.
     """
     from sklearn.preprocessing import StandardScaler
 
@@ -126,9 +138,9 @@ def standardize_rows(
 
 
 def deal_rows(variant: Variant, count: int) -> np.ndarray:
-    """(count,) whose row each document of a control has, from which nothing can be learned.
+    """(count,) random order in which the documents of a control get each other's rows.
 
-    Each variant has an order of its own, so that a mean over controls does not rest on one.
+    Each variant has its own order, so that a mean over controls does not depend on a single one.
     """
     return np.random.default_rng([DEAL_SEED, *variant.identity.encode()]).permutation(count)
 
@@ -136,7 +148,7 @@ def deal_rows(variant: Variant, count: int) -> np.ndarray:
 def train_student(
     lesson: Lesson, *, checkpoint: Path | None = None, callbacks: Sequence[Callable] = ()
 ) -> tuple[Any, list[float], np.ndarray]:
-    """Train a student on its teachers, from its last checkpoint if it has one.
+    """Train a student on its teachers; training continues from the last checkpoint, if any.
 
     The seed sets the data order, the projections' initial weights and dropout.
 
@@ -203,7 +215,7 @@ def train_student(
 
 
 def build_student(lesson: Lesson):
-    """The student before training; of a `[CLS]` variant with the drafts' pooling."""
+    """The student before training; a `[CLS]` variant has the pooling of the drafts."""
     settings = lesson.training
     student = lesson.base.load(settings.dropout, settings.attention_dropout)
     if lesson.variant.pooling == "mean":
@@ -214,7 +226,7 @@ def build_student(lesson: Lesson):
 
 
 def watch_held_out(lesson: Lesson):
-    """What measures a student of a contextual teacher while it trains; None for any other."""
+    """The callback that measures a contextual teacher's student while it trains; else None."""
     if lesson.variant.contextual is None or lesson.held_out is None:
         return None
     from lib.distillation.held_out_cca import Watch

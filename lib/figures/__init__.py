@@ -1,5 +1,5 @@
-"""Figures in three steps: `boxplot_frame` lays our values beside the published ones, `boxplot`
-draws it, `save`."""
+"""Figures in three steps: `boxplot_frame` puts our values next to the published ones, `boxplot`
+draws them, and `save` writes the files."""
 
 from lib.figures.boxplots import boxplot, boxplot_frame
 from lib.figures.comparisons import (

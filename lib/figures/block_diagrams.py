@@ -12,8 +12,10 @@ from lib.figures.style import WIDTH, settings, style
 
 @style()
 def draw(label: str) -> tuple[Figure, pd.DataFrame]:
-    """Figure 3.1 (fig3_1) or 4.6, as `params/figures.yaml` lays it out, and its arrows as a table,
-    which is its CSV."""
+    """Draw Figure 3.1 (fig3_1) or 4.6, as laid out in `params/figures.yaml`.
+
+    Returns the figure, and its arrows as a table for the CSV: from, to, label.
+    """
     parts = settings()["diagram_parts"]
     boxes = settings()["diagrams"][label]
     figure, axes = plt.subplots(figsize=(WIDTH, 4.2))

@@ -1,5 +1,4 @@
-"""Boxplots of Chapter 4 and Figure 5.3: one row per model, a box of its tasks, the best at the
-bottom."""
+"""Boxplots of Chapter 4 and Figure 5.3: a row for each model, with a box over its tasks."""
 
 import itertools
 import math
@@ -21,11 +20,11 @@ from lib.published import figure_models
 from lib.statistics.intervals import SeedNoise
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
-_PANELS = {  # columns of a figure -> scores, these divided by the best of their task, chance, noise
+_PANELS = {  # panel -> columns: score, score divided by the task's best, chance, noise
     "ours": ("value", "normalized", "chance", "noise"),
     "published": ("published", "published_normalized", "published_chance", "published_noise"),
 }
-_ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches of a row, of a line of the legend, and of the rest
+_ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches for a row, a line of the legend, and the rest
 _LETTERS = 92  # in a line of the legend
 _AXES = {True: "normalised accuracy", False: "accuracy above chance,\nminus the best of the task"}
 _BEST = {True: "best of the figure on every task", False: "best on every task"}
@@ -34,31 +33,31 @@ _BEST = {True: "best of the figure on every task", False: "best on every task"}
 def boxplot_frame(
     label: str, records: pd.DataFrame, noise: Mapping[str, SeedNoise] | None = None
 ) -> pd.DataFrame:
-    """Our accuracies beside the published ones: the data, and the CSV, of a boxplot figure.
+    """Our accuracies next to the published ones: the data, and the CSV, of a boxplot figure.
 
-    Model is the name printed in that figure, else the grid's, else the identity; normalized divides
-    by the best accuracy of the task in its own column. Rows ascend by mean normalised accuracy, in
-    Figure 5.3 within each round.
+    A model has the name printed in that figure, or else the grid's, or else its identity. Columns
+    normalized are accuracies divided by the task's best in the same panel. Rows ascend by mean
+    normalised accuracy, in Figure 5.3 within each round.
 
     Parameters
     ----------
     label : str
     records : DataFrame
-        Columns model (identity), task, seed, value, perhaps chance (of the task) and collapsed (of
-        the model).
+        Columns model (identity), task, seed, value, and optionally chance (of the task) and
+        collapsed (of the model).
     noise : mapping, optional
-        Of a run's mean chance-corrected accuracy, for "ours" and "published" as far as it is known.
+        Noise of a run's mean chance-corrected accuracy, for "ours" and "published" if known.
 
     Returns
     -------
     DataFrame
-        A row for each model and task. Columns noise and published_noise are the differences from
-        which two runs count.
+        A row for each model and task. Columns noise and published_noise are the least differences
+        that distinguish two runs.
 
     Raises
     ------
     ValueError
-        If a record is repeated, or a value is no accuracy.
+        If a record is repeated, or a value is not an accuracy from 0 to 1.
     """
     records = records.assign(collapsed=records.get("collapsed", False))
     ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
@@ -83,7 +82,7 @@ def boxplot_frame(
     for side, (*_, column) in _PANELS.items():
         frame[column] = noise[side].least_difference if noise and side in noise else np.nan
     frame["model"] = frame["identity"].replace(names)
-    # ties: in published order
+    # Rounded, so that ties keep the published order.
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
     orders = {
@@ -108,23 +107,23 @@ def boxplot(
     rounds: dict[str, int | None] = roles.ROUNDS,
     untrained: str = "",
 ) -> Figure:
-    """Draw `boxplot_frame`'s data: our boxes and the published ones, the same rows in two columns
-    on one scale.
+    """Draw the data of `boxplot_frame`: our boxes and the published ones in two panels.
 
-    A box holds the tasks. With our accuracies the scale is chance-corrected accuracy minus the best
-    one of the task: two means are as far apart as the ledger says. Without them it is the thesis'
-    own, accuracy divided by the best of the task.
+    The panels have the same rows and one scale, and a box shows a model's tasks. With our
+    accuracies, the scale is chance-corrected accuracy minus the task's best, so two means differ by
+    as much as the ledger says. Without ours it is that of the thesis, accuracy divided by the
+    task's best.
 
     Parameters
     ----------
     data : DataFrame
     label : str
     order : {"published", "ours"}
-        Of the rows; "published" has models that the thesis lacks first.
+        Order of the rows. In "published", models that the thesis lacks come first.
     rounds : mapping
-        The profile's.
+        The rounds of the profile.
     untrained : str
-        What ours of `UNTRAINED` are; the legend says it if they have rows.
+        Describes our models of `UNTRAINED`, for the legend.
     """
     printed = {
         f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()
@@ -149,7 +148,7 @@ def boxplot(
     for axis in axes:
         axis.set_xlabel(_AXES[as_printed])
     rows = models[["short", "seeds", "collapsed"]].max()
-    # Long names: no more than 0.45 of the width for them (0.6 em a character).
+    # Long names get at most 0.45 of the width, at 0.6 em per character.
     longest = max(map(len, rows["short"]))
     rows_from_top(axes[0], [*rows["short"]], fontsize=min(8.8, 0.45 * WIDTH * 72 / 0.6 / longest))
     if panels[0] == "ours":
@@ -177,7 +176,7 @@ def boxplot(
 def _draw_panel(
     axis: Axes, data: pd.DataFrame, name: str, colors: list[str], as_printed: bool
 ) -> None:
-    """The boxes of one side with its best, its chance and its noise."""
+    """Draw the boxes of one panel, with the best score, the chance level and the noise."""
     column, normalized, chance, noise = _PANELS[name]
     scores, chances = data[column].astype(float), data[chance].astype(float)
     tasks = data["task"]
@@ -204,7 +203,7 @@ def _draw_panel(
 
 
 def _name_part(data: pd.DataFrame, name: str) -> str:
-    """What a title adds where only some of the thesis' tasks are drawn as published."""
+    """What the title adds if only some of the thesis' tasks have published values."""
     tasks = roles.ordered(data.loc[data["published"].notna(), "task"])
     if name == "ours" or {*tasks} == {*roles.CLASSIFICATION}:
         return ""
@@ -212,7 +211,7 @@ def _name_part(data: pd.DataFrame, name: str) -> str:
 
 
 def _mark_runs(axis: Axes, rows: pd.DataFrame) -> None:
-    """Right of our boxes: how many seeds a row has, if not all have as many, and who collapsed."""
+    """Mark, right of our boxes, rows with more seeds than others, and collapsed models."""
     for place, row in enumerate(rows.itertuples(index=False)):
         count = f"×{row.seeds}" if row.seeds > rows["seeds"].min() else ""
         axis.annotate(
@@ -229,12 +228,14 @@ def _mark_runs(axis: Axes, rows: pd.DataFrame) -> None:
 def seed_means(
     label: str, records: pd.DataFrame, keys: list[str], **more: tuple[str, str]
 ) -> pd.DataFrame:
-    """The keys, value (a mean over seeds), seeds (how many), chance and `more`; `ValueError` for a
-    repeated record."""
+    """The keys, value (mean over seeds), seeds (their number), chance and `more`.
+
+    Raises `ValueError` for a repeated record.
+    """
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(
-            f"{label}: two records for {repeated.iloc[0].to_dict()}: pass one split of one run"
+            f"{label}: two records for {repeated.iloc[0].to_dict()}; pass one split of one run"
         )
     groups = records.assign(chance=records.get("chance", np.nan)).groupby(
         keys, sort=False, as_index=False
@@ -245,7 +246,7 @@ def seed_means(
 
 
 def _notes(data: pd.DataFrame) -> list[str]:
-    """How many seeds our rows have, and what else a reader should know of them."""
+    """How many seeds our rows have, and what the marks mean."""
     if data["value"].isna().all():
         return ["one run each"]
     least, most = data["seeds"].min(), data["seeds"].max()
@@ -259,7 +260,7 @@ def _notes(data: pd.DataFrame) -> list[str]:
 
 
 def _category(label: str, model: str) -> str:
-    """What the figure colours by; "" where it uses one colour."""
+    """The category that gives a model its colour; "" if the figure has one colour."""
     matches = (
         (re.fullmatch(pattern, model), name)
         for pattern, name in settings()["categories"].get(label, {}).items()

@@ -1,5 +1,4 @@
-"""Differences with their intervals: losses against cosine, settings of Paragraph Vector, and all
-findings of the ledger in one picture."""
+"""Differences with intervals: losses against cosine, settings of Paragraph Vector, all findings."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,10 +19,10 @@ FACTORS = (
     "min_count",
 )  # in the name of a Paragraph Vector
 _SPELT = {"mm": "max-margin", "mse": "MSE", "pv": "PV", "dbow": "DBOW", "sbert": "SBERT"}  # in ids
-_UNSEEN = {"color": "none"}  # a verdict without a look is not drawn
+_UNSEEN = {"color": "none"}  # for verdicts that are not drawn
 _TICKS = (-0.4, -0.1, 0, 0.1, 0.4)  # of the ledger's axis
-# Title -> the judgements that are drawn there (prefix of columns, above or below the row's line),
-# and whose verdict colours them.
+# Title -> the judgements that are drawn (prefix of columns -> shift from the row's line), and the
+# column of the verdict that colours them.
 _QUESTIONS = {
     "on the published\nnumbers": ({"published_": 0.0}, "published_verdict"),
     "repeats here?": ({"": 0.0}, "verdict"),
@@ -33,13 +32,14 @@ _QUESTIONS = {
 
 @style()
 def losses(differences: pd.DataFrame, reference: str = "cosine") -> Figure:
-    """Every loss minus the reference: ours on the left, the published difference on the right, on
-    one scale, the best published one on top.
+    """Every loss minus the reference, ours on the left and published on the right, on one scale.
+
+    The best published loss is on top.
 
     Parameters
     ----------
     differences : DataFrame
-        Of `sensitivity.compare_losses`.
+        As `sensitivity.compare_losses` returns them.
     reference : str
         The loss that the others are compared with.
     """
@@ -82,18 +82,19 @@ def losses(differences: pd.DataFrame, reference: str = "cosine") -> Figure:
 
 
 def settings_frame(data: pd.DataFrame) -> pd.DataFrame:
-    """What each setting of a Paragraph Vector does, ours and published.
+    """The effect of each setting of a Paragraph Vector, ours and published.
 
     Parameters
     ----------
     data : DataFrame
-        `boxplot_frame`'s of Figure 4.5.
+        `boxplot_frame` of Figure 4.5.
 
     Returns
     -------
     DataFrame
-        A row for each level of each of `FACTORS`. Columns factor, level, value and published: mean
-        chance-corrected accuracy of the single models with it, minus that of all; models.
+        A row for each level of each of `FACTORS`. Columns factor, level, value and published (mean
+        chance-corrected accuracy of the single models with this level, minus that of all single
+        models), models (their number).
     """
     single = data[~data["model"].str.contains("+", regex=False)].copy()
     theirs = single.assign(value=single["published"], chance=single["published_chance"])
@@ -111,7 +112,7 @@ def settings_frame(data: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def setting_effects(effects: pd.DataFrame) -> Figure:
-    """Draw `settings_frame`'s data: a panel for each setting, ours filled, the published hollow."""
+    """Draw the data of `settings_frame`: a panel per setting, ours filled, published hollow."""
     figure, axes = plt.subplots(
         1,
         len(FACTORS),
@@ -142,9 +143,9 @@ def setting_effects(effects: pd.DataFrame) -> Figure:
 def ledger(findings: pd.DataFrame) -> Figure:
     """All findings in one picture: a row for each, a column for each question, coloured by verdict.
 
-    Intervals lie on an axis of signed square roots, on which small and large effects both show.
+    The axis has signed square roots, so that small and large effects both show.
 
-    findings: the ledger, or a part of it.
+    `findings` is the ledger, or a part of it.
     """
     findings = findings[findings["verdict"] != NUMBER]
     order = [label for label in manifest.load() if label in {*findings["label"]}]
@@ -189,7 +190,7 @@ def ledger(findings: pd.DataFrame) -> Figure:
 
 @style()
 def verdict_changes(findings: pd.DataFrame, again: pd.DataFrame) -> Figure:
-    """Findings as marks, a row for each figure that they are about; what changes is ringed.
+    """Findings as marks, a row for each figure that they are about; changed verdicts are ringed.
 
     Parameters
     ----------
@@ -228,7 +229,7 @@ def verdict_changes(findings: pd.DataFrame, again: pd.DataFrame) -> Figure:
 def _draw_judgement(
     axis: Axes, row: pd.Series, prefix: str, place: float, look: dict[str, str] | None
 ) -> None:
-    """One effect with its interval; nothing where it was not judged."""
+    """Draw an effect with its interval; nothing if it was not judged."""
     effect, low, high = (row.get(f"{prefix}{end}") for end in ("effect", "low", "high"))
     if look is None or pd.isna(effect):
         return

@@ -1,4 +1,4 @@
-"""Distributions: of lengths (Figures 4.1 and 5.1 by source, 5.2 by task), of distances (4.4)."""
+"""Distributions of lengths (Figures 4.1 and 5.1 by source, 5.2 by task) and distances (4.4)."""
 
 import math
 from itertools import cycle, product
@@ -16,7 +16,7 @@ from lib.config import roles
 from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
 
 _BIN = 30  # tokens, as published
-_COARSE = 120  # tokens, for scaled lengths: 15 of ours times eight
+_COARSE = 120  # tokens of a bin for scaled lengths: 15 of ours times eight
 _LIMIT = 4096  # tokens that the student reads; longer texts are one open bin
 _TEACHER_LIMIT = 384  # tokens that the structural teacher reads
 _PUBLISHED = ("wikipedia", "news")  # the sources of the thesis; a corpus has folders of its own
@@ -32,15 +32,15 @@ _PAIRED = {
 
 
 def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
-    """Length histograms (fig4_1 or fig5_1), ours beside the published ones, on the thesis' axis.
+    """Length histograms (fig4_1 or fig5_1), ours next to the published ones, on the thesis' scale.
 
     Parameters
     ----------
     label : {"fig4_1", "fig5_1"}
     lengths : DataFrame
-        As of `data_statistics.count_corpus_tokens`.
+        As `data_statistics.count_corpus_tokens` returns them.
     scale : float
-        What our lengths are multiplied by. If it is not 1, four published bins become one.
+        The factor on our lengths. If it is not 1, four published bins become one.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
     over = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean()
     frames = []
     for split, source in product(_SPLITS, dict.fromkeys((*_PUBLISHED, *lengths["source"]))):
-        # where the published bins begin
+        # The published bins begin here.
         first = theirs.loc[theirs["split"] == split, "bin_lo"].min()
         edges = [0, *range(first, _LIMIT, _BIN if scale == 1 else _COARSE)]
         bins = [*edges, np.inf]
@@ -91,8 +91,10 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
 
 @style()
 def histogram(data: pd.DataFrame, label: str) -> Figure:
-    """A panel each for train and validation, ours above, the published ones below on their own
-    axis; no open bin."""
+    """A panel each for train and validation, ours above, published below with its own y axis.
+
+    The open bin of the longest texts is not drawn.
+    """
     rows = {name: columns for name, columns in _ROWS.items() if data[columns[0]].notna().any()}
     height = settings()["heights"][label] * (0.4 + 0.3 * len(rows))
     figure, axes = plt.subplots(
@@ -210,15 +212,15 @@ def ecdf(data: pd.DataFrame) -> Figure:
 
 
 def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
-    """The CSV of Figure 4.4: what its violins show, beside the published ones.
+    """The CSV of Figure 4.4: summaries of our distances, next to the published ones.
 
-    Of the published ones there are only negatives "as published".
+    Published values exist only for negatives "as published".
 
     Parameters
     ----------
     distances : DataFrame
-        As of `teacher_distances.measure_students`: a row for each pair of a document and a
-        teacher's embedding.
+        As `teacher_distances.measure_students` returns them: a row for each pair of a document and
+        an embedding of the teacher.
     """
     keys = ["negatives", "distance", "model", "to"]
     grouped = distances.groupby(keys, sort=False)["value"]
@@ -239,11 +241,11 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """Cosine distances to the teacher, a panel for each way of pairing negatives; positives stand
-    above a model's line, negatives below.
+    """Cosine distances to the teacher, a panel for each way of pairing negatives.
 
-    Lines are the published ranges, with their means; they are with the negatives that the thesis
-    drew. Without distances of ours there is a panel for each published distance.
+    Positives are above a model's line, negatives below. Lines are the published ranges with their
+    means, in the panel with the thesis' negatives. Without distances of ours, there is a panel for
+    each published distance.
     """
     theirs = published.load("fig4_4")
     models = distances["model"].unique().tolist() or theirs["model"].unique().tolist()
@@ -286,7 +288,7 @@ def violins(distances: pd.DataFrame) -> Figure:
 
 
 def _draw_ranges(axis: Axes, theirs: pd.DataFrame, models: list[str]) -> None:
-    """Range and mean of the published half violins."""
+    """Draw range and mean of the published half violins."""
     for row in theirs.itertuples():
         half = settings()["halves"][row.to]
         height = models.index(row.model) + half["mean"]
@@ -296,8 +298,7 @@ def _draw_ranges(axis: Axes, theirs: pd.DataFrame, models: list[str]) -> None:
 
 
 def _mode(values: pd.Series) -> float:
-    """Where a Gaussian kernel density between the extreme values is highest; the value of a
-    collapsed model."""
+    """The mode of a Gaussian kernel density; if all values are equal (collapse), that value."""
     places = np.linspace(values.min(), values.max(), 40)
     return float(
         places[0] if np.ptp(values) < 1e-12 else places[gaussian_kde(values)(places).argmax()]

@@ -1,6 +1,4 @@
-"""Estimates with their intervals: models and what they cost (Figure B.1), and what further
-ingredients add (Figure B.2).
-"""
+"""Estimates with intervals: models and their costs (Figure B.1), added ingredients (Figure B.2)."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,7 +11,7 @@ from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, setti
 
 @style()
 def costs(data: pd.DataFrame) -> Figure:
-    """Draw scores with their intervals, and the time of a document beside them.
+    """Draw scores with their intervals, and next to them the time per document.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The claims ledger as a table that sorts, filters and searches, with intervals on one scale.
 
-Plain HTML with a short script, and no library to load: it works in JupyterLab, on the site and
-from disk. A code host that removes scripts and drawings still shows the whole table.
+It is plain HTML with a short script and loads no library, so it works in JupyterLab, on the site
+and from disk. A code host that removes scripts and drawings still shows the whole table.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ from lib.config import manifest
 from lib.figures.style import settings
 from lib.statistics.verdicts import VERDICTS
 
-REACH = 0.6  # effects beyond it are drawn at the edge
-WIDTH, HEIGHT, EDGE = 150, 56, 6  # of a drawing, and the free space at its sides, in its own units
+REACH = 0.6  # larger effects are drawn at the edge
+WIDTH, HEIGHT, EDGE = 150, 56, 6  # of a drawing, and the space left free at its sides, in SVG units
 TICKS = (-0.4, -0.1, 0.1, 0.4)
-# Name, prefix of columns, height.
+# Name, prefix of the ledger's columns, height in a drawing.
 SIDES = (
     ("published", "published_", 8),
     ("heads", "", 21),
@@ -82,13 +82,13 @@ def draw_intervals(row: dict[str, Any]) -> str:
 
 
 def _place(effect: float) -> str:
-    """Where an effect lies on the axis. The square root lets .005 and .1 both show."""
+    """The x coordinate of an effect. On a square-root axis .005 and .1 are both visible."""
     share = math.sqrt(min(abs(effect) / REACH, 1))
     return f"{WIDTH / 2 + math.copysign(share, effect) * (WIDTH / 2 - EDGE):.1f}"
 
 
 def _row(values: dict[str, Any]) -> dict[str, Any]:
-    """What the template shows of one finding."""
+    """The values of one finding for the template."""
     row = {
         "id": values["id"],
         "finding": values["finding"],
@@ -121,7 +121,7 @@ def _find_order(verdict: str) -> int:
 
 
 def _interval_text(values: dict[str, Any], prefix: str) -> str:
-    """An interval such as `[+.027, +.128]`; empty where there is none."""
+    """An interval such as `[+.027, +.128]`; empty if there is none."""
     low, high = values.get(f"{prefix}low"), values.get(f"{prefix}high")
     if pd.isna(low) or pd.isna(high):
         return ""
@@ -129,7 +129,7 @@ def _interval_text(values: dict[str, Any], prefix: str) -> str:
 
 
 def _signed(number: float) -> str:
-    """A number with its sign and three decimals, as papers write it."""
+    """A number with its sign and three decimals, without a leading zero."""
     return f"{number:+.3f}".replace("0.", ".", 1).replace("-", "−")
 
 

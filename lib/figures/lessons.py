@@ -17,23 +17,23 @@ from lib.figures.style import COLORS, DARK, INK, WIDTH, rows_from_top, settings,
 from lib.texts import split_words
 
 NAMES = "ABCDEF"  # of documents
-LEAST = 0.02  # length of an arrow that is drawn
-SPREAD = (-3.0, 3.0), (-2.1, 2.6)  # of the plane, in x and y
+LEAST = 0.02  # shorter arrows are not drawn
+SPREAD = (-3.0, 3.0), (-2.1, 2.6)  # range of the plane in x and y
 FAR = (-7.0, 7.0), (-3.5, 7.0)
-LIGHT_ABOVE = 0.6  # cosine from which a cell is so dark that its number is white
-LINE = 52  # letters of a text
+LIGHT_ABOVE = 0.6  # cells above this cosine are dark, so their numbers are white
+LINE = 52  # letters of a text that are shown
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 
 
 @style()
 def pulls(student: ArrayLike, teacher: ArrayLike, arrows: Mapping[str, ArrayLike]) -> Figure:
-    """Draw where losses move a few embeddings, a panel for each loss.
+    """Draw the directions in which losses move a few embeddings, a panel for each loss.
 
     Parameters
     ----------
     student, teacher : (documents, 2)
     arrows : mapping
-        Title of a panel -> (documents, 2), minus the gradient at the student's embeddings.
+        Title of a panel -> (documents, 2), the negative gradient at the student's embeddings.
     """
     lines = -(-len(arrows) // 2)
     figure, axes = plt.subplots(lines, 2, figsize=(WIDTH, 0.4 + 2.65 * lines), squeeze=False)
@@ -63,7 +63,8 @@ def walks(teacher: ArrayLike, paths: Mapping[str, ArrayLike]) -> Figure:
     ----------
     teacher : (documents, 2)
     paths : mapping
-        Title of a panel -> (steps + 1, documents, 2), the student's embeddings.
+        Title of a panel -> (steps + 1, documents, 2), the student's embeddings before the first
+        step and after each.
     """
     figure, axes = plt.subplots(1, len(paths), figsize=(WIDTH, 2.35), squeeze=False)
     for axis, (title, path) in zip(axes.flat, paths.items(), strict=True):
@@ -105,7 +106,7 @@ def word_pulls(words: Mapping[str, ArrayLike], paths: Mapping[str, ArrayLike]) -
     Parameters
     ----------
     words : mapping
-        Word -> (2,) its output vector. The first word is in the document, the others are not.
+        Word -> (2,), its output vector. The first word is in the document, the others are not.
     paths : mapping
         Title of a panel -> (steps + 1, 2), the document's vector before and after each step.
     """
@@ -131,13 +132,13 @@ def word_pulls(words: Mapping[str, ArrayLike], paths: Mapping[str, ArrayLike]) -
 
 @style()
 def heat_map(cosines: ArrayLike, names: Sequence[str]) -> Figure:
-    """Draw a square matrix of cosines, each written into its cell.
+    """Draw a square matrix of cosines, with each number in its cell.
 
     Parameters
     ----------
     cosines : (documents, documents)
     names : sequence of str
-        Of the rows; columns have their numbers.
+        Names of the rows; columns are numbered.
     """
     figure, axis = plt.subplots(figsize=(WIDTH, 0.8 + 0.36 * len(names)))
     cosines = np.round(cosines, 2) + 0.0  # no minus before a zero
@@ -162,7 +163,7 @@ def nearest(found: pd.DataFrame, word: str) -> Figure:
     found : DataFrame
         Columns model, text and cosine, the nearest text first.
     word : str
-        Texts that have it get another colour, and are shown from where it occurs.
+        Texts that contain it get another colour, and are shown from where it occurs.
     """
     groups = found.groupby("model", sort=False)
     figure, axes = plt.subplots(
@@ -180,7 +181,7 @@ def nearest(found: pd.DataFrame, word: str) -> Figure:
 
 
 def _cut_out(text: str, word: str) -> str:
-    """A line of a text, from a few words before the word, or else from its beginning."""
+    """A line of a text, from a few words before the word, or from its beginning if it lacks it."""
     words = text.split()
     places = [place for place, each in enumerate(words) if word in split_words(each.lower())]
     start = max(0, places[0] - 3) if places else 0
@@ -189,7 +190,7 @@ def _cut_out(text: str, word: str) -> str:
 
 
 def _draw_plane(axis: Axes, title: str, ranges: Ranges) -> None:
-    """An empty plane with its origin."""
+    """Draw an empty plane with its origin."""
     x, y = ranges
     axis.set(xlim=x, ylim=y, aspect="equal", xticks=[], yticks=[], title=title)
     axis.plot(0, 0, "+", color=INK, markersize=7)
@@ -201,7 +202,7 @@ def _draw_arrow(axis: Axes, start: ArrayLike, end: ArrayLike, color: str) -> Non
 
 
 def _explain(figure: Figure, marks: Iterable[tuple[str, str, float, str]], words: str = "") -> None:
-    """A legend of marks: what one is, its shape, size and filling; and words without a mark."""
+    """Add a legend of marks (label, shape, size, filling), and perhaps words without a mark."""
     marks = [*marks, ("origin", "+", 7, INK)]
     handles = [
         Line2D(

@@ -1,4 +1,4 @@
-"""Where the numbers of a batch come from, after it was rolled (notebook 03)."""
+"""Where the numbers of a rolled batch come from (notebook 03)."""
 
 from collections.abc import Mapping
 
@@ -15,9 +15,9 @@ def draw_origins(batches: Mapping[str, np.ndarray]) -> Figure:
 
     Parameters
     ----------
-    batches
-        Title -> a batch, (documents, features). Its numbers were counted
-        before it was rolled: feature `f` of document `d` is d * features + f.
+    batches : mapping
+        Title -> (documents, features) batch. Before it was rolled, feature `f` of document `d` was
+        the number d * features + f.
     """
     with style():
         figure, axes = plt.subplots(1, len(batches), figsize=(WIDTH, 2.4), sharey=True)

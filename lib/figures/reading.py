@@ -1,4 +1,4 @@
-"""Texts of a search, with what was read of each of them (notebook 00)."""
+"""Texts that a search found, with the part of each that was read (notebook 00)."""
 
 from collections.abc import Iterable
 from html import escape
@@ -7,14 +7,14 @@ from IPython.display import HTML
 
 
 def show_reading(heading: str, found: Iterable[tuple[str, str, int]]) -> HTML:
-    """Texts under each other, pale from where the reader stopped.
+    """Texts below each other, pale from where the reader stopped.
 
     Parameters
     ----------
     heading
-        One line above them.
+        A line above them.
     found
-        Of each text: its caption, the text, and the character at which the reader stopped.
+        For each text its caption, the text, and the character at which the reader stopped.
     """
     parts = [f"<p>{escape(heading)}</p>"]
     for caption, text, end in found:

@@ -1,5 +1,5 @@
-"""Scores as dots: of Chapter 5 by task (Figures 5.4 to 5.6), against training (A.2 to A.4 and A.6),
-and by readout (A.5)."""
+"""Scores as dots and lines: Chapter 5 by task (Figures 5.4 to 5.6), students while they train (A.2
+to A.4, A.6), and readouts (A.5)."""
 
 from collections.abc import Mapping
 
@@ -24,21 +24,21 @@ _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("me
 
 
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
-    """Our scores beside the published ones, for fig5_4 (accuracy), fig5_5 and fig5_6 (MAP and MRR).
+    """Our scores next to the published ones: accuracy (fig5_4), or MAP and MRR (fig5_5, fig5_6).
 
     Parameters
     ----------
     label : {"fig5_4", "fig5_5", "fig5_6"}
     records : DataFrame
-        Columns model (as Chapter 5 prints it, or a further one), task, seed, value, perhaps chance,
-        scores and groups (of test examples), and round or metric, of which the published ones are
-        kept.
+        Columns model (as Chapter 5 prints it, or a further one), task, seed, value, optionally
+        chance, scores and groups (of test examples), and round or metric. Only rounds or metrics
+        that were published are kept.
 
     Returns
     -------
     DataFrame
-        low and high bound our value, over seeds and test texts; NaN without scores of examples.
-        chance is what guessing scores in our data, published_chance in the thesis'.
+        low and high bound our value over seeds and test texts (95%); NaN without scores of
+        examples. chance is the score of guessing on our data, published_chance on the thesis'.
     """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     group = keys[0]
@@ -68,7 +68,7 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
 
 
 def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
-    """Model, task, and half of a score's 95% interval over seeds and test texts."""
+    """Model, task and half: half the width of a score's 95% interval over seeds and test texts."""
     frames = []
     for task, scores in task_scores(records).items():
         evidence = from_examples(
@@ -86,18 +86,18 @@ def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
 
 @style()
 def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
-    """Draw `score_frame`'s data: a row for each model, ours filled and the published one hollow, on
-    one scale from guessing, 0, to 1.
+    """Draw the data of `score_frame`: a row for each model, ours filled, published hollow.
 
-    Figure 5.4 has a panel for each task and round, 5.6 for each task and metric, 5.5 for each
-    metric, with means over tasks: their intervals take tasks as independent.
+    The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
+    and round, 5.6 for each task and metric. Figure 5.5 has a panel for each metric with means over
+    tasks, whose intervals take tasks as independent.
 
     Parameters
     ----------
     data : DataFrame
     label : {"fig5_4", "fig5_5", "fig5_6"}
     rounds : mapping
-        The profile's.
+        The rounds of the profile.
     """
     models = _order(data)
     own, other = 1 - data["chance"].fillna(0), 1 - data["published_chance"].fillna(0)
@@ -168,8 +168,10 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
 
 @style()
 def curves(data: pd.DataFrame) -> Figure:
-    """Of `contextual.collect_histories`, a column per objective: embeddings above projections, a
-    line per student."""
+    """Held-out CCA of `contextual.collect_histories`, a column for each group, a line per student.
+
+    Embeddings are in the upper row, projections in the lower.
+    """
     groups = data.groupby("group", sort=False)
     figure, axes = plt.subplots(
         2,
@@ -198,8 +200,10 @@ def curves(data: pd.DataFrame) -> Figure:
 
 @style()
 def gradient_shares(shares: pd.DataFrame) -> Figure:
-    """The contextual share of the gradient while students train, a panel for each group of them:
-    a line for each student, their median heavier."""
+    """The contextual share of the gradient while students train, a panel for each group.
+
+    Each student has a thin line, their median a thick one.
+    """
     groups = shares.groupby("group", sort=False)
     figure, axes = plt.subplots(
         1,
@@ -221,10 +225,10 @@ def gradient_shares(shares: pd.DataFrame) -> Figure:
 
 @style()
 def heavier_context(factors: pd.DataFrame) -> Figure:
-    """How far a factor on the contextual loss moves a student from the one without context; dashed,
-    how far another seed does. Under a factor is the share of the gradient that it gives.
+    """How much a factor on the contextual loss changes a student; dashed, how much a seed does.
 
-    factors: of `contextual.compare_factors`.
+    Below a factor is the share of the gradient that it gives. `factors` are as
+    `contextual.compare_factors` returns them.
     """
     figure, axes = plt.subplots(
         1,
@@ -265,7 +269,7 @@ def heavier_context(factors: pd.DataFrame) -> Figure:
 def length_of_training(data: pd.DataFrame) -> Figure:
     """Three panels against updates: cosine to the teacher, and accuracy by two readouts.
 
-    Points are seeds; lines are their means, from the base on.
+    Points are seeds; lines are their means, starting from the base.
     """
     titles = {
         "cosine": "cosine to the teacher,\nheld-out documents",
@@ -301,15 +305,14 @@ def length_of_training(data: pd.DataFrame) -> Figure:
 
 @style()
 def readouts(scores: pd.DataFrame, told: Mapping[str, str]) -> Figure:
-    """Mean scores of the same models by several readouts: a row for each model, a mark for each
-    readout, the best by the first readout on top.
+    """Mean scores of the same models by several readouts, a row for each model.
 
     Parameters
     ----------
     scores : DataFrame
         Columns model and one for each readout.
     told : mapping
-        Column -> what the legend says of this readout, the one that orders the rows first.
+        Column -> words for the legend. The first column orders the rows, the best on top.
     """
     first, *_ = told
     rows = scores.sort_values(first, ascending=False)

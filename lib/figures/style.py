@@ -18,23 +18,25 @@ from lib.config import profiles
 from lib.store.files import write_atomically
 
 COLORS = seaborn.color_palette("colorblind").as_hex()
-INK = "#333333"  # texts and lines on the page; saved as the page's own, light on a dark one
-DARK = "#222222"  # lines and texts on coloured ground, which is the same on every page
-WIDTH = 6.5  # inches; 600 pixels then show a letter of 8.5 points 11 pixels high
+INK = "#333333"  # texts and lines; saved as the page's own colour, so they are light on a dark page
+DARK = "#222222"  # lines and texts on a coloured background, the same on every page
+WIDTH = 6.5  # inches; at 600 pixels, letters of 8.5 points are 11 pixels high
 _PAGES = "svg{color:#333}@media(prefers-color-scheme:dark){svg{color:#ccc}}"
 
 
 @functools.cache
 def settings() -> dict[str, Any]:
-    """What `params/figures.yaml` says: sizes, colours, marks, labels."""
+    """The content of `params/figures.yaml`: sizes, colours, marks, labels."""
     return profiles.read_yaml("figures.yaml")
 
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """The project's look, for a `with` block. `rc_context` would put back `interactive` too, which
-    a kernel's first
-    figure switches on: no later one would be shown."""
+    """Apply the project's look in a `with` block.
+
+    `rc_context` would also reset `interactive`, which a kernel's first figure switches on, so no
+    later figure would be shown.
+    """
     look = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")
     look |= settings()["style"]
     before = {key: mpl.rcParams[key] for key in look}
@@ -46,14 +48,13 @@ def style() -> Iterator[None]:
 
 
 def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
-    """Name the rows 0, 1, ... of an axis, the first at the top."""
+    """Label the rows 0, 1, ... of an axis, with the first at the top."""
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.set_yticks(range(len(names)), names, **text)
 
 
 def labelled(axes: Iterable[Axes], first: Iterable[str] = ()) -> Collection[Artist]:
-    """The handles of a legend for several axes, each label once, those named `first` before the
-    others."""
+    """Handles for a common legend of several axes: each label once, those of `first` in front."""
     pairs = (pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True))
     handles = {label: handle for handle, label in pairs}
     return ({label: handles[label] for label in first} | handles).values()
@@ -62,7 +63,7 @@ def labelled(axes: Iterable[Axes], first: Iterable[str] = ()) -> Collection[Arti
 def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[Path]:
     """Save `<label>.svg` and `<label>.csv`; the same data give the same bytes.
 
-    The ground is transparent, and what is drawn in `INK` is light on a dark page.
+    The background is transparent. Texts and lines in `INK` are light on a dark page.
 
     Parameters
     ----------
@@ -76,6 +77,11 @@ def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[P
     -------
     list of Path
         The files.
+
+    Raises
+    ------
+    ValueError
+        If `data` is empty.
     """
     picture = io.BytesIO()
     with style():
@@ -87,10 +93,11 @@ def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[P
 
 
 def write(label: str, data: pd.DataFrame, content: dict[str, bytes], folder: Path) -> list[Path]:
-    """Write the files of a figure or table, by suffix; `ValueError` if there is nothing to show."""
+    """Write the files of a figure or table, by suffix; `ValueError` if `data` is empty."""
     if data.empty:
         raise ValueError(
-            f"{label}: nothing to save, the data frame is empty; did `only` leave out all variants?"
+            f"{label}: nothing to save, because the data frame is empty; "
+            "did `only` leave out all variants?"
         )
     files = {folder / f"{label}{suffix}": text for suffix, text in content.items()}
     for file, text in files.items():
@@ -100,5 +107,5 @@ def write(label: str, data: pd.DataFrame, content: dict[str, bytes], folder: Pat
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
     """A frame as CSV: one header, no index, six decimals."""
-    rounded = frame.assign(**(frame.select_dtypes("float").round(6) + 0.0))  # no minus of a zero
+    rounded = frame.assign(**(frame.select_dtypes("float").round(6) + 0.0))  # no negative zero
     return rounded.to_csv(index=False, float_format="%.6f", lineterminator="\n").encode()

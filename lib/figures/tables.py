@@ -1,4 +1,4 @@
-"""Tables as people read them, in Markdown, LaTeX and HTML, next to a CSV with every number.
+"""Tables for reading, in Markdown, LaTeX and HTML, next to a CSV with every number.
 
 `params/tables.yaml` has their words and layouts.
 """
@@ -18,12 +18,12 @@ from lib.config import manifest, profiles
 from lib.figures.style import csv_bytes, settings, write
 
 MISSING = "–"
-Parts = dict[str, pd.DataFrame]  # title -> cells as text; mostly one, without a title
+Parts = dict[str, pd.DataFrame]  # title -> cells as text; usually a single part with title ""
 
 
 @functools.cache
 def _texts() -> dict[str, dict[str, Any]]:
-    """What `params/tables.yaml` says: words, layouts, escapes."""
+    """The content of `params/tables.yaml`: words, layouts, escapes."""
     return profiles.read_yaml("tables.yaml")
 
 
@@ -37,9 +37,9 @@ def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") ->
         rounds.
     label : str
     folder : Path
-        Takes `.csv` with six decimals, and `.md` and `.tex` with the digits that people need.
+        Gets `.csv` with six decimals, and `.md` and `.tex` with the digits that people need.
     caption : str
-        Instead of that of `params/figures.yaml`.
+        Replaces the caption of `params/figures.yaml`.
 
     Returns
     -------
@@ -58,8 +58,10 @@ def to_html(frame: pd.DataFrame) -> str:
 
 
 def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) -> pd.DataFrame:
-    """Each of our columns followed by its published twin, rows matched by the columns `on`; what
-    ours lacks is last."""
+    """Each of our columns followed by its published twin, with rows matched by the columns `on`.
+
+    Rows and columns that only the published table has come last.
+    """
     ours = ours.set_index(on)
     theirs = published.set_index(on).add_suffix(" (published)")
     frame = ours.reindex(ours.index.union(theirs.index, sort=False)).join(
@@ -72,10 +74,10 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
 def readable(frame: pd.DataFrame) -> Parts:
     """A frame in words and with sensible digits.
 
-    The layout is that of `frame.attrs["label"]` in `params/tables.yaml`, or the one of just these
-    columns. Without one, all columns stay as they are.
+    The layout is that of `frame.attrs["label"]` in `params/tables.yaml`, or the one with exactly
+    these columns. Without a layout, all columns are shown in their order.
     """
-    frame = frame.round(6).convert_dtypes()  # as the CSV has it, whose digits decide
+    frame = frame.round(6).convert_dtypes()  # the numbers of the CSV decide
     frame = frame.replace({"round": frame.attrs.get("rounds", {})})
     layout = _find_layout(frame)
     if layout is None:
@@ -90,7 +92,7 @@ def readable(frame: pd.DataFrame) -> Parts:
 
 
 def _find_layout(frame: pd.DataFrame) -> dict[str, Any] | None:
-    """The layout of a frame's label, or the one that names just its columns."""
+    """The layout of a frame's label, or the one with exactly its columns; None if there is none."""
     named = {
         label: {*re.findall("{([^:}]+)", "".join(layout["columns"].values()))}
         for label, layout in _texts()["layouts"].items()
@@ -104,9 +106,11 @@ def _find_layout(frame: pd.DataFrame) -> dict[str, Any] | None:
 
 
 def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
-    """The parts, under their titles, as "md" (GitHub's Markdown), "tex" (floats that need only
-    booktabs) or "html",
-    which opens a long table with a click; columns of numbers to the right."""
+    """Render the parts under their titles, with columns of numbers aligned to the right.
+
+    `kind` is "md" (GitHub's Markdown), "tex" (floats that need only booktabs) or "html" (where long
+    tables open with a click).
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), trim_blocks=True
     )
@@ -121,14 +125,16 @@ def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
 def _cells(
     frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = ""
 ) -> pd.DataFrame:
-    """A column of text for each pattern; across: the last one spread over the values of that column
-    of the frame."""
+    """A column of text for each pattern in `columns`.
+
+    With `across`, the last of them is spread over the values of that column of the frame.
+    """
     rows, people = frame.astype(object).to_dict("records"), _People()
     texts = {
         head: [people.vformat(text, [*row.values()], row) for row in rows]
         for head, text in columns.items()
     }
-    # What is made of missing values alone, such as "[–, –]", is one missing value.
+    # A text of missing values alone, such as "[–, –]", becomes one missing value.
     cells = pd.DataFrame(texts, dtype=object)
     cells = cells.map(
         lambda text: re.sub(r" \(–\)|(?<=–) ± –", "", text) if re.search(r"\w", text) else MISSING
@@ -149,8 +155,10 @@ def _cells(
 
 
 class _People(string.Formatter):
-    """Values as people read them: a dash for a missing one, texts in words, numbers with a
-    pattern's digits or few."""
+    """Formats values for reading: missing ones as a dash, names in words, numbers with few digits.
+
+    A pattern may ask for other digits.
+    """
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if pd.isna(value) or value in ("", "-"):
@@ -164,5 +172,5 @@ class _People(string.Formatter):
 
 
 def _words(name: str) -> str:
-    """What people read for the name of a column or check, or for the label of a figure."""
+    """The words for the name of a column or check, or for the label of a figure."""
     return _texts()["words"].get(name) or manifest.full_name(name)

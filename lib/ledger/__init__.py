@@ -1,1 +1,1 @@
-"""The ledger: the thesis' findings, whether our numbers can speak to them, and verdicts."""
+"""The ledger: the thesis' findings, whether our numbers can decide them, and the verdicts."""

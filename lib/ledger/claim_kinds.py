@@ -1,8 +1,8 @@
 """What a finding of the thesis may say, and the comparisons that decide whether it is so.
 
-Every kind becomes weighted sums of the models' scores, positive where the finding holds, for
-`lib.statistics.verdicts`. Claims are judged as worded: "the best" is the best of the run at hand,
-and its interval accounts for the choice. Models have the names printed in the claim's figure.
+Each kind turns a finding into weighted sums of the models' scores, which are positive if it holds;
+`lib.statistics.verdicts` judges them. Claims are judged as worded: "the best" is the best of the
+run at hand, and its interval accounts for the choice. Models are named as in the claim's figure.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import Evidence
 from lib.statistics.verdicts import Judgement, judge
 
-# A list of names or shell patterns; a pattern after "!" takes models out again.
+# Names or shell patterns; a pattern that begins with "!" removes models again.
 Patterns = Filled[Text]
 # Preconditions of a finding, which `lib.ledger.testability` checks.
 Check = Literal[
@@ -43,15 +43,16 @@ class Claim(Settings):
     quote
         The exact words of the thesis, or of the news paper, that the finding is about.
     read_off
-        No sentence says so: we read it off the figure, and quote the sentence about the figure.
+        Whether no sentence states the finding. We then read it off the figure, and quote the
+        sentence that introduces the figure.
     source
-        The figure whose numbers it is judged on, by default `figure`.
+        The figure whose numbers decide the finding, by default `figure`.
     tasks
-        Only these count; none means all.
+        The only tasks that count; empty means all.
     checks
-        Preconditions without which our numbers cannot speak to it.
+        Preconditions without which our numbers say nothing about the finding.
     note
-        For the reader.
+        A remark for readers of the ledger.
     """
 
     SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
@@ -71,7 +72,7 @@ class Claim(Settings):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Its checks, after those of all claims of its metric."""
+        """All checks that the claim needs: first those of its metric, then its own."""
         if self.metric == "F1":
             return self.checks
         if self.metric == "accuracy":
@@ -80,11 +81,11 @@ class Claim(Settings):
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """What the checks are about that it has to pass: all findings, its numbers, or itself."""
+        """The labels of checks that concern the claim: "" for all findings, its source, its id."""
         return ("", self.source, self.id)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
-        """Task -> its weight in a score. tasks: those at hand."""
+        """Task -> its weight in a score. `tasks` are those that have scores."""
         chosen = [task for task in tasks if task in self.tasks or not self.tasks]
         return {task: 1 / len(chosen) for task in chosen}
 
@@ -96,20 +97,20 @@ class Claim(Settings):
         return [match_models(getattr(self, name), models) for name in self.SIDES]
 
     def opponents(self, models: Sequence[str]) -> list[tuple[list[str], list[str]]]:
-        """Which models stand against which."""
+        """The pairs of sides that are compared with each other."""
         sides = self.sides(models)
         return list(zip(sides[::2], sides[1::2], strict=False))
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        """The verdict on the evidence. models: the figure's, as printed."""
+        """The verdict on the evidence. `models` are the figure's, as printed."""
         raise NotImplementedError
 
 
 class Beats(Claim):
     """Each of `better` has a higher score than each of `worse`, in all `rounds`.
 
-    share: `worse` has collapsed, so that even this share of `better`'s scores is higher. One of
-    `better` may be the untrained base of `worse`.
+    With a `share` below 1, `worse` has collapsed: even this share of each of `better`'s scores is
+    higher. `better` may then include the untrained base of `worse`.
     """
 
     better: Patterns
@@ -137,7 +138,7 @@ class Beats(Claim):
 class BeatsOnAverage(Claim):
     """The models of `better` have a higher average than those of `worse`.
 
-    scale: what the effect is multiplied by, such as 2 for a sum over two groups.
+    `scale` multiplies the effect; 2, for example, makes it a sum over two groups.
     """
 
     SIDES = ("better", "worse")
@@ -155,9 +156,9 @@ class BeatsOnAverage(Claim):
 
 
 class CountBeating(Claim):
-    """At least, at most, or exactly so many models of `group` beat every one of `baselines`.
+    """At least `at_least` and at most `at_most` models of `group` beat all of `baselines`.
 
-    With at_least 1, this says that the best of the group beats the best baseline.
+    With an `at_least` of 1, the best of the group beats the best baseline.
     """
 
     SIDES = ("group", "baselines")
@@ -234,8 +235,8 @@ class EasierTask(Claim):
 class Alike(Claim):
     """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`.
 
-    Only our own runs can say so. The treatment is added to a model's name, before the round:
-    "cosine;cut" for task texts cut at the teacher's limit.
+    Only our own runs can show this. A model's name gets the treatment before the round, such as
+    "cosine;cut;all" for task texts that are cut at the teacher's limit.
     """
 
     models: Patterns
@@ -251,7 +252,7 @@ class Alike(Claim):
         return [whole, treated]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        # Both differences stay above -MARGIN: two one-sided tests, so each has all of alpha.
+        # Two one-sided tests, that each difference is above -MARGIN. So each may use all of alpha.
         units = []
         for whole, treated in zip(*self.sides(models), strict=True):
             for way in (pair(whole, treated), pair(treated, whole)):
@@ -260,9 +261,9 @@ class Alike(Claim):
 
 
 class Number(Claim):
-    """A number of the thesis with ours beside it, and no verdict.
+    """A number of the thesis next to ours, without a verdict.
 
-    number: its name among our numbers.
+    `number` is its name among our numbers.
     """
 
     number: Text
@@ -282,7 +283,7 @@ KINDS: dict[str, type[Claim]] = {
 
 
 def match_models(patterns: Sequence[str], models: Sequence[str]) -> list[str]:
-    """The models that the patterns leave, in their own order.
+    """The models that the patterns select, in the order of `models`.
 
     Raises `ValueError` if a pattern matches nothing, or nothing is left.
     """

@@ -3,10 +3,10 @@
 The kind of a finding in `params/claims.yaml` turns it into differences of scores for
 `lib.statistics.verdicts`. Of our own scores we ask two questions. Does the finding *repeat* by the
 thesis' protocol? Does it *survive* two readouts that need little training, heads that compare and
-no heads at all? Our scores are the chance-corrected scores of single examples, whose noise is that
-of seeds, texts and processors (F1 of the news chapter: of seeds, events and processors). Published
-scores are corrected in the same way; their noise comes from near re-runs and the number of test
-examples.
+no head at all? Our scores are the chance-corrected scores of single examples. Their noise comes
+from seeds, texts and processors, that of the news chapter's F1 from seeds, events and processors.
+Published scores are corrected in the same way; their noise comes from near re-runs and the number
+of test examples.
 """
 
 import contextlib
@@ -36,21 +36,21 @@ from lib.statistics.verdicts import Judgement
 from lib.store.cache import NotComputed
 
 RANKINGS = theirs.BOXPLOTS
-RETRIEVAL = ("fig5_5", "fig5_6")  # rows per metric
+RETRIEVAL = ("fig5_5", "fig5_6")  # whose tables have a row for each metric
 # In the news paper: students that were trained with two schedules.
 TWINS = (
     ("BiLSTM(2)+1 linear;cosine", "BiLSTM(2)+1 linear;cosine;plateau"),
     ("BiGRU(2)+1 linear;cosine", "BiGRU(2)+1 linear;cosine;plateau"),
     ("BiGRU+1 linear;cosine", "BiGRU+1 linear;cosine;plateau"),
 )
-# Not trained here: the same with every seed.
+# The untrained base, which is the same with every seed.
 BASE = "Longformer"
-# Figure -> its scores; for the news paper, the evidence that its chapter makes of them.
+# Figure -> its scores, or for the news paper the evidence that notebook 08 makes of them.
 Scores = Mapping[str, pd.DataFrame | Evidence]
-# (failed check, figure or finding, "" for all) -> what failed.
+# (failed check, the figure or finding that it is about or "" for all) -> what failed.
 Failures = Mapping[tuple[str, str], str]
 Numbers = Mapping[str, float]  # ours, by name
-# Prefix of columns -> readout. The first question has none.
+# Prefix of columns -> readout. Columns of the first question have no prefix.
 READOUT_OF_PREFIX = {"": "thesis", "compare_": "compare", "none_": "none"}
 SURVIVAL = tuple(READOUT_OF_PREFIX)[1:]
 _NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
@@ -75,15 +75,15 @@ _COLUMNS = [
 def load_claims() -> list[Claim]:
     """Every finding of `params/claims.yaml`, in the thesis' order.
 
-    Raises `ParameterError`, one line, which names the claim that is wrong.
+    Raises `ParameterError` with one line that names the wrong claim.
     """
     return [parse_claim(*entry) for entry in profiles.entries("claims.yaml")]
 
 
 def parse_claim(name: str, fields: Mapping[str, Any], where: str) -> Claim:
-    """One claim, checked against the schema of its kind and the models of its figure.
+    """Make a claim, and check it against the schema of its kind and the models of its figure.
 
-    Raises as `load_claims`; messages begin with `where`.
+    Raises `ParameterError`, whose message begins with `where`.
     """
     kind = fields.get("kind")
     if kind not in KINDS:
@@ -117,15 +117,17 @@ def judge_claims(
     Parameters
     ----------
     scores
-        Figure -> tidy records with scores of single test examples, as of `Bench.run`, by one or
-        more readouts. Models have their identity, or the name printed in the figure. Models that
-        the figure does not print add to the seed noise. Rankings and F1 have no readouts: there,
-        the two questions are one.
+        Figure -> tidy records with scores of single test examples, as `Bench.run` returns them, by
+        one or more readouts. Models are named by identity, or as the figure prints them. Models
+        that the figure does not print only help to measure the seed noise. Rankings and F1 have no
+        readouts: for them, the two questions are one.
     failures
-        `testability.describe_failures`. A claim is "not testable here" if a check failed that it
-        needs, whether of all, of its figure or of itself.
+        As `testability.describe_failures` returns them. A claim is "not testable here" if a check
+        that it needs has failed, for all findings, for its figure or for the claim itself.
     numbers
-        For claims of the kind `number`.
+        Our numbers by name, for claims of the kind `number`.
+    profile
+        The name of the profile, for its column.
     label
         Only findings whose figures begin with this, such as "news".
 
@@ -137,9 +139,9 @@ def judge_claims(
         thesis' protocol, which says whether the finding repeats, and by the two other readouts
         ("compare_...", "none_..."). vacuous: whether the untrained base passes in the student's
         place. survives: the verdict that the two other readouts share; survives_p: the larger p of
-        the two, 1 if their effects have different signs. Each q is over the document's findings.
-        rules is the version of the rules (`verdicts.RULES`). A verdict is "not run" where a model
-        has no scores.
+        the two, 1 if their effects have different signs. Each q is computed over all findings of
+        one document, the thesis or the news paper. rules: the version of the rules
+        (`verdicts.RULES`). A verdict is "not run" if a model has no scores.
     """
 
     @functools.cache
@@ -170,16 +172,16 @@ def judge_claims(
 def judge_figure(
     figure: str, scores: pd.DataFrame, failures: Failures | None = None
 ) -> pd.DataFrame:
-    """The ledger's rows of one figure, short.
+    """Judge the findings about one figure, in fewer columns than `judge_claims`.
 
-    scores and failures are as in `judge_claims`.
+    `scores` are the records of the figure; they and `failures` are as in `judge_claims`.
 
     Returns
     -------
     DataFrame
-        finding, decided_by; published and ours, the effects, with the interval of ours (low, high)
-        and its verdict: does it repeat? holding, how many of its comparisons do. compare and none,
-        the effects by the two other readouts, with their verdicts, and survives.
+        finding, decided_by (the deciding comparison); published and ours (the effects), low and
+        high (our interval), holding (how many comparisons hold) and verdict (does it repeat?);
+        compare and none (the effects by the two other readouts), their verdicts, and survives.
     """
     sources = {claim.source: scores for claim in load_claims() if claim.figure == figure}
     rows = judge_claims(sources, failures=failures, label=figure)
@@ -200,7 +202,7 @@ def judge_figure(
 def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
     """`judge_figure` for a boxplot of Chapter 4, with the checks that its records allow.
 
-    Heads are trained for readouts that lack records, and students that the checks compare with.
+    Heads are trained for readouts without records, and students for the checks' comparisons.
     """
     scores = chapter4.run_readouts(figure, bench)
     checks = testability.run_checks({figure: scores}, bench, load_claims())
@@ -272,7 +274,7 @@ def compare_students(
 def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
     """Our scores of every figure whose runs are all in the cache, for `judge_claims`.
 
-    Scores of classifications are there by each readout that is complete.
+    Scores of classifications are included for each readout whose runs are complete.
 
     Raises `NotComputed` if no figure is complete.
     """
@@ -344,7 +346,7 @@ def _judge_claim(
 
 
 def _judge_number(claim: Number, numbers: Numbers) -> dict[str, Any]:
-    """The columns of a number, which no readout changes."""
+    """The columns of a claim of the kind `number`, which are the same for every readout."""
     ours = numbers.get(claim.number)
     word = verdicts.NOT_RUN if ours is None else verdicts.NUMBER
     missing = f"No records: make {claim.source} first." if ours is None else ""
@@ -355,7 +357,7 @@ def _judge_number(claim: Number, numbers: Numbers) -> dict[str, Any]:
 
 
 def _find_missing(claim: Claim, scores: Scores, readout: str) -> str:
-    """What is missing for a verdict of ours, in words; empty if nothing is."""
+    """Say what is missing for a verdict on our numbers; empty if nothing is."""
     models, found = _list_models(claim), scores.get(claim.source)
     if found is None:
         return f"No records: make {claim.source} first."
@@ -377,7 +379,7 @@ def _judge_ours(
     """Our verdict by a readout, and whether the untrained base passes in the student's place."""
     models, found = _list_models(claim), scores[claim.source]
     if isinstance(found, Evidence):
-        # Of the news paper: its students start from random weights, so no base could stand in.
+        # From the news paper, whose students start from random weights: no base can stand in.
         return claim.judge_scores(found, models), False
     shown = _select_scores(found, claim.source, claim.metric, readout)
     weights = claim.weights(list(shown["task"].unique()))
@@ -391,10 +393,10 @@ def _judge_ours(
 
 
 def _find_students(claim: Claim, models: Sequence[str]) -> dict[str, str]:
-    """Student -> the base that may take its place in a claim; empty where that says nothing.
+    """Student -> the base that can take its place in a claim; empty if that would say nothing.
 
-    It says something where students stand against what was not distilled, and not against the
-    base itself.
+    It says something if the claim compares students with models that were not distilled, and the
+    base is not one of these.
     """
     places = {}
     for sides in claim.opponents(models):
@@ -414,7 +416,7 @@ def _find_students(claim: Claim, models: Sequence[str]) -> dict[str, str]:
 def _collect_evidence(
     scores: pd.DataFrame, source: str, metric: str, weights: Mapping[str, float], readout: str
 ) -> Evidence:
-    """Evidence on a figure's models by one readout, whose noise is that of their class."""
+    """Evidence on a figure's models by one readout; models of one class share their seed noise."""
     shown = _select_scores(scores, source, metric, readout)
     names = shown["model"].unique()
     return intervals.from_examples(
@@ -439,16 +441,19 @@ def _collect_final(
 
 
 def _split_round(source: str, model: str) -> tuple[str, str]:
-    """A name such as "only-MSE;cut;all", of Figure 5.3, as the trained model and the rest."""
+    """Split a name of Figure 5.3, such as "only-MSE;cut;all", into the trained model and the rest.
+
+    Names of other figures are not split.
+    """
     name, separator, rest = model.partition(";") if source == "fig5_3" else (model, "", "")
     return name, separator + rest
 
 
 @functools.cache
 def _name_class(source: str, model: str) -> str:
-    """The class of models that are equally noisy: what they learn from.
+    """The class of a model, which says what it learns from; models of a class are equally noisy.
 
-    model: as printed in the figure `source`, or an identity.
+    `model` is a name as printed in the figure `source`, or an identity.
     """
     if source in theirs.CHAPTER_4:
         identity = figure_models.printed(source).get(model, model)
@@ -460,7 +465,7 @@ def _name_class(source: str, model: str) -> str:
 
 @functools.cache
 def _judge_published(claim: Claim) -> Judgement | None:
-    """The verdict on the published numbers; None for a claim about our runs alone."""
+    """The verdict on the published numbers; None for a claim that is about our runs alone."""
     if isinstance(claim, Alike):
         return None
     scores = _load_published_scores(claim.source, claim.metric)
@@ -493,9 +498,11 @@ def _judge_published(claim: Claim) -> Judgement | None:
 
 @functools.cache
 def measure_twin_noise() -> SeedNoise:
-    """How far the F1 of a published student of the news paper may be off, from `TWINS`.
+    """Standard deviation of the F1 of a published student of the news paper, from `TWINS`.
 
-    sd^2 = mean over pairs of gap^2 / 2,   of the mean of both sides
+        sd^2 = mean over pairs of gap^2 / 2
+
+    A gap is between the F1 of two students, each averaged over public and private test data.
     """
     table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value")
     gaps = [(table.loc[first] - table.loc[second]).mean() for first, second in TWINS]
@@ -503,10 +510,10 @@ def measure_twin_noise() -> SeedNoise:
 
 
 def compare_neighbours(figure: str) -> pd.DataFrame:
-    """A published ranking, each model with the next one, best first; Figure 5.3's by round.
+    """Compare each model of a published ranking with the next, best first; in Figure 5.3 by round.
 
-    Columns: model, ahead_of, gap (of mean chance-corrected accuracy), within_noise (two published
-    runs may differ by as much), arithmetic.
+    Columns: model, ahead_of, gap (of mean chance-corrected accuracy), within_noise (whether two
+    published runs of one model may differ by as much), arithmetic (as `verdicts.arithmetic` says).
     """
     scores = theirs.load(figure).assign(value=lambda frame: frame["accuracy"])
     scores["score"] = effects.chance_corrected(scores)

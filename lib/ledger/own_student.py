@@ -1,4 +1,4 @@
-"""Whether a student of a person's own documents is better than what is there without it."""
+"""Whether a student of your own documents is better than its base, its teacher and TF-IDF."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,7 +25,7 @@ MODELS = {
     "SBERT, mean of chunks": "teacher, chunks",
     "TF-IDF": "TF-IDF",
 }
-# How to embed with each; docs/own_documents.md has the imports.
+# The code that embeds with each model; docs/own_documents.md has the imports.
 CODE = {
     BASE: "bench.base_student().encode(texts)",
     "teacher, cut": "teacher.encode(texts)",
@@ -33,8 +33,8 @@ CODE = {
     "TF-IDF": "tfidf(texts, texts)",
 }
 STUDENT_CODE = "Student.load(out).encode(texts)"
-HELD_OUT = 300  # documents, at most, whose halves a student is judged by
-FEW = 20  # examples; fewer say little
+HELD_OUT = 300  # a student is judged by the halves of at most so many documents
+FEW = 20  # fewer examples say little
 Judge = Callable[[Sequence[str | Variant]], pd.DataFrame]
 
 
@@ -43,19 +43,19 @@ def compare_student(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Judge a student, its base, its teacher, the mean of the teacher's chunks and TF-IDF.
 
-    Measures: without labels, how well the halves of held-out documents find each other; on the test
-    texts of a classification the accuracy, of a retrieval MAP and MRR. Accuracies are by the
-    readout "compare", which is trained to convergence on few examples, too.
+    There are three kinds of measures: the MRR with which the halves of held-out documents find each
+    other, which needs no labels; the test accuracy of a classification; and MAP and MRR of a
+    retrieval. Accuracies are by the readout "compare", which converges even on few examples.
 
     Returns
     -------
     table
         A row for each measure and model: measure, examples (documents, test examples, queries),
-        model, value, low, high, guessing (what that scores), against_base, against_low,
-        against_high, than_base, than_student. Intervals (95%) are about other texts, not about
-        other seeds; NaN where nothing varies.
+        model, value, low, high, guessing (the score of a random guess), against_base, against_low,
+        against_high, than_base, than_student. Intervals (95%) account for other texts, not for
+        other seeds; they are NaN if scores do not vary.
     failed
-        A line for each task or model that could not be judged, and on documents without halves.
+        A line for each task or model that could not be judged, and one on documents without halves.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def compare_student(
             for names, rows in judged.groupby(["task", "metric"], sort=False):
                 tables.append(_measure_intervals(" ".join(names), rows))
             if "left_out" in judged and (count := judged["left_out"].iloc[0]):
-                failed.append(f"{task}: left out are documents without two halves ({count})")
+                failed.append(f"{task}: documents without two halves are left out ({count})")
     if not tables:
         raise ValueError("; ".join(failed))
     return pd.concat(tables, ignore_index=True), failed
@@ -86,11 +86,11 @@ def compare_student(
 def judge_halves(
     bench: Bench, student: Any, variant: Variant, wanted: Sequence[str | Variant]
 ) -> pd.DataFrame:
-    """How well halves of documents find each other, by a student and what is there without it.
+    """How well halves of documents find each other, by a student, its base, its teacher and TF-IDF.
 
-    The documents are those that no training reads: the corpus' validation documents, then what
-    tasks are validated and tested on, `HELD_OUT` at most. Of each as many words are read as the
-    student reads tokens. A document of one word has no halves; its halves may hold no token.
+    No training reads these documents: the corpus' validation documents, then the validation and
+    test texts of tasks, at most `HELD_OUT` in all. Each is cut to as many words as the student
+    reads tokens. A document of one word has no halves.
 
     Parameters
     ----------
@@ -99,13 +99,18 @@ def judge_halves(
     student : Student
         Trained, of `variant`.
     wanted : sequence of labels or variants
-        The student's variant, the base, the structural teacher, the mean of its chunks, TF-IDF.
+        Which of these to judge: the student's variant and the names in `MODELS`.
 
     Returns
     -------
     DataFrame
         A row for each model: model, task, metric, `scores` and `groups` (documents,), `chance`,
         `left_out` (how many held-out documents have no halves).
+
+    Raises
+    ------
+    ValueError
+        If no held-out document has two words.
     """
     documents = [(each.text, each.group or each.id) for each in bench.corpus.validation]
     for task in bench.tasks.values():
@@ -119,7 +124,7 @@ def judge_halves(
             groups.append(group)
     left_out = len(unique) - len(halves)
     if not halves:
-        raise ValueError(f"none of {left_out} held-out documents has two words, so no halves")
+        raise ValueError(f"no halves: none of the {left_out} held-out documents has two words")
     halves, groups = halves[:HELD_OUT], groups[:HELD_OUT]
     texts = [first for first, _ in halves] + [second for _, second in halves]
     teacher, base = bench.structural_teacher(), bench.base_student().to(bench.device)
@@ -152,8 +157,8 @@ def _judge_models(
 ) -> tuple[pd.DataFrame | None, list[str]]:
     """The rows of all models that can be judged, and why others cannot.
 
-    What fails costs its own rows: where all models together fail, each is judged alone. Without the
-    first or the last of them, base and student, there is nothing to compare.
+    If judging them together fails, each is judged alone, so that only failing models lack rows.
+    None if the first or the last of them, base or student, fails: then nothing can be compared.
     """
     try:
         return judge(models), []
@@ -180,18 +185,18 @@ def _read_reason(error: Exception) -> str:
 
 
 def describe_comparison(table: pd.DataFrame, failed: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """The table as people read it, and sentences on the student with advice on what to take.
+    """Format the table for reading, and write sentences on the student, with advice at the end.
 
-    table, failed: of `compare_student`; the student is the last row of each measure.
+    `table` and `failed` are those of `compare_student`; each measure's last row is the student.
     """
     guessing = table["low"].fillna(table["value"]) <= table["guessing"]
     guessing = guessing.groupby(table["measure"]).transform("all")
-    lines = ["One seed: the intervals are about other texts, not about other seeds.", *failed]
+    lines = ["One seed: the intervals account for other texts, not for other seeds.", *failed]
     for measure, rows in table[guessing].groupby("measure", sort=False):
         chance = rows["guessing"].iloc[0]
         lines.append(f"{measure}: no model is above guessing ({chance:.2f})")
     for measure, rows in table[~guessing].groupby("measure", sort=False):
-        line = f"{measure}: the student is {rows['than_base'].iloc[-1]} the base, its start"
+        line = f"{measure}: the student is {rows['than_base'].iloc[-1]} the base, where it started"
         count = rows["examples"].iloc[0]
         if count < FEW:
             line += f"; fewer than {FEW} examples ({count}) say little"
@@ -202,19 +207,17 @@ def describe_comparison(table: pd.DataFrame, failed: list[str]) -> tuple[pd.Data
             lines.append(f"{measure}: better than the student: {names}")
     student = table["model"].iloc[-1]
     best = _choose_model(table[~guessing], student)
-    advice = f"Over all measures: take {best}, {CODE.get(best, STUDENT_CODE)}"
+    advice = f"Over all measures: use {best}, {CODE.get(best, STUDENT_CODE)}"
     if best != student:
-        advice += ", or train with another loss, or fewer texts (training.documents)"
+        advice += ", or train with another loss or on fewer texts (training.documents)"
     return format_table(table, BASE), [*lines, advice]
 
 
 def _choose_model(table: pd.DataFrame, student: str) -> str:
-    """The model with the best mean among those that beat the base somewhere and lose nowhere.
+    """The model with the best mean among those that beat the base somewhere and lose to it nowhere.
 
-    A model that a measure could not judge is not advised.
-
-    The student, if it is one of them and the best model is nowhere better than it; the base, if
-    there is none.
+    If the student is among them and the best model beats it nowhere, the student is chosen. If
+    there are none, the base is. A model that some measure could not judge is never chosen.
     """
     everywhere = table.groupby("model")["measure"].transform("size") == table["measure"].nunique()
     columns = {"value": "mean", "than_base": set, "than_student": set}
@@ -233,7 +236,7 @@ def _choose_model(table: pd.DataFrame, student: str) -> str:
 
 
 def _measure_intervals(measure: str, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a measure as `compare_student` returns them. rows: one for each model."""
+    """The rows of a measure as `compare_student` returns them. `rows` has one for each model."""
     table, evidence = measure_models(rows)
     models = table["model"].tolist()
     names = MODELS | {models[-1]: f"student ({models[-1]})"}

@@ -1,8 +1,8 @@
-"""The decided findings once more, under other conditions (table "robust").
+"""Judge the decided findings again, under other conditions (table "robust").
 
-A finding is decided if it holds, is reversed, is a tie or is smaller than published. One base, one
-set of seeds and one choice of texts made that verdict. Here the models that such findings name are
-trained and judged again. Preconditions are not checked again.
+A finding is decided if it holds, is reversed, is a tie or is smaller than published. That verdict
+comes from one base, one set of seeds and one choice of texts. Here the models that such findings
+name are trained and judged again. Preconditions are not checked again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,15 +35,15 @@ _FIELDS, _JUDGED = ("id", "label", "finding"), ("effect", "low", "high", "verdic
 def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
     """The decided answers of a ledger, a row for each, without those of the news paper.
 
-    A finding that survives or not is decided if the readouts that need little training agree, and
-    then has a row for each of them. About rankings both questions are one.
+    The second question is decided if the two readouts that need little training agree; then each of
+    them has a row. For rankings the two questions are one.
 
     Columns: id, label, finding, question, prefix (of the ledger's columns), effect, low, high and
     verdict.
     """
     rows = []
     for row in ledger[~ledger["label"].str.startswith("news")].to_dict("records"):
-        # Rankings have no heads.
+        # Rankings have one readout.
         asked = [""] if row["label"] in claims.RETRIEVAL else QUESTION_OF_PREFIX
         for prefix in asked:
             if (row["survives"] if prefix else row["verdict"]) in DECIDED:
@@ -53,9 +53,9 @@ def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
 
 
 def run_named(chosen: Sequence[Claim], bench: Bench) -> dict[str, pd.DataFrame]:
-    """Figure -> records by all readouts of the models that the claims name, for `judge_claims`.
+    """Run the models that the claims name: figure -> records by all readouts, for `judge_claims`.
 
-    Of Chapter 5, all models are there.
+    Of Chapter 5, all models are run.
     """
     scores: dict[str, pd.DataFrame] = {}
     for figure in dict.fromkeys(claim.source for claim in chosen):
@@ -72,8 +72,9 @@ def run_named(chosen: Sequence[Claim], bench: Bench) -> dict[str, pd.DataFrame]:
 
 
 def list_models(chosen: Sequence[Claim]) -> list[str]:
-    """Identities of the models that claims about one figure of Chapter 4 name, and of references
-    that measure their seed noise.
+    """Identities of the models that claims about one figure of Chapter 4 name.
+
+    The references that measure the seed noise of these models come last.
     """
     figure = chosen[0].source
     printed = figure_models.printed(figure)
@@ -86,7 +87,7 @@ def list_models(chosen: Sequence[Claim]) -> list[str]:
 
 
 def judge_again(decided: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """The decided answers with the effects, intervals and verdicts of another bench."""
+    """Judge the decided answers on another bench: new effects, intervals and verdicts."""
     ledger = claims.judge_claims(run_named(_find_claims(decided), bench)).set_index("id")
     again = [
         _judged(ledger.loc[row.id], row.prefix) for row in decided[["id", "prefix"]].itertuples()
@@ -102,17 +103,17 @@ def tabulate_robustness(
     Parameters
     ----------
     ledger
-        As of `judge_claims`.
+        As `judge_claims` returns it.
     profile
-        Its profile.
+        The name of its profile.
     variations
         Name -> dotted keys of the profile with other values.
 
     Returns
     -------
     DataFrame
-        Columns of `select_decided` without prefix, with variation and same ("yes" or "no": has the
-        verdict of the ledger).
+        Columns of `select_decided` except prefix, then variation and same ("yes" if the verdict is
+        that of the ledger, else "no").
     """
     decided = select_decided(ledger)
     frames = [decided.assign(variation=AS_RUN)]
@@ -126,7 +127,10 @@ def tabulate_robustness(
 
 
 def load_variations(names: Sequence[str] = ()) -> dict[str, dict[str, object]]:
-    """Name -> dotted keys with other values, of `params/grids/beyond.yaml`; all without names."""
+    """Variations of `params/grids/beyond.yaml`, by default all: name -> dotted keys and values.
+
+    Raises `ParameterError` for an unknown name.
+    """
     known = grid("beyond")["robust"]
     for name in names:
         if name not in known:
@@ -137,7 +141,7 @@ def load_variations(names: Sequence[str] = ()) -> dict[str, dict[str, object]]:
 def count_named(ledger: pd.DataFrame) -> tuple[int, int]:
     """How many findings are decided, and how many students of Chapter 4 they need.
 
-    References are among these; each student counts once, whatever its seeds.
+    The students include references. Each counts once, however many seeds it has.
     """
     chosen = _find_claims(select_decided(ledger))
     models: set[str] = set()

@@ -1,7 +1,7 @@
-"""Whether our numbers can speak to a finding: was the treatment given, and can the measure see it?
+"""Whether our numbers can decide a finding: was the treatment given, and can we measure it?
 
-A finding that needs a failed check is "not testable here". A change of a limit is a new version of
-the rules, see `lib.statistics.verdicts.RULES`.
+A finding is "not testable here" if a check that it needs has failed. If you change a limit, raise
+the version of the rules, `lib.statistics.verdicts.RULES`.
 """
 
 import contextlib
@@ -23,36 +23,36 @@ from lib.statistics.intervals import TaskScores, paired, task_scores
 from lib.statistics.verdicts import MARGIN, above_chance, learnable
 from lib.store.cache import NotComputed
 
-# Share of the gradient. With less from the contextual teacher, nine tenths of a step go where the
-# other teacher points.
+# The least share of the gradient that the contextual loss must have. With less, nine tenths of a
+# step follow the other teacher.
 SHARE = 0.1
-CONFIDENCE = 0.99  # of the control's interval, because sixteen pairs were its second look
-UPDATES = 50  # of the final students, at least
-GUESSED = 0.85  # of the loss of guessing words by their frequency; a language model is below
+CONFIDENCE = 0.99  # of the control's interval; strict, because it is a second look at the data
+UPDATES = 50  # the least number of updates of a final student
+GUESSED = 0.85  # a language model's loss is below this share of guessing words by frequency
 ABOVE_LIMIT = 0.71  # the published share of documents above the structural teacher's limit
-LENGTHS = 0.05  # distance from that share
-# Times the words of the corpus that a Paragraph Vector may need for SBERT's level. The curve spans
-# eightfold words; a line through four points says little beyond as much again.
+LENGTHS = 0.05  # the distance from that share that is allowed
+# A Paragraph Vector may need at most this multiple of the corpus' words to reach SBERT's level. The
+# curve has four points and spans a factor of eight; its line says little beyond as much again.
 WORDS = 10
 FINAL = "fig5_3"  # the figure of the final students
-READOUT = "compare"  # asks whether there is something to read
+READOUT = "compare"  # tells whether an embedding has anything to read
 HAS_READ = "contextual_teacher_has_read"
 _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 
 
 class Check(NamedTuple):
-    """One check.
+    """One row of table "checks".
 
     Attributes
     ----------
     check, label
-        Its name, and the figure or finding that it is about, empty for all.
+        The name of the check, and the figure or finding that it is about, empty for all findings.
     what, value, low, high
-        What was measured, and its 95% interval or range over models.
+        What was measured, its value, and its interval or its range over models.
     needed
         The limit in words.
     passed
-        None where the row only informs.
+        None if the row only informs.
     """
 
     check: str
@@ -72,16 +72,20 @@ def run_checks(
     *,
     informing: bool = False,
 ) -> pd.DataFrame:
-    """What can be checked on these scores, a row for each `Check`.
+    """Run the checks that these scores allow; a row for each `Check`.
 
-    Students are trained whose teacher's rows belong to other documents. Whether there is something
-    to read in an embedding is asked by `READOUT`, which needs little training; what the thesis'
-    heads make of it is what the ledger's first question is about, and informs only.
+    This trains control students, whose teacher's rows belong to other documents. `READOUT`, which
+    needs little training, decides whether an embedding has anything to read. What the thesis' heads
+    read is the ledger's first question, so here it only informs.
 
     Parameters
     ----------
     scores
-        Figure -> records, as of `claims.collect_scores`.
+        Figure -> records, as `claims.collect_scores` returns them.
+    bench
+        Of the profile that made the scores.
+    claims
+        The findings that may need checks.
     informing
         Add rows for which all texts of all tasks are read, and those about the students of Figure
         A.4, if these are in the cache.
@@ -141,7 +145,7 @@ def _check_updates(bench: Bench) -> Iterator[Check]:
 
 
 def _find_encoders(scores: Mapping[str, pd.DataFrame], readout: str) -> pd.DataFrame:
-    """By one readout, the records of the figure of Chapter 4 that has most teachers and the base.
+    """Select the figure of Chapter 4 with most of `_ENCODERS`, and its records by one readout.
 
     Empty if no figure has SBERT.
     """
@@ -158,9 +162,9 @@ def _select_readout(frame: pd.DataFrame, readout: str) -> pd.DataFrame:
 def _check_words(bench: Bench) -> Check:
     """Whether a Paragraph Vector has read enough to be ranked against encoders.
 
-    An encoder brings words that it read before. If the Paragraph Vector lacks SBERT's level only
-    because the corpus is short, its rank speaks of the corpus. The readout decides that needs the
-    fewest words.
+    An encoder was pre-trained on other texts. If the Paragraph Vector is below SBERT only because
+    the corpus is small, its rank tells us about the corpus. The readout by which it needs the
+    fewest words decides.
     """
     reach = words_read.extrapolate_words(words_read.run_words(bench))
     row = reach.loc[reach["times"].idxmin()]
@@ -175,13 +179,13 @@ def _check_words(bench: Bench) -> Check:
 
 
 def _check_base(bench: Bench) -> Iterator[Check]:
-    """Whether the base is a language model, and has lost what its layers knew of comparing texts.
+    """Whether the base is a language model whose layers no longer know how to compare texts.
 
-    A raw language model finds all texts alike, and its embeddings are not those of the teacher.
-    Limits are what the layers gave before they learned to guess words.
+    A raw language model embeds all texts alike, and unlike the teacher. The limits are the values
+    of the same layers before they learned to guess words.
     """
     measured = base.measure_base(bench)
-    if base.LOSS not in measured:  # a slice of the teacher, as the profile wants it
+    if base.LOSS not in measured:  # in this profile the base is a slice of the teacher
         for name in (base.ALIKE, base.NEAR):
             yield Check("base_is_language_model", "", f"{name}, of the base", measured[name])
         return
@@ -200,9 +204,9 @@ def _check_base(bench: Bench) -> Iterator[Check]:
 
 
 def _check_training(bench: Bench) -> Iterator[Check]:
-    """Whether students have left the base, and whether longer training would change them.
+    """Whether students score above the base, and whether longer training would change them.
 
-    Both are asked without a head, because a head may learn more than a student did.
+    Both are measured without a head, because a head may learn more than the student did.
     """
     records = sensitivity.run_lengths(bench)
     judged = sensitivity.judge_lengths(records, sensitivity.NO_HEAD)
@@ -221,7 +225,7 @@ def _check_training(bench: Bench) -> Iterator[Check]:
 
 
 def _check_encoders(frame: pd.DataFrame) -> Iterator[Check]:
-    """Whether teachers and base are above chance, and tasks can be learned from them."""
+    """Whether teachers and base are above chance, and whether tasks can be learned from them."""
     if frame.empty:
         return
     tasks, encoders = _select_scores(frame, _ENCODERS)
@@ -238,7 +242,7 @@ def _check_encoders(frame: pd.DataFrame) -> Iterator[Check]:
 
 
 def _inform_on_heads(frame: pd.DataFrame) -> Iterator[Check]:
-    """Which tasks the thesis' heads read from teachers and base, which decides nothing."""
+    """Which tasks the thesis' heads can learn from teachers and base; this decides nothing."""
     if not frame.empty:
         part = " by the thesis' heads"
         for row in _check_learnable("task_not_at_chance", "", part, frame, _ENCODERS):
@@ -246,10 +250,10 @@ def _inform_on_heads(frame: pd.DataFrame) -> Iterator[Check]:
 
 
 def _check_final_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
-    """Whether every round of Chapter 5, where there may be too few examples, can be learned.
+    """Whether every round of Chapter 5 can be learned, because some have few examples.
 
-    The same of retrieval, by MRR: a ranking that is random by MRR is random by MAP too, which
-    scatters more from text to text.
+    Retrieval is checked by MRR alone. MAP varies more from text to text, so a ranking that is
+    random by MRR is random by MAP too.
     """
     compared = final_students.PUBLISHED
     if FINAL in scores:
@@ -266,7 +270,7 @@ def _check_final_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
 def _select_scores(
     frame: pd.DataFrame, models: Iterable[str]
 ) -> tuple[dict[str, TaskScores], list[str]]:
-    """The scores of those models that the records have, by task, and their names."""
+    """The scores by task of those `models` that have records, and their names."""
     names = [model for model in models if model in set(frame["model"])]
     return task_scores(frame[frame["model"].isin(names)]), names
 
@@ -281,10 +285,10 @@ def _check_learnable(
 
 
 def _check_students(label: str, bench: Bench, claims: Iterable[Claim] = ()) -> Iterator[Check]:
-    """What a contextual teacher gave to a figure's students, and what they made of it.
+    """What the contextual teacher contributes to a figure's students, and what they learn from it.
 
     Students of the contextual loss alone are compared with controls, see `_check_control`. A final
-    student is compared with the student that is the same without context, where there is one.
+    student is compared with the same student without the contextual loss, if there is one.
     """
     if label == FINAL:
         students = chapter4.select_students(final_students.load_models())
@@ -296,7 +300,7 @@ def _check_students(label: str, bench: Bench, claims: Iterable[Claim] = ()) -> I
     shares: dict[str, float] = {}
     spreads: dict[str, float] = {}
     rises: list[float] = []
-    alike: list[tuple[float, float]] = []  # cosine with the one without context; of its two seeds
+    alike: list[tuple[float, float]] = []  # cosines: with and without context; two seeds without
     for name, variant in students.items():
         arrays = bench.embeddings(variant, first, split=split)
         spreads[name] = mean_cosine(arrays["validation"])
@@ -345,9 +349,9 @@ def _check_students(label: str, bench: Bench, claims: Iterable[Claim] = ()) -> I
 def _check_shares(
     label: str, shares: Mapping[str, float], claims: Iterable[Claim]
 ) -> Iterator[Check]:
-    """Whether the contextual loss has its share of the gradient.
+    """Whether the contextual loss has enough of the gradient.
 
-    In the figure's students, and in those that a finding about some of them names.
+    This is checked for all students of the figure, and for those that a single finding names.
     """
     named = {label: list(shares)}
     for claim in claims:
@@ -367,10 +371,10 @@ def _check_shares(
 def _check_control(label: str, students: Iterable[Variant], bench: Bench) -> Iterator[Check]:
     """Whether students of the contextual loss alone learn from their teacher.
 
-    The whole gradient is the contextual loss', and this loss falls with any teacher. So each
-    student has a control, trained with the teacher's rows of other documents. In held-out CCA the
-    students have to end above their controls, and above documents paired at random. Intervals are
-    Student's t over students, at 99%; one student has none.
+    The contextual loss has their whole gradient, and it falls with any teacher. So each student has
+    a control, trained with the teacher's rows of other documents. In held-out CCA, the students
+    must end above their controls, and above documents paired at random. Intervals are Student's t
+    over students, at 99%; a single student has none.
     """
     chosen = [variant for variant in students if variant.contextual]
     seed = bench.profile.seeds[0]

@@ -13,29 +13,29 @@ _UNMOVED = (verdicts.NOT_RUN, verdicts.NOT_TESTABLE, verdicts.NUMBER)
 
 
 def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1) -> pd.DataFrame:
-    """The verdicts of a ledger with another margin and more or fewer runs, from its numbers alone.
+    """Judge a ledger with another margin, or with more or fewer runs, from its numbers alone.
 
         interval = effect +- half-width sqrt(1 - seed_share + seed_share / runs)
 
-    Effects stay, and the deciding comparison speaks for the whole finding. A difference of spreads
-    keeps its interval. An interval at 90% has normal errors here.
+    Effects stay the same, and the deciding comparison stands for the whole finding. The interval of
+    a difference of spreads stays the same too. The 90% intervals of ties assume normal errors.
 
     Parameters
     ----------
     ledger
-        As of `claims.judge_claims`.
+        As `claims.judge_claims` returns it.
     margin
         The least difference that matters, in place of `verdicts.MARGIN`.
     runs
-        How many times as many runs of each model as there were.
+        The factor on the number of runs of each model.
 
     Returns
     -------
     DataFrame
-        The ledger's index; columns verdict, compare_verdict, none_verdict and survives.
+        Rows as in the ledger; columns verdict, compare_verdict, none_verdict and survives.
     """
     alike = {claim.id for claim in claims.load_claims() if isinstance(claim, Alike)}
-    shift = np.where(ledger["id"].isin(alike), margin - MARGIN, 0.0)  # they contain the margin
+    shift = np.where(ledger["id"].isin(alike), margin - MARGIN, 0.0)  # their effects contain it
     again = pd.DataFrame(index=ledger.index)
     for prefix in claims.READOUT_OF_PREFIX:
         again[f"{prefix}verdict"] = _judge_readout(ledger, prefix, margin, runs, shift)

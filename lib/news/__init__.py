@@ -1,1 +1,1 @@
-"""The second paper, "Distilled Model for Russian News Clustering": small students, clustered."""
+"""The second paper, "Distilled Model for Russian News Clustering": clustering by small students."""

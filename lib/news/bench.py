@@ -1,11 +1,11 @@
-"""What the chapter on news shares, made or read once, and its students.
+"""What the models of the news chapter share, made or read once, and its students.
 
     news = NewsBench(Bench.load("mini"))
     news.prepare([("bag;cosine", 0)])
     news.embed_model("bag;cosine", 0)["public"]
 
-Here the profile's news section is read, and products are kept. What trains and judges
-(`distil.py`, `clustering.py`, `tuning.py`) gets values.
+This module reads the profile's news section and stores products. The modules that train and judge
+(`distil.py`, `clustering.py`, `tuning.py`) get plain values.
 """
 
 import functools
@@ -34,7 +34,7 @@ from lib.store import parallel
 from lib.store.cache import Cache, Product, Rows, hash_content, hash_items
 from lib.store.files import sha256
 
-TIMED = 20  # documents of a batch
+TIMED = 20  # documents that are timed, alone and as one batch
 _TRAINING = {"epochs", "batch_size", "rates", "patience", "plateau_patience"}
 _SLOW = ("GRU", "Transformer(2", "BiLSTM")  # the slowest last
 _TEACHER_CODE = find_code("lib.news.teacher")
@@ -47,8 +47,8 @@ _TEACHER_PACKAGES = ("torch", "transformers", "sentence-transformers")
 class NewsBench:
     """Everything that the models of the news chapter share, and what they embed.
 
-    "Use" is what a text is for: "distilled" (held-out ones last), "train", "public" and "private",
-    the three sides, and, in mini, "rated".
+    The "use" of a text is what it is for: "distilled" (held-out texts last); "train", "public" and
+    "private", the three sides; and, in mini, "rated".
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ class NewsBench:
 
     @functools.cached_property
     def ratings(self) -> tuple[list[str], np.ndarray] | None:
-        """Stories and people's ratings of how alike two are, see `events`; None but in mini."""
+        """Stories and people's ratings of their likeness, see `events`; None except in mini."""
         return events.read_ratings() if self._is_mini else None
 
     @functools.cached_property
     def texts(self) -> dict[str, Sequence[str]]:
-        """Every text by its use. The texts to distil on stay on disk until they are asked for."""
+        """Every text by its use. The texts to distil on are read from disk when needed."""
         return {"distilled": self._windows} | self.clustered
 
     @functools.cached_property
@@ -118,7 +118,7 @@ class NewsBench:
         return build is not None and build.builder == "mini"
 
     def _find_dataset(self, name: str) -> Path:
-        """A dataset folder: the reports of mini, which are written here, or another."""
+        """A dataset folder. The reports of mini are written first if they are missing."""
         build = self.profile.build
         if build is not None and self._is_mini and name == reports.NAME:
             home = sources.find_built(build, paths.artifacts()).parent
@@ -132,7 +132,7 @@ class NewsBench:
         return self.settings.tuned_teacher
 
     def load_teacher(self) -> Any:
-        """The teacher, reading as many tokens as of a clustered document."""
+        """The teacher, which reads as many tokens as it does of a clustered document."""
         return self._find_teacher(self.is_tuned).load(self.settings.max_tokens)
 
     def teacher_rows(self, use: str) -> dict[str, Rows]:
@@ -164,7 +164,7 @@ class NewsBench:
         return TeacherSource(section, device, read)
 
     def _name_teacher(self, tuned: bool) -> dict[str, Any]:
-        """What decides the teacher, as inputs of a product."""
+        """The inputs of a product that identify the teacher."""
         section = self.profile.structural_teacher
         inputs = section.model_dump(mode="json", exclude={"max_tokens", "batch_size"})
         inputs |= {"files": models.hash_model(section.model), "device": self.bench.device}
@@ -175,7 +175,7 @@ class NewsBench:
 
     @functools.cached_property
     def _tuned(self) -> Product:
-        """The tuned teacher, which is made if it is missing."""
+        """The product of the tuned teacher, which is tuned if it is missing."""
         cache, product = self.cache, self._tuned_product
         if cache.find(product) is None:
             texts, most = self.sides["train"].texts, product.inputs["max_tokens"]
@@ -186,7 +186,7 @@ class NewsBench:
 
     @functools.cached_property
     def _tuned_product(self) -> Product:
-        """What names the tuned teacher: it depends on the train side alone."""
+        """The name of the tuned teacher, which depends on the train side alone."""
         inputs = self._name_teacher(False) | {
             "max_tokens": min(tuning.TOKENS, self.settings.max_tokens),
             "texts": hash_content(hash_items(self.sides["train"].texts)),
@@ -199,9 +199,10 @@ class NewsBench:
         return events.draw_triplets(self.sides["train"], tuning.SEED)
 
     def _find_rows(self, use: str, tuned: bool) -> Encoder:
-        """The table of what the teacher makes of texts.
+        """The table of the teacher's vectors and token ids of texts.
 
-        A word has at least one token, so whole windows are of equal length and need no padding.
+        A word has at least one token. So whole windows, cut to their number of words, are equally
+        long and need no padding.
         """
         most = self.settings.max_tokens
         if use == "distilled":
@@ -221,13 +222,13 @@ class NewsBench:
     # ---- models ---------------------------------------------------------------------------------
 
     def embed_model(self, model: str, seed: int) -> dict[str, Any]:
-        """A model's vectors of what is clustered.
+        """A model's vectors of the texts that are clustered.
 
         Returns
         -------
         dict
-            {use: (documents, dim)}, sparse for TF-IDF, and perhaps `megabytes`; of students
-            `held_out`, the held-out loss after each epoch. Empty for `embedders.ONE`.
+            {use: (documents, dim)}, sparse for TF-IDF; `megabytes`, if the model has a size; for
+            students also `held_out`, the held-out loss after each epoch. Empty for `embedders.ONE`.
         """
         if model == embedders.ONE:
             return {}
@@ -254,11 +255,11 @@ class NewsBench:
         return vectors | {"megabytes": read_tokens(*self._tokens_job(tuned))["megabytes"]}
 
     def prepare(self, pairs: Sequence[tuple[str, int]]) -> None:
-        """Make what is missing of (model, seed) in processes: the teacher's rows, then students."""
+        """Make what (model, seed) pairs lack, in processes: the teacher's rows, then students."""
         students = [pair for pair in pairs if pair[0] not in embedders.NOT_TRAINED]
         if students:
             self._prepare_teacher()
-        # What takes long goes first, so that no core waits at the end.
+        # The slowest students go first, so that no core waits at the end.
         students.sort(key=lambda pair: [name in pair[0] for name in _SLOW], reverse=True)
         jobs = [(train_news_student, self._student_job(*pair)) for pair in students]
         missing = [job for job in jobs if self.cache.find(job[1][1]) is None]
@@ -277,7 +278,7 @@ class NewsBench:
         self.bench.run_jobs(jobs, "teacher")
 
     def student_product(self, model: str, seed: int) -> Product:
-        """A student's vectors as a product; the teacher's rows must be there, or are made."""
+        """A student's vectors as a product. The teacher's rows are made if they are missing."""
         return self._student_job(model, seed)[1]
 
     def _student_job(
@@ -305,7 +306,7 @@ class NewsBench:
     def _plan_lesson(self, model: str, seed: int) -> tuple[NewsLesson, str]:
         """What a student learns from, and the use of these documents."""
         design, settings = designs.parse(model), self.settings
-        # Another identity is another run, as in the paper: twins share no random number.
+        # Each identity is a run of its own, as in the paper: twins share no random numbers.
         own = np.random.SeedSequence([seed, zlib.crc32(model.encode())]).generate_state(1)
         seed = int(own[0])
         use = "train" if design.annotated or design.takes_triplets else "distilled"
@@ -348,7 +349,7 @@ class NewsBench:
 
     @functools.cached_property
     def _hashes(self) -> dict[str, Any]:
-        """Content of what students learn from and start from."""
+        """Hashes of what students learn from and start from."""
         hashes: dict[str, Any] = {}
         for use in ("distilled", "train"):
             taught = self.teacher_rows(use)
@@ -360,9 +361,9 @@ class NewsBench:
     # ---- times ----------------------------------------------------------------------------------
 
     def measure_times(self, students: Sequence[str]) -> dict[str, list[float]]:
-        """Model -> milliseconds a document, alone and in a batch, of a processor; the teacher, too.
+        """Model -> CPU milliseconds per document, alone and in a batch; the teacher is included.
 
-        They are kept, as times do not repeat.
+        Times are stored, because a second measurement would differ.
         """
         texts = [*self.clustered["public"][:TIMED]]
         inputs = {
@@ -376,7 +377,7 @@ class NewsBench:
 
         def measure() -> dict[str, list[float]]:
             teacher = self.load_teacher()
-            teacher.model.to("cpu")  # on a GPU, too: the paper gives times of a processor
+            teacher.model.to("cpu")  # even if there is a GPU: the paper's times are CPU times
             others = {embedders.TEACHER: (teacher.encode, texts)}
             ids = self.teacher_rows("public")["ids"][:TIMED]
             return timing.measure_students(students, self.sizes, ids, others)
@@ -411,7 +412,7 @@ def train_news_student(
 ) -> dict[str, np.ndarray]:
     """A student's vectors from the cache; it is trained if they are missing.
 
-    start: the product and the column of the token embeddings that it starts from.
+    `start` is the product and the column of the token embeddings that the student starts from.
     """
 
     def train() -> dict[str, np.ndarray]:

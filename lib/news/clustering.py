@@ -1,6 +1,6 @@
-"""Clusters of documents, their threshold, and how well they meet the events.
+"""Clusters of documents, their threshold, and how well they match the events.
 
-Clusters are those of average linkage of cosine distances.
+Clusters come from average linkage of cosine distances.
 """
 
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from sklearn.utils.extmath import row_norms
 
 from lib.news.events import Side
 
-NEAR_ONE_CLUSTER = 0.02  # of the one-cluster F1: a model within it is marked as collapsed
-_CHUNK = 16  # MiB of distances of sparse vectors, to all documents, that are made at a time
-_COPIES = 3  # of the distances in memory at once: scipy's, its own work, the heights of all pairs
+NEAR_ONE_CLUSTER = 0.02  # a model whose F1 is within this of one cluster's is marked as collapsed
+_CHUNK = 16  # MiB of distances from sparse vectors to all documents that are computed at a time
+_COPIES = 3  # of the distances in memory at once: scipy's, its workspace, the heights of all pairs
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well clusters meet a side.
+    """How well clusters match a side.
 
     Attributes
     ----------
     f1, precision, recall : float
-        Of the labelled pairs.
+        On the labelled pairs, from 0 to 1.
     cluster_size : float
-        Documents per cluster.
+        Mean number of documents per cluster.
     f1_all : float
-        Over all pairs of documents; NaN where not all events are known.
+        F1 on all pairs of documents; NaN if not all events are known.
     one_cluster : float
         F1 of a single cluster: 2p / (1 + p) with a share p of positives.
     collapsed : bool
-        All documents are in one cluster, or F1 is within .02 of `one_cluster`.
+        Whether all documents are in one cluster, or F1 is within .02 of `one_cluster`.
     """
 
     f1: float
@@ -58,8 +58,8 @@ def measure_distances(vectors: np.ndarray | csr_array) -> np.ndarray:
     Raises
     ------
     ValueError
-        For fewer than two documents, NaN, a vector without direction, and more documents than fit
-        in memory.
+        For fewer than two documents, for NaN or infinity, for a zero vector, and for more documents
+        than fit in memory.
     """
     count = vectors.shape[0]
     if count < 2:
@@ -74,7 +74,7 @@ def measure_distances(vectors: np.ndarray | csr_array) -> np.ndarray:
     fits = int((2 * psutil.virtual_memory().available / 8 / _COPIES) ** 0.5)
     if count > fits:
         raise ValueError(
-            f"the distances of {count} documents do not fit in memory, those of {fits} do"
+            f"the distances of {count} documents do not fit in memory, those of {fits} would"
         )
     if not issparse(vectors):
         return np.maximum(pdist(vectors, "cosine"), 0)
@@ -88,23 +88,23 @@ def measure_distances(vectors: np.ndarray | csr_array) -> np.ndarray:
 
 
 def link(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """The (documents - 1, 4) merges of average linkage; vectors as in `measure_distances`."""
+    """The (documents - 1, 4) merges of average linkage; vectors are as in `measure_distances`."""
     return hierarchy.linkage(measure_distances(vectors), "average")
 
 
 def choose_threshold(merges: np.ndarray, side: Side) -> float:
-    """The distance at which cutting the tree gives the best F1 of the side's labelled pairs.
+    """The distance at which cutting the tree gives the best F1 on the side's labelled pairs.
 
-    All merge heights are tried, the lowest of equally good ones is taken, and the cut lies half
-    way to the next. Raises `ValueError` for a side without a positive or a negative pair, and for
-    a tree of other documents.
+    All merge heights are tried. The lowest of equally good ones is taken, and the cut is halfway to
+    the next height. Raises `ValueError` if the side has no positive or no negative pair, or if the
+    tree has another number of documents.
     """
     _check(len(merges) + 1, side)
     heights = np.unique(merges[:, 2])
     low, high = np.sort(side.pairs).T
     documents = len(side.texts)
     joined = hierarchy.cophenet(merges)[low * documents - low * (low + 1) // 2 + high - low - 1]
-    # Of the pairs joined at most at each height: how many are positive, and how many there are.
+    # Of the pairs joined at or below each height: how many are positive, and how many in all.
     right = np.searchsorted(np.sort(joined[side.positive]), heights, "right")
     total = np.searchsorted(np.sort(joined), heights, "right")
     best = int(np.argmax(2 * right / (total + side.positive.sum())))
@@ -117,7 +117,7 @@ def cut(merges: np.ndarray, distance: float) -> np.ndarray:
 
 
 def score(clusters: np.ndarray, side: Side) -> Score:
-    """How well clusters (documents,) meet a side; errors as in `choose_threshold`."""
+    """How well clusters (documents,) match a side; raises as `choose_threshold` does."""
     _check(len(clusters), side)
     same = _share_cluster(clusters, side)
     right, share = int((same & side.positive).sum()), float(side.positive.mean())
@@ -139,19 +139,17 @@ def _share_cluster(clusters: np.ndarray, side: Side) -> np.ndarray:
 
 def _check(documents: int, side: Side) -> None:
     if documents != len(side.texts):
-        raise ValueError(f"the side has {len(side.texts)} documents, clustered are {documents}")
+        raise ValueError(f"the side has {len(side.texts)} documents, but {documents} are clustered")
     for wanted, kind in ((True, "positive"), (False, "negative")):
         if wanted not in side.positive:
-            raise ValueError(
-                f"the side has no {kind} pair: neither a threshold nor F1 means anything"
-            )
+            raise ValueError(f"the side has no {kind} pair, so a threshold and F1 mean nothing")
 
 
 def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
-    """How often each pair counts when events are drawn with replacement, as others would come.
+    """How often each pair counts when events are drawn with replacement (bootstrap).
 
-    A positive pair counts as often as its event is drawn, a negative one as often as its two
-    events are, multiplied.
+    A positive pair counts as often as its event is drawn. The count of a negative pair is the
+    product of the counts of its two events.
 
     Returns
     -------
@@ -165,7 +163,7 @@ def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
 
 
 def score_draws(clusters: np.ndarray, side: Side, weights: np.ndarray) -> np.ndarray:
-    """(draws,) F1 with the weights of `draw_pairs`; threshold and clusters stay."""
+    """(draws,) F1 with the weights of `draw_pairs`; threshold and clusters stay the same."""
     same = _share_cluster(clusters, side)
     columns = np.stack([same & side.positive, same, side.positive], 1)
     hit, predicted, actual = (weights @ columns).T

@@ -1,4 +1,4 @@
-"""What an identity of the paper's tables says: `BiGRU(2)+1 linear;attentive;64d;MSE;plateau`."""
+"""Students of the paper's tables by identity, such as `BiGRU(2)+1 linear;attentive;64d;MSE`."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _EXPECTED = (
     "[Bi]LSTM, GRU or RNN with (layers), +1 or +2 linear, +dropout; Transformer(1x4), +ReLU; "
     "FFN(2); CNN-1; bag"
 )
-# Parts in the order in which they stand, of each group one at most.
+# The parts of an identity in their order; at most one from each group.
 _PARTS: tuple[dict[str, dict[str, Any]], ...] = (
     {"attentive": {"aggregation": "attentive"}, "CLS": {"aggregation": "CLS"}},
     {"64d": {"token_dim": 64}},
@@ -34,12 +34,13 @@ class Design:
     Attributes
     ----------
     tokens : str
-        Token embeddings start from the teacher's, reduced ("new"), or at random ("random"), or are
-        the teacher's own ("teacher").
+        "new": token embeddings start from principal components of the teacher's, or at random if
+        the profile says so; "random": they start at random; "teacher": they are the teacher's own.
     alpha : float
-        Weight of the triplet loss in the complex one.
+        Weight of the triplet loss in the complex loss.
     annotated : bool
-        Trained on the documents of training pairs alone, as triplet and complex always are.
+        Whether training reads only the documents of training pairs. The triplet and the complex
+        loss always do.
     """
 
     identity: str
@@ -64,7 +65,7 @@ class Design:
 
 
 def scale_width(number: int, width: float) -> int:
-    """A width of the paper times a profile's `width`, in steps of eight, at least eight."""
+    """A width of the paper times a profile's `width`, rounded to a multiple of 8, at least 8."""
     return max(8, 8 * round(number * width / 8))
 
 
@@ -74,7 +75,7 @@ def parse(identity: str) -> Design:
     Raises
     ------
     ValueError
-        Names the part that is unknown, stands there twice or in a wrong place.
+        Names the part that is unknown, repeated or out of order.
     """
     structure, *parts = identity.split(";")
     matches = (re.fullmatch(pattern, structure) for pattern in _STRUCTURES)
@@ -102,7 +103,7 @@ def _read_field(name: str, value: str) -> Any:
 
 
 def _parse_parts(identity: str, parts: list[str]) -> dict[str, Any]:
-    """The fields of what stands behind the structure."""
+    """The fields of the parts after the structure."""
     fields: dict[str, Any] = {}
     left = list(_PARTS)
     for part in parts:

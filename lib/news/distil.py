@@ -16,28 +16,28 @@ from lib.news.designs import Design
 from lib.news.losses import complex_loss, triplet
 from lib.news.students import LazyRows, NewsStudent, Rows, Sizes, check_tokens, pad
 
-SORTED = 16  # batches whose documents are sorted by length together, so that hardly any is padded
-CHECKED = 8192  # teacher vectors that are looked at together
+SORTED = 16  # batches whose documents are sorted by length together, so that padding is rare
+CHECKED = 8192  # teacher vectors that are checked at a time
 
 
 @dataclass(frozen=True)
 class NewsLesson:
-    """All that makes a student and its vectors, as values that other processes can be given.
+    """All that makes a student and its vectors, as values that can be sent to other processes.
 
     Attributes
     ----------
     design, sizes
-        Of the student.
+        The student's.
     settings : NewsSettings
-        Read of them are those that `train` names.
+        Only the settings that `train` names are read.
     seed : int
-        Of the first weights, the order and dropout.
+        Seed of the initial weights, the order and dropout.
     rows : sequence of (tokens,) int
-        Token ids of the documents to learn from, special ones included.
+        Token ids of the documents to learn from, special tokens included.
     teacher : (documents, dim)
-        Their vectors, which may stay on disk.
+        The teacher's vectors of these documents, which may stay on disk.
     examples, held_out : (examples, 1 or 3)
-        Rows of documents, triplets for the losses that take them.
+        Rows of documents; triplets for the losses that take them.
     clustered : dict
         {use: token ids of documents that the student embeds after its training}.
     """
@@ -56,7 +56,7 @@ class NewsLesson:
 def train_and_embed(
     lesson: NewsLesson, tokens: np.ndarray | None, device: str
 ) -> dict[str, np.ndarray]:
-    """Train a student and embed what is clustered.
+    """Train a student, and embed the documents that are clustered.
 
     Parameters
     ----------
@@ -108,19 +108,20 @@ def train(
     settings: NewsSettings,
     seed: int,
 ) -> list[float]:
-    """Train the student in place as its design says; the best epoch's weights stay.
+    """Train the student in place as its design says; it keeps the best epoch's weights.
 
     Parameters
     ----------
     student : NewsStudent
     rows, teacher, examples, held_out
-        As in `NewsLesson`; teacher vectors are scaled to length 1 here.
+        As in `NewsLesson`. Teacher vectors are scaled to length 1 here.
     settings : NewsSettings
-        Read are `epochs`, `batch_size`, `rates` (that of new token embeddings apart, as a step
-        sees few of them), `patience` (epochs without improvement that end the training) and
-        `plateau_patience` (those after which the schedule `plateau` lowers the rates tenfold).
+        `epochs`, `batch_size`, `rates` (learning rates; new token embeddings have their own,
+        because a step sees few of them), `patience` (training ends after so many epochs without
+        improvement) and `plateau_patience` (after so many, the schedule `plateau` divides the rates
+        by ten).
     seed : int
-        Of the order and of dropout.
+        Seed of the order and of dropout.
 
     Returns
     -------
@@ -130,8 +131,8 @@ def train(
     Raises
     ------
     ValueError
-        For a document without a token or without a teacher vector that has a direction, and for
-        examples that are none or not what the loss takes.
+        If a document has no token, or no finite teacher vector other than zero, or if there are no
+        examples or not the kind that the loss takes.
     """
     _check(student.design, rows, teacher, {"examples": examples, "held-out examples": held_out})
     device = student.embedding.weight.device
@@ -168,15 +169,15 @@ def train(
 
 @contextlib.contextmanager
 def shrink_vocabulary(student: NewsStudent, rows: Rows) -> Iterator[LazyRows]:
-    """Leave out, within the block, the token embeddings that no document has.
+    """Within the block, leave out the embeddings of tokens that no document has.
 
-    Adam goes over the whole table at every step, three quarters of which have no gradient and stay
-    as they are. Without them a step has less to do and gives the same weights.
+    Adam updates the whole table at every step, although three quarters of its rows have no gradient
+    and never change. Without these rows a step is faster and gives the same weights.
 
     Yields
     ------
     LazyRows
-        The documents' token ids in the smaller table.
+        The documents' token ids, renumbered for the smaller table.
     """
     table = student.embedding
     seen = np.zeros(table.num_embeddings, dtype=bool)
@@ -204,9 +205,9 @@ def _make_optimizer(student: NewsStudent, settings: NewsSettings) -> torch.optim
 def compute_losses(
     student: NewsStudent, rows: Rows, targets: LazyRows | Tensor, batch: np.ndarray
 ) -> Tensor:
-    """(examples,) losses of a batch of (examples, 1 or 3) rows of documents.
+    """(examples,) losses of a batch, which has (examples, 1 or 3) rows of documents.
 
-    Neighbouring triplets share documents; each is embedded once.
+    Neighbouring triplets share documents, and each document is embedded once.
     """
     design = student.design
     if not design.takes_triplets:
@@ -226,7 +227,7 @@ def measure_loss(
     student: NewsStudent, rows: Rows, targets: LazyRows | Tensor, batches: Sequence[np.ndarray]
 ) -> float:
     """The mean loss of all examples in these batches."""
-    # One tensor for all losses: small ones between large ones that come and go keep their memory.
+    # One tensor for all losses: small tensors between large temporary ones would fragment memory.
     losses = torch.empty(sum(map(len, batches)), device=student.embedding.weight.device)
     end = 0
     for batch in batches:
@@ -238,7 +239,7 @@ def measure_loss(
 def sort_batches(
     examples: np.ndarray, lengths: np.ndarray, size: int, order: np.random.Generator | None = None
 ) -> list[np.ndarray]:
-    """The examples in batches of similar length, in random order if there is a generator."""
+    """The examples in batches of similar length, shuffled if `order` is a generator."""
     examples = examples if order is None else order.permutation(examples)
     parts = []
     for start in range(0, len(examples), SORTED * size):

@@ -1,4 +1,4 @@
-"""What embeds documents without being trained here: the teacher, words, averaged token vectors."""
+"""Models that embed documents without training: the teacher, TF-IDF, averaged token embeddings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from lib.evaluation.baselines import make_vectorizer
 from lib.texts import check_texts
 
 ONE = "one cluster"
-TFIDF = "TF-IDF"  # knows the words of what is clustered; news are full of new names
-TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # knows what students know
+TFIDF = "TF-IDF"  # fitted to the texts that are clustered: news is full of new names
+TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # fitted to what students learn from
 TEACHER = "teacher"
-UNTUNED = "teacher, untuned"  # beside a tuned one
+UNTUNED = "teacher, untuned"  # only if `TEACHER` is a tuned one
 TOKENS = "teacher tokens, averaged"
 NOT_TRAINED = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)
 
@@ -28,7 +28,7 @@ def embed_words(
     texts : dict
         {use: texts}.
     known : iterable of str, optional
-        What words and their frequencies are taken from; by default the texts of each use.
+        The texts that TF-IDF is fitted to; by default those of each use.
     """
     words = make_vectorizer()
     if known is None:
@@ -40,9 +40,11 @@ def embed_words(
 def average_tokens(
     token_ids: Mapping[str, Sequence[Any]], table: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """(documents, dim) means of the teacher's token embeddings by use, and their `megabytes`."""
+    """{use: (documents, dim)} means of the teacher's token embeddings, and the table's `megabytes`.
+
+    `token_ids` include a special token at each end, which is left out.
+    """
     vectors = {
-        use: np.stack([table[row[1:-1]].mean(0) for row in rows])  # without special tokens
-        for use, rows in token_ids.items()
+        use: np.stack([table[row[1:-1]].mean(0) for row in rows]) for use, rows in token_ids.items()
     }
     return vectors | {"megabytes": np.array(4 * table.size / 2**20)}

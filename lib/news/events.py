@@ -2,8 +2,8 @@
 
 A task folder has `clusters.jsonl`, documents with their events, or three files of pairs,
 `train.jsonl`, `public.jsonl` and `private.jsonl`. An event called `<topic>_<name>` belongs to a
-topic, and a topic to one side: to the one that it is named after, or to each side in turn. With
-files of pairs a document's `group` is its side.
+topic, and a topic to one side: the side that it is named after, or else the sides in turn. With
+files of pairs, a document's `group` is its side.
 """
 
 import functools
@@ -38,13 +38,14 @@ class Side:
     Attributes
     ----------
     texts, groups : tuple of str
-        Of each document.
+        The text and the group of each document.
     pairs : (pairs, 2) int64
         Rows of documents.
     positive : (pairs,) bool
-        Whether both documents report one event.
+        Whether both documents report the same event.
     events : (documents,) int64
-        Where only pairs are known, what positive pairs connect.
+        The event of each document. If only pairs are known, documents that positive pairs connect
+        have one event.
     complete : bool
         Whether all events are known.
     """
@@ -65,14 +66,15 @@ def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
     task : Path
         `<dataset folder>/tasks/<task>`.
     positives : float
-        Where events are known, the share of positive pairs among those that are labelled.
+        If events are known, the share of positive pairs among the labelled ones.
     seed : int
-        Draws the negative pairs.
+        Seed for drawing the negative pairs.
 
     Raises
     ------
     ValueError
-        For gold that names no document, and for a side without a positive or a negative pair.
+        If a label file is missing or names an unknown document, or if a side has no positive or no
+        negative pair.
     """
     if (task / CLUSTERS).is_file():
         sides = _read_clusters(task, positives, seed)
@@ -127,7 +129,7 @@ def _deal_topics(topics: set[str]) -> dict[str, str]:
 def _draw_pairs(
     events: np.ndarray, topic: np.ndarray, positives: float, seed: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every positive pair, and as many negative ones of one topic as the share asks for."""
+    """All positive pairs, and enough random negative pairs within topics for the share."""
     pairs = np.column_stack(np.triu_indices(len(events), 1))
     pairs = pairs[topic[pairs[:, 0]] == topic[pairs[:, 1]]]
     positive = events[pairs[:, 0]] == events[pairs[:, 1]]
@@ -170,10 +172,10 @@ def _read_pairs(folder: Path, name: str) -> Side:
 
 
 def draw_triplets(side: Side, seed: int) -> np.ndarray:
-    """(triplets, 3) rows of documents: each annotated document with each of its positives.
+    """(triplets, 3) rows of documents: anchor, positive and negative.
 
-    The negative is drawn from the document's negative pairs. A document without a positive is its
-    own; one without a negative is left out.
+    Each annotated document is paired with each of its positives, or with itself if it has none. The
+    negative is drawn from its negative pairs; documents without one are left out.
     """
     order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
     for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
@@ -190,14 +192,14 @@ def draw_triplets(side: Side, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Windows(Sequence[str]):
-    """Windows of documents' words, read from disk when they are asked for.
+    """Windows of words from documents, read from disk when needed.
 
     Attributes
     ----------
     places : tuple of Path
         Dataset folders.
     rows : (windows, 4) int64
-        A window's folder and document, where it begins in the text, and where it ends.
+        Folder and document of each window, and its start and end in the text, in characters.
     """
 
     places: tuple[Path, ...]
@@ -209,7 +211,7 @@ class Windows(Sequence[str]):
 
     @functools.cached_property
     def names(self) -> np.ndarray:
-        """(windows,) what `hash_items` makes of them, so that all of them are read once."""
+        """(windows,) hashes by `hash_items`, kept so that all windows are read only once."""
         return hash_items(iter(self))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -229,22 +231,27 @@ class Windows(Sequence[str]):
 def draw_windows(
     folders: Sequence[Documents], sides: dict[str, Side], *, words: int, documents: int, seed: int
 ) -> np.ndarray:
-    """The rows of `Windows` to distil on, in random order, held-out ones last.
+    """The rows of `Windows` to distil on, in random order, with held-out windows last.
 
-    A document is left out if its text is one of the public or private side, or if it shares a
-    group with one. A last window is kept if it has at least half the words, or if it is the whole
-    document; none is without a token.
+    A document is left out if its text is on the public or private side, or if it shares a group
+    with such a text. A document's last window is kept if it has at least half the words, or if it
+    is the whole document. Windows without a token are left out.
 
     Parameters
     ----------
     folders : sequence of Documents
     sides : dict
-        Of `read_sides`.
+        As `read_sides` returns them.
     words : int
-        Of a window.
+        Length of a window.
     documents : int
         Windows to train on; `count_held_out` more are drawn.
     seed : int
+
+    Raises
+    ------
+    ValueError
+        If the folders have too few windows.
     """
     tested = [side for name, side in sides.items() if name != "train"]
     contents = {content(text) for side in tested for text in side.texts}
@@ -282,12 +289,12 @@ def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
 
 
 def count_held_out(count: int) -> int:
-    """How many more documents, or how many of given ones, are kept for early stopping: a tenth."""
+    """How many documents are held out for early stopping: a tenth, at least one."""
     return max(1, count // 10)
 
 
 def read_ratings() -> tuple[list[str], np.ndarray]:
-    """The 50 Lee stories and people's mean ratings of how alike two are, (50, 50), 0 to 1."""
+    """The 50 Lee stories and people's mean ratings of their likeness, (50, 50) from 0 to 1."""
     from lib.data.builders.mini import gensim_files
 
     path = gensim_files.path(gensim_files.RATINGS)

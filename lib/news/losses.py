@@ -1,4 +1,4 @@
-"""What the news paper adds to MSE and cosine distance: a triplet loss, its mixture with MSE."""
+"""What the news paper adds to MSE and cosine distance: a triplet loss, and its mixture with MSE."""
 
 from jaxtyping import Float
 from torch import Tensor
@@ -7,7 +7,7 @@ from torch.linalg import vector_norm
 from lib.losses import mse
 from lib.losses.cosine import unit_rows
 
-MARGIN = 0.5  # as the organisers' reproduction trains the teacher
+MARGIN = 0.5  # with which the organisers' reproduction trains the teacher
 
 
 def triplet(
@@ -15,12 +15,12 @@ def triplet(
     positive: Float[Tensor, "batch dim"],
     negative: Float[Tensor, "batch dim"],
 ) -> Float[Tensor, " batch"]:
-    """The hinge on how much nearer the positive is than the negative (news paper, Eq. 1).
+    """Triplet loss: a hinge on how much nearer the positive is than the negative (Eq. 1).
 
         triplet_i = max(0, |a_i - p_i| - |a_i - n_i| + margin)
 
     All rows are scaled to length 1; distances are Euclidean, margin .5, as in the organisers' code.
-    A document that is its own positive has distance 0 on that side and no gradient from it.
+    A document that is its own positive has distance 0 to it, and no gradient from that distance.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def triplet(
     Raises
     ------
     ValueError
-        Unless the shapes are equal.
+        If the shapes differ or are not two-dimensional.
     """
     for other in (positive, negative):
         if anchor.ndim != 2 or other.shape != anchor.shape:
@@ -68,11 +68,16 @@ def complex_loss(
     Returns
     -------
     (batch,)
+
+    Raises
+    ------
+    ValueError
+        If alpha is not from 0 to 1, or if there are not three embeddings on each side.
     """
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must be from 0 to 1, got {alpha}")
     if not len(students) == len(teachers) == 3:
-        counts = f"{len(students)} of student, {len(teachers)} of teacher"
+        counts = f"{len(students)} of the student, {len(teachers)} of the teacher"
         raise ValueError(f"a triplet has three documents, got {counts}")
     copied = sum(mse(*pair) for pair in zip(students, teachers, strict=True)) / 3
     return alpha * triplet(*students) + (1 - alpha) * copied

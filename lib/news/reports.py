@@ -1,7 +1,7 @@
-"""The events of mini: each Lee background story is one, its sentences are dealt to reports of it.
+"""The events of mini: each Lee background story is an event, its sentences are dealt to reports.
 
-The reports are a dataset folder of their own, beside those of `lib.data.builders.mini`, from the
-same files, written once.
+The reports are a dataset folder of their own next to those of `lib.data.builders.mini`, made from
+the same files and written once.
 """
 
 import importlib.metadata
@@ -17,11 +17,11 @@ from lib.store.code import fingerprint_code
 from lib.store.files import fingerprint
 
 NAME = "reports"
-SENTENCES, MOST = 3, 4  # of a story for each of its reports; reports of a story
+SENTENCES, MOST = 3, 4  # at least so many sentences per report; at most so many reports per story
 
 
 def write_reports(seed: int, home: Path) -> Path:
-    """The dataset folder `reports` below `home`, written first where it is missing."""
+    """The dataset folder `reports` below `home`, written first if it is missing."""
     stop = ("lib.store", "lib.config", "lib.data.written_once")
     code = fingerprint_code(["lib.news.reports"], stop)
     key = fingerprint([seed, code, importlib.metadata.version("gensim")])
@@ -29,7 +29,7 @@ def write_reports(seed: int, home: Path) -> Path:
 
 
 def list_stories() -> dict[str, list[str]]:
-    """Name -> sentences of the news stories, none filed twice."""
+    """Name -> sentences of the news stories, without duplicate stories."""
     texts = gensim_files.lines(gensim_files.NEWS)
     kept = enumerate(gensim_files.without_copies(texts))
     return {f"story {number:03d}": gensim_files.sentences(texts[index]) for number, index in kept}

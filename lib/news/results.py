@@ -1,4 +1,4 @@
-"""Scores of every model on both tested sides, their intervals, and the paper's tables with ours."""
+"""Scores of all models on both tested sides with intervals, and the paper's tables with ours."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -22,19 +22,19 @@ from lib.statistics.intervals import Evidence, from_runs
 from lib.store.cache import NotComputed
 
 TESTED = ("public", "private")
-# Two students that the paper carries on; their seeds measure what a seed alone changes.
+# Two students that the paper pursues further; their seeds measure the seed noise.
 REFERENCES = ("BiGRU(2)+1 linear;attentive;cosine", "BiLSTM(2)+1 linear;attentive;cosine")
 # The paper's "20 times smaller, 5 times faster, 1 % worse".
 CHOSEN = "BiGRU(2)+1 linear;attentive;64d;MSE;plateau"
-DRAWS = 2000  # of the events of a side
-# Standard deviation of one student's F1, the mean of both sides, by the processor. From one set of
-# kernels to another the F1 of mini's 50 students moved by .0140 in the root mean square, and one
-# value by .0140 / sqrt(2). A tree that is cut at a chosen height turns last bits into clusters.
+DRAWS = 2000  # bootstrap draws of a side's events
+# Standard deviation of one student's F1, averaged over both sides, due to the processor. Between
+# two sets of kernels the F1 of mini's 50 students differed by .0140 (root mean square), so one
+# value varies by .0140 / sqrt(2). Cutting a tree at a chosen height turns last bits into clusters.
 PROCESSOR_SD = 0.0099
 BASELINES = (*embedders.NOT_TRAINED, "bag;cosine")  # in every table of ours, below the paper's rows
-# Share of the published pairs of 27 and 29 May 2020.
+# Share of positive pairs in the published annotations of 27 and 29 May 2020.
 POSITIVE = {"public": 3918 / 8493, "private": 3897 / 8480}
-# Drawn as lines.
+# Models without a size, which are drawn as lines: the style of each.
 _SIZELESS = {embedders.ONE: "--", embedders.TFIDF: ":", embedders.TFIDF_BEFORE: "-."}
 _FAMILIES = ("LSTM", "GRU", "RNN", "Transformer", "CNN", "FFN", "bag")
 
@@ -60,15 +60,16 @@ def list_models(news: NewsBench) -> dict[str, tuple[int, ...]]:
 
 
 def make_records(news: NewsBench) -> pd.DataFrame:
-    """A row for each model, seed and tested side; what is missing is trained.
+    """A row for each model, seed and tested side. Missing models are trained.
 
     Returns
     -------
     DataFrame
         Columns: model, seed, side, those of `clustering.Score`, events (their number), threshold
-        (chosen on the training side's pairs), megabytes, milliseconds (one document at a time),
-        milliseconds_batch, rated (Pearson's correlation of cosines with people's ratings), draws
-        (an array: F1 under redrawn events, the same ones for every model).
+        (chosen on the training side's pairs), megabytes, milliseconds (per document, one at a
+        time), milliseconds_batch (per document, in a batch), rated (Pearson correlation of cosines
+        with people's ratings), draws ((`DRAWS`,) F1 with redrawn events, the same draws for every
+        model).
     """
     seeds_of = list_models(news)
     pairs = [(model, seed) for model, seeds in seeds_of.items() for seed in seeds]
@@ -97,7 +98,7 @@ def make_records(news: NewsBench) -> pd.DataFrame:
 def _score_model(
     vectors: Mapping[str, Any], sides: Mapping[str, Side], weights: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
-    """What a model scores on both tested sides; without vectors all documents are one cluster."""
+    """A model's scores on both tested sides. Without vectors, all documents are one cluster."""
     merges = {name: clustering.link(vectors[name]) for name in sides if vectors}
     threshold = np.nan
     if vectors:
@@ -124,7 +125,7 @@ def _correlate_ratings(
 
 
 def read_records(bench: Bench) -> pd.DataFrame | None:
-    """`make_records`, if the cache has all of it; None if something would have to be computed."""
+    """`make_records` if the cache has everything; None if something would have to be computed."""
     try:
         return make_records(NewsBench(bench.reading()))
     except NotComputed:
@@ -132,9 +133,9 @@ def read_records(bench: Bench) -> pd.DataFrame | None:
 
 
 def collect_evidence(scores: pd.DataFrame) -> Evidence:
-    """Mean F1 of both sides for `lib.statistics.verdicts`: noise of seeds, events and processors.
+    """Mean F1 of both sides, with noise from seeds, events and processors, as evidence.
 
-    scores: of `make_records`.
+    `scores` are as `make_records` returns them.
     """
     values = scores.pivot(index=["model", "seed"], columns="side", values="f1")
     evidence = from_runs(values[[*TESTED]])
@@ -152,9 +153,10 @@ def collect_evidence(scores: pd.DataFrame) -> Evidence:
 
 
 def compare_with_promise(ours: pd.DataFrame) -> dict[str, float]:
-    """What the paper promises of its chosen student, against the teacher.
+    """Our values of what the paper promises of its chosen student, compared with the teacher.
 
-    F1 lost, how many times smaller, how many times faster; `ours` is of `summarize`.
+    These are the F1 lost, and how many times smaller and faster the student is. Empty if `ours`,
+    from `summarize`, lacks that student.
     """
     rows = ours.set_index("model")
     if CHOSEN not in rows.index:
@@ -170,14 +172,14 @@ def compare_with_promise(ours: pd.DataFrame) -> dict[str, float]:
 
 
 def summarize(scores: pd.DataFrame) -> pd.DataFrame:
-    """A row for each model: means over seeds, and 95 % intervals of F1 over redrawn events.
+    """A row for each model: means over seeds, and 95% intervals of F1 over redrawn events.
 
     Returns
     -------
     DataFrame
-        Columns: model, seeds, by side f1_, low_, high_, recall_, precision_, cluster_size_,
-        f1_all_, collapsed_ (of any seed); size_mb, ms_per_document, ms_in_batch, rated. F1, recall
-        and precision are in percent.
+        Columns: model, seeds; for each side f1_, low_, high_, recall_, precision_, cluster_size_,
+        f1_all_, collapsed_ (with any seed); size_mb, ms_per_document, ms_in_batch, rated. F1,
+        recall and precision are in percent.
     """
     rows = []
     for model, runs in scores.groupby("model", sort=False):
@@ -196,9 +198,9 @@ def summarize(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_table(number: int, ours: pd.DataFrame) -> pd.DataFrame:
-    """Table `number` of the paper with ours beside it, then our baselines; F1 in percent.
+    """Table `number` of the paper next to our values, then our baselines; F1 in percent.
 
-    ours: of `summarize`.
+    `ours` is as `summarize` returns it.
     """
     theirs = published.load(f"news_tab{number}").set_index("identity")
     columns = [f"f1_{side}" for side in TESTED]
@@ -216,12 +218,12 @@ def make_table(number: int, ours: pd.DataFrame) -> pd.DataFrame:
 
 
 def collect_sizes(ours: pd.DataFrame) -> pd.DataFrame:
-    """What `news_fig1` draws: models whose size is known, and those that have none.
+    """The data of `news_fig1`: models of known size, and those that have no size.
 
     Parameters
     ----------
     ours : DataFrame
-        Of `summarize`, or empty.
+        As `summarize` returns it, or empty.
 
     Returns
     -------
@@ -243,7 +245,7 @@ def collect_sizes(ours: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read_published_sizes() -> pd.DataFrame:
-    """Columns model, f1_public, f1_private, size_mb, ms_per_document; a single cluster, too."""
+    """Columns model, f1_public, f1_private, size_mb, ms_per_document; includes a single cluster."""
     printed = published.load(published.NEWS)
     facts = printed.drop_duplicates("model").set_index("model")[["size_mb", "ms_per_document"]]
     f1 = 100 * printed.pivot(index="model", columns="task", values="value").reindex(facts.index)
@@ -254,12 +256,12 @@ def _read_published_sizes() -> pd.DataFrame:
 
 @style()
 def draw_sizes(frame: pd.DataFrame) -> Figure:
-    """`news_fig1`: size against F1, a panel for each source on common axes, ours on the left.
+    """`news_fig1`: F1 against size, a panel for each source on common axes, ours on the left.
 
-    Sizes are those of the weights. Markers of different families stand a little apart, so that
-    students of one token table do not hide each other.
+    Sizes are those of the weights. Families of students are shifted a little, so that markers of
+    equal sizes do not hide each other.
 
-    frame: of `collect_sizes`.
+    `frame` is as `collect_sizes` returns it.
     """
     sources = sorted(frame["source"].unique(), key=lambda name: name != "ours")
     figure, axes = plt.subplots(1, len(sources), figsize=(WIDTH, 4.4), sharex=True, sharey=True)

@@ -1,9 +1,9 @@
 """The students of the news paper: token embeddings, a body, an aggregation, linear layers.
 
-They are as published where its tables and printed sizes say so. Ours, since these say nothing, are
-the convolutions of CNN-1 and CNN-2 (within the weights that their sizes leave), ReLU and dropout
-between two linear layers, and tanh behind CLS. Transformers have no positions: these students are
-blind to word order.
+They follow the paper's tables and printed sizes. Where these say nothing, the choice is ours: the
+convolutions of CNN-1 and CNN-2 (within the number of weights that their sizes leave), ReLU and
+dropout between two linear layers, and tanh after CLS. Transformers have no positions, so these
+students are blind to word order.
 """
 
 import itertools
@@ -20,15 +20,15 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from lib.news.designs import RECURRENT, TOKEN_DIM, Design, scale_width
 from lib.student.packing import evaluation_mode
 
-DROPOUT = 0.1  # not stated; PyTorch's own in its Transformer
-FILTERS = 30  # of CNN-1; with a kernel of 3, 19,486 weights beside the embedding, published 20,000
+DROPOUT = 0.1  # the paper does not say; PyTorch's default for its Transformer
+FILTERS = 30  # of CNN-1; with a kernel of 3 it has 19,486 weights without embeddings, paper: 20,000
 BATCH = 32  # documents embedded at once
 Rows = Sequence[Any]  # token ids of documents
 
 
 @dataclass(frozen=True)
 class LazyRows(Sequence[Any]):
-    """What `make` gives for values, which may stay on disk, whenever some are asked for."""
+    """Applies `make` to values when they are read; the values may stay on disk."""
 
     values: Any
     make: Callable[[Any], Any]
@@ -47,17 +47,17 @@ class Sizes:
     Attributes
     ----------
     vocabulary : int
-        Word pieces.
+        Number of word pieces.
     token : int
-        Of an embedding that is labelled 128d.
+        Width of a token embedding that is labelled 128d.
     hidden : int
-        Of a recurrent state in one direction.
+        Width of a recurrent state in one direction.
     output : int
-        Of the teacher's embeddings.
+        Width of the teacher's embeddings.
     teacher_token : int
-        Of the teacher's own token embeddings.
+        Width of the teacher's own token embeddings.
     feed_forward : int
-        Of a Transformer layer.
+        Inner width of a Transformer layer.
     """
 
     vocabulary: int
@@ -86,7 +86,7 @@ class NewsStudent(nn.Module):
         self.embedding.weight.requires_grad_(design.tokens != "teacher")
         self.body, width = _make_body(design, sizes, token)
         self.per_token, self.after = _make_linear(design, sizes, width)
-        # Recurrent states are weighted before their linear layer, a Transformer's behind its own.
+        # Recurrent states are weighted before the linear layer, a Transformer's after it.
         width = width if design.architecture in RECURRENT else sizes.output
         self.scorer = None
         if design.aggregation == "attentive":
@@ -102,10 +102,13 @@ class NewsStudent(nn.Module):
         Parameters
         ----------
         ids : (batch, tokens), on the CPU
-            Anything may stand behind a document's length.
+            Values beyond a document's length do not matter.
         lengths : (batch,), on the CPU
-            Tokens of each document, at least 1. They are also read here, for which a GPU would
-            have to be waited for.
+            Tokens of each document, at least 1. They are also read here, which would stall a GPU.
+
+        Returns
+        -------
+        (batch, output)
         """
         ids, counts = (given.to(self.embedding.weight.device) for given in (ids, lengths[:, None]))
         inside = torch.arange(ids.shape[1], device=ids.device) < counts
@@ -122,7 +125,10 @@ class NewsStudent(nn.Module):
 
     @torch.inference_mode()
     def encode(self, rows: Rows, batch_size: int = BATCH) -> np.ndarray:
-        """(documents, output) float32 embeddings of token ids, without dropout, from any thread."""
+        """(documents, output) float32 embeddings of token ids, without dropout; thread-safe.
+
+        Raises `ValueError` for a document without a token.
+        """
         check_tokens(rows)
         order = np.argsort([len(row) for row in rows], kind="stable")
         batches = np.split(order, range(batch_size, len(rows), batch_size))
@@ -132,7 +138,7 @@ class NewsStudent(nn.Module):
 
     @property
     def megabytes(self) -> float:
-        """The size of its weights in the paper's unit: 4 bytes a weight, 2^20 a megabyte."""
+        """The size of the weights as in the paper: 4 bytes a weight, 2^20 bytes a megabyte."""
         return 4 * sum(weights.numel() for weights in self.parameters()) / 2**20
 
 
@@ -144,7 +150,7 @@ def check_tokens(rows: Rows) -> None:
 
 
 def pad(rows: Rows) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, " batch"]]:
-    """Token ids of documents, none empty, as one tensor, filled up with 0, and their lengths."""
+    """Token ids of non-empty documents as one tensor, padded with 0, and their lengths."""
     lengths = np.array([len(row) for row in rows])
     ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
     ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
@@ -164,7 +170,7 @@ class Recurrent(nn.Module):
         self.cells = getattr(nn, design.architecture)(token, hidden, **options)
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
-        # One direction meets padding only behind a document, and packed documents are far slower.
+        # A single direction meets padding only after a document, and packing is far slower.
         if not self.cells.bidirectional or bool((lengths == vectors.shape[1]).all()):
             return self.cells(vectors)[0]
         packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
@@ -174,7 +180,7 @@ class Recurrent(nn.Module):
 
 
 class Transformer(nn.Module):
-    """PyTorch's encoder; padding is nobody's key."""
+    """PyTorch's encoder; no token attends to padding."""
 
     def __init__(self, design: Design, token: int, feed_forward: int):
         super().__init__()
@@ -204,14 +210,14 @@ class Convolutions(nn.Module):
 
 
 class PerToken(nn.Sequential):
-    """Layers that see one token at a time; without any, the token vectors."""
+    """Layers that see one token at a time; the identity if there are none."""
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
         return super().forward(vectors)
 
 
 def _make_body(design: Design, sizes: Sizes, token: int) -> tuple[nn.Module, int]:
-    """What turns token vectors into states, and their width."""
+    """The module that turns token vectors into states, and the width of these."""
     kind, hidden = design.architecture, sizes.hidden
     if kind in RECURRENT:
         directions = 1 + design.bidirectional
@@ -234,9 +240,9 @@ def _make_body(design: Design, sizes: Sizes, token: int) -> tuple[nn.Module, int
 
 
 def _make_linear(design: Design, sizes: Sizes, width: int) -> tuple[nn.Module, nn.Module]:
-    """The linear layers before the aggregation and behind it.
+    """The linear layers before and after the aggregation.
 
-    For a mean, one layer is the same on both sides.
+    With an average, a single layer gives the same on either side.
     """
     output = sizes.output
     if design.aggregation == "CLS":

@@ -2,7 +2,7 @@
 
     vector = unit( mean over the real tokens of Linear(encoder's last state) ),  256 numbers
 
-`tuning.py` tunes it; here it is loaded, and embeds texts. No student is known here.
+`tuning.py` tunes it; this module loads it and embeds texts. It knows nothing of students.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,19 +17,19 @@ from lib.config.schema import StructuralTeacherSettings
 from lib.teachers.sbert import SBERT
 from lib.texts import list_texts
 
-DIM = 256  # of the paper's teacher
+DIM = 256  # width of the paper's teacher
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
 Weights = dict[str, np.ndarray]
 
 
 class TunedTeacher:
-    """An encoder with a linear layer behind each token's state; used as `SBERT` is.
+    """An encoder with a linear layer after each token's state; it is used like an `SBERT`.
 
     Attributes
     ----------
     model
-        Hugging Face's encoder, in which the layer hangs as `news_head`, so that one state dict
-        holds both.
+        Hugging Face's encoder. The layer is its attribute `news_head`, so that one state dict holds
+        both.
     """
 
     def __init__(self, encoder: SBERT):
@@ -60,13 +60,13 @@ class TunedTeacher:
     def encode(self, texts: Iterable[str], batch_size: int = 32) -> np.ndarray:
         """(texts, 256) float32 vectors of length 1.
 
-        The mean of a linear layer's values is the layer of the mean.
+        The linear layer is applied to the mean of states, which equals the mean of its outputs.
         """
         means = torch.from_numpy(self.encoder.encode(texts, batch_size)).to(self.model.device)
         return nn.functional.normalize(self.model.news_head(means)).cpu().numpy()
 
     def load_weights(self, weights: Weights) -> None:
-        """Take over what `tuning.tune_teacher` returned."""
+        """Load the weights that `tuning.tune_teacher` returned, and freeze them."""
         state = {name: torch.from_numpy(weights[name]) for name in self.model.state_dict()}
         self.model.load_state_dict(state)
         self.model.requires_grad_(False)
@@ -74,14 +74,14 @@ class TunedTeacher:
 
 @dataclass(frozen=True)
 class TeacherSource:
-    """Where the teacher comes from, as values that other processes can be given.
+    """Where the teacher comes from, as values that can be sent to other processes.
 
     Attributes
     ----------
     section : StructuralTeacherSettings
     device : str
     read_tuned : callable or None
-        Gives the weights of a tuned teacher; None for the structural teacher as it is.
+        Returns the weights of a tuned teacher; None for the structural teacher as it is.
     """
 
     section: StructuralTeacherSettings
@@ -89,7 +89,7 @@ class TeacherSource:
     read_tuned: Callable[[], Weights] | None = None
 
     def load(self, max_tokens: int) -> Any:
-        """The teacher, an `SBERT` or a `TunedTeacher`, reading so many tokens of a text."""
+        """The teacher, an `SBERT` or a `TunedTeacher`, which reads so many tokens of a text."""
         section = self.section
         encoder = SBERT.load(
             section.model,
@@ -119,7 +119,7 @@ class TeacherRows:
 
 
 def read_token_embeddings(teacher: Any, width: int) -> dict[str, np.ndarray]:
-    """The teacher's token embeddings, and what students' own start from.
+    """The teacher's token embeddings, and those that students start from.
 
     Returns
     -------

@@ -2,11 +2,11 @@
 
     write_dataset(archives, pairs, folder)
 
-`archives` is a folder of `.tar.gz` files, or of folders, of the Telegram contest, which hold one
-HTML page a document; the four digits of the day stand in the name (`20200525.tar.gz`). `pairs` is
-a folder with `ru_clustering_<day>*.tsv` of the organisers' repository, columns first_url,
-second_url and quality (OK or BAD). Documents of the three annotated days have their side as group;
-those of other days are the texts to distil on.
+`archives` is a folder of the Telegram contest's `.tar.gz` files, or of unpacked folders, with one
+HTML page per document; the name holds month and day in four digits (`20200525.tar.gz`). `pairs` is
+a folder with `ru_clustering_<day>*.tsv` from the organisers' repository, with the columns
+first_url, second_url and quality (OK or BAD). Documents of the three annotated days have their side
+as group; those of other days are the texts to distil on.
 """
 
 import csv
@@ -26,7 +26,7 @@ _LABELS = {"OK": "yes", "BAD": "no"}
 
 
 class _Page(HTMLParser):
-    """What a page says of itself in `<meta property=...>`, and its paragraphs."""
+    """The properties of a page, in `<meta property=...>`, and its paragraphs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _Page(HTMLParser):
         values = dict(attrs)
         if tag == "meta":
             self.properties.setdefault(values.get("property"), values.get("content"))
-        if tag == "p":  # a new one ends the last, closed or not
+        if tag == "p":  # a new paragraph ends the last one, even if that was not closed
             self.inside = True
             self.words.append(" ")
 
@@ -65,10 +65,10 @@ def read_pages(archives: Path) -> Iterator[tuple[str, bytes]]:
     Raises
     ------
     ValueError
-        Names an archive that is damaged, or a folder without any.
+        If an archive is damaged, or if the folder has none.
     """
     endings = (".tar.gz", ".tgz")
-    places = sorted(archives.glob("[!.]*"))  # macOS leaves `._20200525.tar.gz` beside an archive
+    places = sorted(archives.glob("[!.]*"))  # macOS adds `._20200525.tar.gz` to an archive
     places = [path for path in places if path.is_dir() or path.name.endswith(endings)]
     if not places:
         raise ValueError(
@@ -88,12 +88,12 @@ def read_pages(archives: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def read_annotations(pairs: Path, day: str) -> list[dict[str, str]]:
-    """Two URLs, `a` and `b`, and the `label` of each pair of a day.
+    """The annotated pairs of a day: two URLs, `a` and `b`, and the `label`.
 
     Raises
     ------
     ValueError
-        Names the file and the line that is wrong.
+        If there is no file, or with the file and the line that is wrong.
     """
     files = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))
     if not files:
@@ -122,11 +122,11 @@ def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
     Returns
     -------
     list of str
-        URLs of pairs that no archive of their day holds; these pairs are left out. They are listed
-        in the folder's `missing_urls.txt` too, and counted in its README.
+        URLs that are missing from the archives of their day; their pairs are left out. They are
+        also listed in the folder's `missing_urls.txt`, and counted in its README.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    # All pages, which are more than memory holds.
+    # For all pages, which may not fit in memory.
     with tempfile.TemporaryFile("w+", encoding="utf-8", dir=folder) as pages:
         chosen, told = _keep_pages(archives, pages)
         missing, counts = dict[str, None](), [told]
@@ -153,9 +153,9 @@ def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
 
 
 def _keep_pages(archives: Path, pages) -> tuple[dict[str, tuple[int, str]], str]:
-    """Write all pages as lines; {URL: the number of its page, and its side}, and what is left out.
+    """Write all pages as lines; returns {URL: (number of its page, side)}, and what is left out.
 
-    Of several pages of one URL the first is taken, of an annotated day before another.
+    If a URL has several pages, the first is taken; a page of an annotated day goes before others.
     """
     chosen, number, blank = dict[str, tuple[int, str]](), -1, 0
     for number, (day, content) in enumerate(read_pages(archives)):

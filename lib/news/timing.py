@@ -17,10 +17,10 @@ Encode = Callable[[Any], Any]
 def measure_students(
     models: Sequence[str], sizes: Sizes, rows: Rows, others: Mapping[str, tuple[Encode, list]]
 ) -> dict[str, list[float]]:
-    """Model -> milliseconds of a processor a document: one at a time, and in a batch of all.
+    """Model -> CPU milliseconds per document: one at a time, and in a batch of all.
 
-    All are measured in one process and in turn; the least of several rounds counts. Weights do not
-    matter, so the students are fresh ones, one for all models that differ in their training alone.
+    All models are measured in turn in one process, and the shortest of several rounds counts.
+    Weights do not matter, so students are untrained, with one for all models of equal structure.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ def measure_students(
         Students' identities.
     sizes : Sizes
     rows : sequence of (tokens,) int
-        Documents as token ids: tokenising is not measured.
+        Documents as token ids; tokenising is not measured.
     others : dict
-        {model: (encode, documents)}, what is measured beside the students.
+        {model: (encode, documents)}, further models to measure.
     """
     structures = {model: _strip_training(designs.parse(model)) for model in models}
     encoders: dict[Any, tuple[Encode, Any]] = dict(others)
@@ -46,12 +46,12 @@ def measure_students(
 
 
 def _strip_training(design: designs.Design) -> designs.Design:
-    """What of a design decides its time."""
+    """The part of a design that decides its speed."""
     return replace(design, identity="", loss="", alpha=0.0, schedule="", annotated=False)
 
 
 def measure_encoder(encode: Encode, rows: Rows) -> np.ndarray:
-    """(2,) milliseconds: the median of every second document alone, and of one among all."""
+    """(2,) CPU milliseconds per document: alone (median of every second one), and in a batch."""
 
     def measure_seconds(batch: Rows) -> float:
         started = time.process_time()

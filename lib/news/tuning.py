@@ -12,8 +12,8 @@ import torch
 from lib.news.losses import triplet
 from lib.news.teacher import TeacherSource, TunedTeacher, Weights
 
-TOKENS = 96  # of a document while tuning: a story tells its event at once, longer ones cost minutes
-TRIPLETS = 256  # of a step; those of one topic share documents, each of which is embedded once
+TOKENS = 96  # read of a document while tuning: a story begins with its event, more costs minutes
+TRIPLETS = 256  # in a step; those of one topic share documents, each of which is embedded once
 EPOCHS = 2
 RATE = 3e-5  # published 1e-5, for many more steps
 HEAD_RATE = 1e-3  # the layer is new, the encoder is not
@@ -23,7 +23,7 @@ SEED = 0
 def tune_teacher(
     source: TeacherSource, texts: Sequence[str], triplets: np.ndarray, max_tokens: int
 ) -> Weights:
-    """The weights of a tuned teacher, and `history`, the mean loss of each epoch."""
+    """Tune a teacher; returns its weights, and `history`, the mean loss of each epoch."""
     encoder = source.load(max_tokens)
     torch.manual_seed(SEED)
     teacher = TunedTeacher(encoder)
@@ -37,8 +37,8 @@ def tune(
 ) -> list[float]:
     """Tune encoder and layer in place.
 
-    Neighbouring triplets stand in one batch, as they share documents; the order of batches is
-    random. The same seed gives the same bits.
+    Neighbouring triplets share documents, so they are in one batch; the order of batches is random.
+    The same seed gives bit-identical weights.
 
     Parameters
     ----------
@@ -52,10 +52,15 @@ def tune(
     -------
     list of float
         The mean loss of each epoch.
+
+    Raises
+    ------
+    ValueError
+        If there are no triplets.
     """
     if not len(triplets):
         raise ValueError(
-            "no document of the train side has a negative pair: there is no triplet to tune on"
+            "no document of the train side has a negative pair, so there is no triplet to tune on"
         )
     order, model = np.random.default_rng(SEED), teacher.model
     parts = np.split(triplets, range(TRIPLETS, len(triplets), TRIPLETS))

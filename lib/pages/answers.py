@@ -19,12 +19,12 @@ CITATIONS_ASKED = (
     "Do the students improve on their base on the passage pairs that stand in for citations?"
 )
 
-# Column of `tab_heads` -> who reads there.
+# Column of `tab_heads` -> its readout, in words.
 READERS = {"thesis": "the thesis' heads", "compare": "heads that compare", "none": "no head"}
 
 
 def tell_about_student(tables: Tables) -> list[str]:
-    """The first question: students by readout, beside base and teachers, and on citations."""
+    """Answer the first question: students by readout, against base and teachers, on citations."""
     return [
         tell_cosine_by_readout(tables),
         *tell_start_and_teachers(tables),
@@ -34,7 +34,7 @@ def tell_about_student(tables: Tables) -> list[str]:
 
 
 def tell_cosine_by_readout(tables: Tables) -> str:
-    """By which readouts the student of the first question is ahead of its base and of SBERT."""
+    """Name the readouts by which the cosine student is ahead of its base and of SBERT."""
     told = []
     for rival, words in (("Longformer", "its base"), ("SBERT", "SBERT")):
         leads = {
@@ -53,7 +53,7 @@ def tell_cosine_by_readout(tables: Tables) -> str:
 
 
 def tell_start_and_teachers(tables: Tables) -> list[str]:
-    """How final students fare beside their base, SBERT and TF-IDF: with heads, and in retrieval."""
+    """Compare final students with base, SBERT and TF-IDF: accuracy with heads, and MAP."""
     told = []
     scores = tables.accuracy("all")
     own = [f"{percent(scores[name], 1)} (`{name}`)" for name in list_students() if name in scores]
@@ -91,7 +91,7 @@ def tell_start_and_teachers(tables: Tables) -> list[str]:
 
 
 def _sbert_by_other_heads(tables: Tables) -> list[str]:
-    """How SBERT fares with all labels and heads that compare; nothing if that was not judged."""
+    """Say how SBERT does with all labels and heads that compare; empty if it was not judged."""
     row = tables.claim("all-data-sbert-best")
     if row.get("survives", NOT_RUN) == NOT_RUN:
         return []
@@ -104,7 +104,7 @@ def _sbert_by_other_heads(tables: Tables) -> list[str]:
 
 
 def tell_citations(tables: Tables) -> str:
-    """What the stand-ins for citations say, each by itself; empty where they were not judged."""
+    """Tell the students' lead on each stand-in for citations; empty if none was judged."""
     leads = tables.leads_by_task("Longformer").reindex(CITATIONS).dropna()
     if leads.empty:
         return ""
@@ -127,7 +127,7 @@ def tell_citations(tables: Tables) -> str:
 
 
 def tell_paragraph_vector(tables: Tables) -> list[str]:
-    """The second question: what the contextual loss did to students, and what for them."""
+    """Answer the second question: how the contextual loss changes students, and if it helps."""
     learned = tables.check("treatment_given", "fig4_7")
     return [
         "Added to the cosine loss, Paragraph Vector's loss has "
@@ -148,7 +148,7 @@ def tell_paragraph_vector(tables: Tables) -> list[str]:
 
 
 def _students_of_context(tables: Tables) -> str:
-    """How many students of Paragraph Vector alone have collapsed, and how many learned nothing."""
+    """Count the students of Paragraph Vector alone that collapsed, and that learned nothing."""
     drawn, watched = tables.read("fig4_7"), tables.read("figA_2")
     if drawn.empty or watched.empty:
         return ""
@@ -164,7 +164,7 @@ def _students_of_context(tables: Tables) -> str:
 
 
 def tell_losses(tables: Tables) -> list[str]:
-    """The third question: cosine beside MSE, and max-margin MSE by each readout."""
+    """Answer the third question: cosine against MSE, and max-margin MSE by each readout."""
     claim = tables.claim("cosine-over-mse")
     told = [f"{by_heads(tables)}, {comparison('cosine', 'MSE', claim)}."]
     lengths = tables.lengths()
@@ -201,6 +201,6 @@ def tell_losses(tables: Tables) -> list[str]:
 
 
 def by_heads(tables: Tables) -> str:
-    """With whose heads a verdict was found; by the first rules a profile had heads of its own."""
+    """Say whose heads gave a verdict. Under the first rules a profile had heads of its own."""
     theirs = asks_twice(tables.ledger())
     return "With the thesis' heads" if theirs else "With this profile's own heads"

@@ -14,7 +14,7 @@ from lib.pages.verdicts import RANKED, agree, thesis_findings
 from lib.statistics.verdicts import HOLDS, REVERSED
 from lib.words import bullets, count, percent, signed
 
-# What README fills in; a page of its own in a changed profile.
+# The blocks that are filled in. A changed profile gets them as a page of its own.
 EMPTY = "<!-- findings -->\n<!-- /findings -->\n\n<!-- scale -->\n<!-- /scale -->\n"
 
 TRAIN_1M = 1_000_000  # documents; the profile thesis has fewer until its corpus is made larger
@@ -31,21 +31,21 @@ OTHER_MATERIAL = [
 
 
 def replace_blocks(text: str, blocks: Mapping[str, str]) -> str:
-    """The text with what stands between `<!-- name -->` and `<!-- /name -->` replaced.
+    """Replace what is between `<!-- name -->` and `<!-- /name -->` in a text.
 
-    blocks: name -> what comes there. `ValueError` if a name has no such place, or several.
+    `blocks` maps names to new content. Raises `ValueError` unless each name has exactly one place.
     """
     for name, block in blocks.items():
         start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         if text.count(start) != 1 or text.count(end) != 1:
-            raise ValueError(f"expected {start} and {end} once each, around what to replace")
+            raise ValueError(f"expected {start} and {end} once each, around the text to replace")
         before, rest = text.split(start)
         text = f"{before}{start}\n{block}\n{end}{rest.split(end)[1]}"
     return text
 
 
 def tell_findings(tables: Tables) -> str:
-    """README's first screen: how the verdicts fall, and the five things worth a visit."""
+    """README's first screen: how the verdicts fall, and the five results worth a visit."""
     told = (
         _scrambled_negatives(),
         _solved_accuracies(),
@@ -57,7 +57,7 @@ def tell_findings(tables: Tables) -> str:
 
 
 def tabulate_scale(profile: Profile) -> str:
-    """README's table of what is the thesis' and what is not: sizes of both, with their ratio."""
+    """README's table of sizes: the thesis', this profile's and their ratio; and other material."""
     theirs = profiles.load("thesis")
     sizes = {
         "tokens that a student reads": (theirs.student, profile.student, "max_positions"),
@@ -73,7 +73,7 @@ def tabulate_scale(profile: Profile) -> str:
 
 
 def _verdicts_in_short(thesis: pd.DataFrame) -> str:
-    """How many findings repeat, and what becomes of these by the other readouts."""
+    """Say how many findings repeat, and how many of these hold by the other readouts."""
     repeat = thesis[thesis["verdict"] == HOLDS]
     told = f"**Of the thesis' {len(thesis)} findings, {len(repeat)} repeat with its own protocol.**"
     if repeat.empty:
@@ -87,7 +87,7 @@ def _verdicts_in_short(thesis: pd.DataFrame) -> str:
 
 
 def _scrambled_negatives() -> str:
-    """What the missing axis of Figure 4.4 did, in the published distances."""
+    """Tell what the missing axis did to the published distances of Figure 4.4."""
     drawn = published.load("fig4_4")
     negatives = drawn[(drawn["distance"] == "cosine") & (drawn["to"] == "negatives")]
     return (
@@ -99,7 +99,7 @@ def _scrambled_negatives() -> str:
 
 
 def _solved_accuracies() -> str:
-    """How many accuracies the thesis drew and did not print."""
+    """Tell how many accuracies the thesis drew without printing them."""
     drawn = pd.concat(published.load(label) for label in published.CHAPTER_4)
     number = len(drawn.drop_duplicates(["identity", "task"]))
     return (
@@ -109,7 +109,7 @@ def _solved_accuracies() -> str:
 
 
 def _best_loss(tables: Tables) -> str:
-    """The thesis' best loss by its own readout, and without a head."""
+    """Compare the thesis' best loss with cosine, by its own readout and without a head."""
     leads = {name: find_lead(tables.heads(name)) for name in ("thesis", CONTROL, "none")}
     steps = "" if np.isnan(leads[CONTROL]) else f" ({signed(leads[CONTROL])} if trained for longer)"
     return (
@@ -120,7 +120,7 @@ def _best_loss(tables: Tables) -> str:
 
 
 def _sentences_found(tables: Tables) -> str:
-    """How often the right text comes first in notebook 00, by a sentence the teacher never read."""
+    """Tell how often notebook 00's search finds a text by a sentence the teacher never read."""
     rows = tables.read("tab_search")
     if rows.empty:
         return ""
@@ -134,7 +134,7 @@ def _sentences_found(tables: Tables) -> str:
 
 
 def _speed() -> str:
-    """How many times as fast as Hugging Face's Longformer the student is, by document length."""
+    """Compare the student's speed with Hugging Face's Longformer, over document lengths."""
     rows = pd.read_csv(paths.ROOT / "tests" / "benchmarks" / "results" / "alternatives.csv")
     rows = rows[(rows["step"] == "inference") & (rows["precision"] == "fp32")]
     rates = rows.pivot(index="case", columns="model", values="tokens_per_second")

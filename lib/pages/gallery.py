@@ -1,7 +1,7 @@
 """The page of all figures and tables, docs/figures.md: `python -m lib.pages.gallery mini`.
 
-Notebook 09 writes it too. Links to notebook, numbers and code are read off the manifest and the
-notebooks, so a new figure needs no line here.
+Notebook 09 writes it too. The links to notebook, numbers and code come from the manifest and the
+notebooks, so a new figure needs no change here.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from lib.config.schema import Profile
 from lib.config.terminal import escape_unprintable
 from lib.store.files import write_atomically
 
-CHAPTERS = {  # how sections of the manifest begin -> heading, in the order of the page
+CHAPTERS = {  # first part of a section in the manifest -> heading, in the order of the page
     "3": "Chapter 3: Distilling qualities of document embeddings",
     "4": "Chapter 4: Experiments",
     "5": "Chapter 5: Evaluation",
@@ -68,14 +68,14 @@ def gallery_page(profile: Profile, folder: Path) -> str:
 
 
 def _find_place(entry: Entry) -> tuple[list[int], float]:
-    """Where it comes in its chapter: by section, then by number; the rest last."""
+    """Sort key within a chapter: by section, then by number; entries without a number last."""
     section = [int(part) for part in entry.section.split(".") if part.isdigit()]
     number = re.search(r"\d+$", entry.label)
     return section, int(number[0]) if number else math.inf
 
 
 def _describe(entry: Entry, profile: Profile, folder: Path) -> dict[str, str | None]:
-    """What the page says of a figure or table: its title, and ways to files from `folder`."""
+    """What the page says about a figure or table: its title, and links relative to `folder`."""
     notebook = paths.NOTEBOOKS / f"{entry.notebook}.ipynb"
     executed = paths.ROOT / "docs" / "notebooks" / notebook.name
     code = find_code(notebook, entry.label)
@@ -100,10 +100,10 @@ def _find_way(file: Path, folder: Path) -> str:
 
 
 def find_code(notebook: Path, label: str) -> Path | None:
-    """The module of `lib` whose function made what a notebook saves as `label`.
+    """Find the module of `lib` whose function made what a notebook saves as `label`.
 
-    It follows the first argument of `nb.save` or `nb.save_table` to the call that it came from.
-    None where the notebook does not call a function of `lib` for it.
+    The first argument of `nb.save` or `nb.save_table` is followed back to the call that made it.
+    None if no function of `lib` was called.
     """
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
@@ -128,14 +128,14 @@ def find_code(notebook: Path, label: str) -> Path | None:
 
 
 def _walk_in_order(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes below one, in the order of the text."""
+    """All descendants of a node, in the order of the source."""
     for child in ast.iter_child_nodes(node):
         yield child
         yield from _walk_in_order(child)
 
 
 def _find_module(value: ast.expr, imported: dict[str, str]) -> Path | None:
-    """The file of the first function of `lib` that is called in an expression."""
+    """The file of the first function of `lib` that an expression calls; None if it calls none."""
     for node in ast.walk(value):
         root, *names = ast.unparse(node.func).split(".") if isinstance(node, ast.Call) else [""]
         if imported.get(root, "").startswith("lib."):
@@ -145,7 +145,7 @@ def _find_module(value: ast.expr, imported: dict[str, str]) -> Path | None:
 
 
 def main() -> None:
-    """Write the page of a profile's figures and tables: docs/figures.md is that of `mini`."""
+    """Write the page of a profile's figures and tables; for `mini` it is docs/figures.md."""
     escape_unprintable()
     parser = argparse.ArgumentParser(prog="python -m lib.pages.gallery", description=main.__doc__)
     parser.add_argument("profile", choices=profiles.list_profiles(), nargs="?", default="mini")

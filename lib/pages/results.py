@@ -34,7 +34,7 @@ from lib.pages.verdicts import (
 from lib.statistics.verdicts import HOLDS, NOT_RUN, NOT_TESTABLE, REVERSED
 from lib.words import answer, bullets, count, interval, list_names, percent, signed, survival
 
-# Figure on the page of results -> what is to be seen, and how to read it.
+# Figure on the page of results -> its alternative text, and its caption.
 PICTURES = {
     "fig5_3": (
         "Boxplots of seven models in three rounds, ours and published",
@@ -59,7 +59,7 @@ PICTURES = {
     ),
 }
 
-# Check -> what its failing means for findings, which it does not bar.
+# Check that bars no finding -> what its failure means for findings.
 LEARNING = {
     "base_below_students": "This student is not clearly above its base. So findings about it are "
     "about a student that has learned little that can be read without a head.",
@@ -106,7 +106,10 @@ and six tasks, and for other test examples."""
 
 
 def results_page(tables: Tables, folder: Path) -> str:
-    """docs/results.md: three questions in short, then how the verdicts fall."""
+    """The page docs/results.md: answers to three questions, then how the verdicts fall.
+
+    `folder` is where the page will be; its links are relative to it.
+    """
     figures = Path(os.path.relpath(tables.folder, folder)).as_posix()
     ledger = tables.ledger()
     thesis = thesis_findings(ledger)
@@ -186,7 +189,7 @@ Of its {len(news)} findings {verdict_counts(news)}.
 
 
 def _answer(row: Mapping[str, Any]) -> str:
-    """The sentences under a question: what the thesis says, and what became of it."""
+    """The sentences under a question: what the thesis says, what we tested, and the verdicts."""
     if row["verdict"] == NOT_RUN:
         return f"The finding: *{row['finding']}* It was not run."
     said = f'The thesis says: *"{row["quote"]}"*\n\nWe tested: {row["finding"]}'
@@ -201,7 +204,7 @@ def _link_changes(told: str) -> str:
 
 
 def _tell_reach(thesis: pd.DataFrame) -> str:
-    """How many open findings claim a difference that is too small for our tasks."""
+    """Count the open findings that claim a difference too small for our tasks to show."""
     rows = find_open(thesis)
     small = int((~rows["within"]).sum())
     if not small:
@@ -213,7 +216,7 @@ def _tell_reach(thesis: pd.DataFrame) -> str:
 
 
 def _read_off(thesis: pd.DataFrame) -> str:
-    """How many of the findings are no sentence of the thesis."""
+    """Count the findings that no sentence of the thesis states."""
     number = int(thesis["read_off"].astype(str).eq("True").sum())
     return (
         f"We read {count(number)} of the findings off the thesis' figures. Each of the others has "
@@ -222,7 +225,7 @@ def _read_off(thesis: pd.DataFrame) -> str:
 
 
 def tell_steps(tables: Tables) -> str:
-    """What the thesis' protocol does not fix: how many steps its epochs of heads are."""
+    """Explain that the thesis' epochs of heads are fewer steps here, and what that changes."""
     settings = published.load("tab4_3").set_index("parameter")["value"]
     epochs = int(settings["Epochs"])
     told = (
@@ -239,7 +242,7 @@ def tell_steps(tables: Tables) -> str:
 
 
 def tell_robustness(tables: Tables) -> str:
-    """How many decided answers keep their verdict under other conditions, from `tab_robust`.
+    """Say how many decided answers keep their verdict under other conditions (`tab_robust`).
 
     Empty if that table was not made, or was made from a ledger with other verdicts.
     """
@@ -260,9 +263,9 @@ def tell_robustness(tables: Tables) -> str:
 
 
 def tell_unneeded_failures(tables: Tables) -> str:
-    """A paragraph on the checks that failed and bar no finding, and what they mean for findings.
+    """A paragraph on the failed checks that bar no finding, and what they mean for findings.
 
-    Empty if there are none, or nothing was checked.
+    Empty if there are none, or if nothing was checked.
     """
     checks = tables.read("tab_checks")
     if checks.empty:

@@ -1,4 +1,4 @@
-"""The tables that a profile's notebooks have saved, as the pages ask for them."""
+"""The tables that a profile's notebooks have saved, and the numbers that pages take from them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,14 +21,14 @@ class Tables:
         self.folder = folder
 
     def read(self, label: str) -> pd.DataFrame:
-        """The numbers behind a figure or table; an empty frame where it was not drawn."""
+        """The numbers behind a figure or table; an empty frame if it was not made."""
         file = self.folder / f"{label}.csv"
         if not file.is_file():
             return pd.DataFrame()
         return pd.read_csv(file, keep_default_na=False, na_values=[""])
 
     def ledger(self) -> pd.DataFrame:
-        """The claims ledger, a row for each finding, by its id."""
+        """The claims ledger: a row for each finding, indexed by its id."""
         return self.read("tab_claims").set_index("id")
 
     def claim(self, name: str) -> Mapping[str, Any]:
@@ -36,14 +36,14 @@ class Tables:
         return self.ledger().loc[name]
 
     def check(self, name: str, label: str) -> float:
-        """What a check of the ledger has measured; NaN where it was not made."""
+        """The value that a check of the ledger has measured; NaN if it was not made."""
         rows = self.read("tab_checks")
         if not rows.empty:
             rows = rows[(rows["check"] == name) & (rows["label"] == label)]
         return UNKNOWN if rows.empty else rows["value"].iloc[0]
 
     def heads(self, column: str) -> pd.Series:
-        """Model -> mean score as one way to judge students has it."""
+        """Model -> mean score by one setting of heads or readout, a column of `tab_heads`."""
         rows = self.read("tab_heads")
         if rows.empty or column not in rows:
             return pd.Series(dtype=float)
@@ -58,7 +58,7 @@ class Tables:
         return rows.set_index("model")["value"].dropna()
 
     def guessing(self) -> float:
-        """Mean accuracy of guessing over the tasks of Chapter 5; NaN where it was not run."""
+        """Accuracy of guessing, mean over the tasks of Chapter 5; NaN if that was not run."""
         rows = self.read("fig5_3")
         return UNKNOWN if rows.empty else rows.groupby("task")["chance"].first().mean()
 
@@ -70,7 +70,7 @@ class Tables:
         return rows.assign(score=chance_corrected(rows)).groupby("model")["score"].mean()
 
     def leads(self, name: str, rival: str) -> list[float]:
-        """By how much each final student is ahead of a rival in one round, chance-corrected."""
+        """Chance-corrected leads of the final students over a rival in one round, ascending."""
         scores = self.scores()
         if scores.empty:
             return [UNKNOWN]
@@ -78,10 +78,7 @@ class Tables:
         return sorted(np.subtract(own, scores.get(f"{rival};{name}", UNKNOWN)))
 
     def leads_by_task(self, rival: str) -> pd.Series:
-        """Task -> by how much final students are ahead of a rival, chance-corrected.
-
-        The mean over students and rounds.
-        """
+        """Task -> chance-corrected lead over a rival, mean over final students and rounds."""
         rows = self.read("fig5_3")
         if rows.empty:
             return pd.Series(dtype=float)
@@ -90,7 +87,7 @@ class Tables:
         return (means.reindex(columns=[*list_students()]).mean(axis=1) - means[rival]).dropna()
 
     def retrieval(self) -> pd.Series:
-        """Model -> MAP, the mean of both retrieval tasks."""
+        """Model -> MAP, the mean over both retrieval tasks."""
         rows = self.read("fig5_5")
         if rows.empty:
             return pd.Series(dtype=float)
@@ -107,4 +104,5 @@ class Tables:
 
 
 def find_lead(scores: pd.Series, model: str = MM_MSE, rival: str = "cosine") -> float:
+    """The score of one model minus that of another; NaN if either is missing."""
     return scores.get(model, UNKNOWN) - scores.get(rival, UNKNOWN)

@@ -23,7 +23,7 @@ from lib.words import (
     survival,
 )
 
-CLAUSES = {  # what a sentence makes of a number of them
+CLAUSES = {  # verdict -> its words after a number of findings
     "holds": "hold",
     "reversed": "are reversed",
     "equivalent": "are ties",
@@ -37,7 +37,7 @@ CLAUSES = {  # what a sentence makes of a number of them
 
 HEADINGS = {"verdict": "repeats", "survives": "survives"}  # column of the ledger -> heading
 
-# Finding -> what its words leave out.
+# Finding -> a remark that its words leave out.
 NOTES = {"abstract-citations": "In `mini`, passage pairs stand in for citations."}
 
 RANKED = ("fig5_5", "fig5_6", "news")  # figures whose scores need no head: both questions are one
@@ -46,7 +46,7 @@ WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do
 
 CHANGES = "What another run would change"
 
-RATE = 0.05  # of false discoveries, from which q is told
+RATE = 0.05  # of false discoveries; lists give a q that reaches it
 
 DISCOVERIES = f"""*q* is the share of false findings to expect if you accept a finding and all that
 are at least as clear. The lists give it where it is {signed(RATE, 2)} or more. They answer both
@@ -59,7 +59,10 @@ asks only one question, with other heads, and cannot be compared with the rest."
 
 
 def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
-    """docs/verdicts.md: the findings by their verdicts, why some have none, and all in a table."""
+    """The page docs/verdicts.md: findings by verdict, why some have none, and all in a table.
+
+    `others` maps other profiles to their ledgers.
+    """
     own = tables.ledger()
     thesis = thesis_findings(own)
     news = own.drop(thesis.index)
@@ -108,12 +111,12 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
 
 
 def find_robustness(tables: Tables) -> pd.DataFrame:
-    """The decided answers under other conditions, beside the verdict as run.
+    """The decided answers under other conditions, each with the verdict of the original run.
 
     Returns
     -------
-    The rows of `tab_robust` that are not as run, with that verdict in a column `as_run`. Empty if
-    the table was not made, or if the ledger has other verdicts by now.
+    The rows of `tab_robust` for the other conditions, with the original verdict in the column
+    `as_run`. Empty if the table was not made, or if the ledger has other verdicts by now.
     """
     rows = tables.read("tab_robust")
     if rows.empty:
@@ -148,7 +151,7 @@ others keep theirs; `tab_robust` has them all.
 
 
 def _tell_why_open(ledger: pd.DataFrame) -> str:
-    """A table of the findings that are open by the first question, with what ours could show."""
+    """A table of the findings that may or may not repeat, with the reach of our intervals."""
     rows = find_open(ledger)
     if rows.empty:
         return ""
@@ -169,12 +172,12 @@ within reach and the finding is still open, our difference has another size.
 
 
 def find_open(ledger: pd.DataFrame) -> pd.DataFrame:
-    """The open findings with a published effect, with the reach of ours.
+    """Select the open findings that have a published effect, and add our reach.
 
     Returns
     -------
-    Their rows of the ledger with `reach`, half of the interval's width, and `within`: whether the
-    published effect is at least that.
+    Their rows of the ledger with `reach`, half the width of our interval, and `within`: whether the
+    published effect is at least that large.
     """
     rows = ledger[ledger["verdict"] == OPEN].dropna(subset=["published_effect", "low", "high"])
     reach = (rows["high"] - rows["low"]) / 2
@@ -189,7 +192,7 @@ def _tell_why_untested(ledger: pd.DataFrame) -> str:
 
 
 def tell_notes(tables: Tables) -> dict[str, str]:
-    """Finding -> what its verdict by the thesis' protocol leaves out."""
+    """Finding -> a remark on what its verdict by the thesis' protocol leaves out."""
     heads, longer, final = tables.heads("thesis"), tables.heads(CONTROL), tables.scores()
     broken, base, plain = (
         signed(heads.get(name, UNKNOWN)) for name in ("max-margin;MSE;γ=1.5", "Longformer", "MSE")
@@ -213,7 +216,7 @@ def _list_of(
     column: str = "verdict",
     notes: Mapping[str, str] = NOTES,
 ) -> str:
-    """The findings with a verdict on one question, each with its answer to the other one."""
+    """List the findings with a verdict on one question, each with its answer to the other."""
     rows, listed = ledger[ledger[column] == verdict], []
     first = column == "verdict"
     passed = ["vacuous"] if first else ["compare_vacuous", "none_vacuous"]
@@ -234,7 +237,7 @@ def _list_of(
 
 
 def group_findings(ledger: pd.DataFrame) -> str:
-    """A list of the findings that are decided by either question, by both answers."""
+    """List the findings that hold or are reversed on either question, grouped by both answers."""
     listed = []
     for repeats in VERDICTS:
         for survives in VERDICTS:
@@ -252,7 +255,7 @@ def group_findings(ledger: pd.DataFrame) -> str:
 
 
 def counts_table(ledgers: Mapping[str, pd.DataFrame]) -> str:
-    """How many of the thesis' findings have which verdict: published, and in each ledger."""
+    """Count the thesis' findings by verdict: on the published numbers, and in each ledger."""
     thesis = {name: thesis_findings(ledger) for name, ledger in ledgers.items()}
     columns = {"published": next(iter(thesis.values()))["published_verdict"]}
     columns |= _list_columns(thesis)
@@ -264,7 +267,10 @@ def counts_table(ledgers: Mapping[str, pd.DataFrame]) -> str:
 
 
 def _list_columns(ledgers: Mapping[str, pd.DataFrame]) -> dict[str, pd.Series]:
-    """Heading -> verdicts by id, a column for each question; other rules are named."""
+    """Heading -> verdicts by id, a column for each question.
+
+    A heading names the version of the rules if it is not the current one.
+    """
     columns: dict[str, pd.Series] = {}
     for name, ledger in ledgers.items():
         rules = find_rules(ledger)
@@ -278,18 +284,18 @@ def _list_columns(ledgers: Mapping[str, pd.DataFrame]) -> dict[str, pd.Series]:
 
 
 def note_rules(text: str, ledgers: Mapping[str, pd.DataFrame]) -> str:
-    """The text, and below it what a column of other rules means, if there is one."""
+    """Append a remark on columns judged by other rules, if a ledger has them."""
     differ = any(find_rules(ledger) != RULES for ledger in ledgers.values())
     return f"{text}\n\n{OTHER_RULES}" if differ else text
 
 
 def find_rules(ledger: pd.DataFrame) -> int:
-    """The version of the rules by which a ledger was judged; 0 before they were counted."""
+    """The version of the rules by which a ledger was judged; 0 if it is older than versions."""
     return int(ledger["rules"].iloc[0]) if "rules" in ledger else 0
 
 
 def asks_twice(ledger: pd.DataFrame) -> bool:
-    """Whether a ledger asks both questions; one of the first rules asked one, with other heads."""
+    """Whether a ledger asks both questions. The first rules asked one, with other heads."""
     return "survives" in ledger
 
 
@@ -299,7 +305,7 @@ def thesis_findings(ledger: pd.DataFrame) -> pd.DataFrame:
 
 
 def other_ledgers(folder: Path) -> dict[str, pd.DataFrame]:
-    """Profile -> committed ledger, of all profiles but the one with this folder of figures."""
+    """Profile -> committed ledger, for all profiles except the one with figures in `folder`."""
     files = sorted((paths.ROOT / "figures").glob("*/tab_claims.csv"))
     return {
         file.parent.name: Tables(file.parent).ledger() for file in files if file.parent != folder
@@ -307,7 +313,7 @@ def other_ledgers(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def verdict_counts(ledger: pd.DataFrame, column: str = "verdict") -> str:
-    """How the verdicts of a ledger fall: `4 hold, 5 are reversed and 38 are too close to call`."""
+    """Count verdicts in words, such as `4 hold, 5 are reversed and 38 are too close to call`."""
     counts = ledger[column].value_counts()
     parts = [
         f"{number} {_singular(words) if number == 1 else words}"
@@ -318,6 +324,7 @@ def verdict_counts(ledger: pd.DataFrame, column: str = "verdict") -> str:
 
 
 def agree(words: str, number: int) -> str:
+    """The words as they follow a number: for 1, `hold` becomes `holds`."""
     return _singular(words) if number == 1 else words
 
 
@@ -328,5 +335,5 @@ def _singular(words: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """The text as a cell of a Markdown table."""
+    """Escape a text for a cell of a Markdown table."""
     return re.sub(r"([|*])", r"\\\1", text)

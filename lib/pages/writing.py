@@ -17,7 +17,7 @@ def write_pages(profile: Profile) -> list[Path]:
 
     Returns
     -------
-    The files written: the committed pages for `mini` as it stands, else files in `pages/` of the
+    The files written: for an unchanged `mini` the committed pages, else files in `pages/` of the
     run's folder.
     """
     tables, folder = Tables(paths.figures(profile)), paths.run_folder(profile) / "pages"

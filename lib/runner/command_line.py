@@ -15,9 +15,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def read_arguments(words: list[str]) -> argparse.Namespace:
-    """The options of `run_all.sh`, and from them `profile`, `requests` and `overrides`.
+    """Parse the options of `run_all.sh`; derive `profile`, `requests` and `overrides` from them.
 
-    Raises `ParameterError` for what can be refused without reading the profile.
+    Raises `ParameterError` for mistakes that show without reading the profile.
     """
     parser = _Parser(prog="run_all.sh", add_help=False, allow_abbrev=False)
     parser.add_argument("requests", nargs="*")
@@ -33,7 +33,8 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
     options.requests += [word for word in options.assignments if "=" not in word]
     if options.dask and options.jobs:
         raise profiles.ParameterError(
-            "--jobs counts processes of this machine; --dask has as many as workers join"
+            "--jobs and --dask exclude each other: --jobs counts processes on this machine, "
+            "--dask uses all workers of a scheduler"
         )
     options.jobs = parallel.count_processes(options.jobs)
     names = profiles.list_profiles()
@@ -56,10 +57,10 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
 
 
 def select_notebooks(profile: Profile, requests: list[str]) -> dict[Path, list[manifest.Entry]]:
-    """The notebooks to run, in order, each with everything that it makes.
+    """Choose the notebooks to run, in order, each with the figures and tables that it makes.
 
-    Raises `ParameterError` for a request that matches nothing, and for a filter on models that
-    matches none of the requested figures' models.
+    Raises `ParameterError` if a request matches nothing, or if `--only` matches no model of the
+    requested figures.
     """
     pattern = "[0-9]*"
     if profile.name == manifest.PUBLISHED:
@@ -73,7 +74,8 @@ def select_notebooks(profile: Profile, requests: list[str]) -> dict[Path, list[m
     for label in requests:
         if label in entries and label not in present:
             raise profiles.ParameterError(
-                f"{label}: nothing of it was published; ./run_all.sh mini {label} makes it"
+                f"{label} is not among the published figures and tables; "
+                f"./run_all.sh mini {label} makes ours"
             )
     names = manifest.select(present, files, requests)
     if profile.only:

@@ -23,8 +23,8 @@ KERNEL_DIED = (
     "the kernel died, most likely because memory ran out; close other programs, or run with "
     "--jobs 1"
 )
-# Seconds that papermill waits for a kernel to start, and after a cell for the last of its output.
-# Where other work goes on, the 4 seconds of the latter fail a cell that has done its work.
+# Seconds that papermill waits for a kernel to start, and for the last output of a finished cell.
+# By default the latter is 4 seconds, which fails finished cells on a busy machine.
 PATIENCE = {"start_timeout": 600, "iopub_timeout": 600}
 
 
@@ -32,32 +32,32 @@ PATIENCE = {"start_timeout": 600, "iopub_timeout": 600}
 class Outcome:
     """How the run of a notebook went."""
 
-    problem: str = ""  # why it is not done, in one line; empty if it is
-    products: list[str] = field(default_factory=list)  # what it used of the store
+    problem: str = ""  # why the notebook is not done, in one line; empty if it is done
+    products: list[str] = field(default_factory=list)  # the stored products that it used
 
 
 def execute(
     notebook: Path, parameters: dict[str, Any], target: Path, log: Path, heading: str
 ) -> Outcome:
-    """Run a notebook and show on one line which cell and step it is at.
+    """Run a notebook, and show on one line which cell and step it has reached.
 
     Parameters
     ----------
     notebook : Path
     parameters : dict
-        For its parameters cell.
+        Values for its parameters cell.
     target : Path
-        Where the executed notebook goes, also one that failed.
+        Where the executed notebook is written, even if it failed.
     log : Path
-        Takes what the kernel and its workers print outside of cells.
+        File for what the kernel and its workers print outside of cells.
     heading : str
-        What the line begins with.
+        How the line begins.
     """
     target.unlink(missing_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="thesis-run-") as scratch:
         run = _Run(notebook, parameters, Path(scratch), log)
-        # In a thread, as nbclient would take the signals that this process answers itself.
+        # In a thread, because nbclient would otherwise handle the signals that `run_all` handles.
         thread = threading.Thread(target=run.run, daemon=True)
         thread.start()
         _show_progress(thread, run, heading)
@@ -88,20 +88,20 @@ class _Run:
         self.problem = ""
 
     def describe_position(self) -> str:
-        """`cell 7/12: training students 3/11`, as far as the notebook has said so."""
-        with contextlib.suppress(OSError):  # no step, or one of a cell that has just ended
+        """Cell and step, such as `cell 7/12: training students 3/11`; the cell alone if unknown."""
+        with contextlib.suppress(OSError):  # the cell has noted no step, or has just ended
             step = self.progress.read_text(encoding="utf-8").strip().rpartition("\n")[2]
             return f"{self.position}: {step}"
         return self.position
 
     def read_products(self) -> list[str]:
-        """The notes of the products that the notebook used, as `Notebook.finish` wrote them."""
+        """Names of the products that the notebook used, as `Notebook.finish` wrote them."""
         if self.products.exists():
             return json.loads(self.products.read_text(encoding="utf-8"))
         return []
 
     def run(self) -> None:
-        """Run it, and keep why it is not done as `problem`."""
+        """Run the notebook; if it is not done afterwards, `problem` says why."""
         try:
             self.problem = self._execute()
         except Exception as error:
@@ -114,7 +114,7 @@ class _Run:
         from nbclient.exceptions import DeadKernelError
         from papermill.exceptions import PapermillExecutionError
 
-        logging.getLogger("papermill").addHandler(logging.NullHandler())  # we say what is wrong
+        logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
         os.environ["THESIS_PROGRESS"] = str(self.progress)  # the kernel inherits them
         os.environ["THESIS_PRODUCTS"] = str(self.products)
         source = nbformat.read(self.notebook, 4)
@@ -123,12 +123,12 @@ class _Run:
             for number, cell in enumerate(source.cells)
             if "parameters" in cell.metadata.get("tags", [])
         ]
-        if len(tagged) != 1:  # papermill would run it with its own defaults, and end well
+        if len(tagged) != 1:  # papermill would run it with wrong parameters and report success
             return f"expected exactly one cell tagged 'parameters', found {len(tagged)}"
 
         def note_position(cell: Any, cell_index: int) -> None:
-            number = cell_index + (cell_index <= tagged[0])  # papermill adds one below the tagged
-            self.progress.unlink(missing_ok=True)  # the steps of the cell before are over
+            number = cell_index + (cell_index <= tagged[0])  # papermill inserts a cell after it
+            self.progress.unlink(missing_ok=True)  # the steps were those of the previous cell
             self.position = f"cell {number}/{len(source.cells)}"
 
         with open(self.log, "w", encoding="utf-8") as log:
@@ -157,12 +157,12 @@ class _Run:
         return describe_incomplete(nbformat.read(self.executed, 4).cells, self.notebook.stem)
 
     def _describe(self, error: Any) -> str:
-        """One line for an error in a cell."""
+        """Describe an error in a cell in one line."""
         import nbformat
 
         if line := shorten(error.ename, error.evalue):
             return line
-        # A wrong magic command raises nothing: its message is the last thing printed as an error.
+        # A wrong magic command raises nothing; its message is the last line on stderr.
         cells = nbformat.read(self.executed, 4).cells
         outputs = [part for cell in cells for part in cell.get("outputs", ())]
         printed = "".join(part.text for part in outputs if part.get("name") == "stderr").strip()
@@ -170,9 +170,9 @@ class _Run:
 
 
 def shorten(name: str, message: str) -> str:
-    """The name of an error and the first line of its message that has a word.
+    """Join an error's name and the first line of its message that has a word.
 
-    Empty if it has none and the name is papermill's stand-in.
+    Empty if no line has one and the name is only papermill's placeholder.
     """
     for line in message.splitlines():
         if any(map(str.isalnum, line)):
@@ -181,9 +181,9 @@ def shorten(name: str, message: str) -> str:
 
 
 def describe_incomplete(cells: list[Any], name: str) -> str:
-    """What is wrong with a notebook that ended without an error; empty if nothing is.
+    """Say what is missing from a notebook that ended without an error; empty if nothing is.
 
-    A cell may end the kernel with code 0, and papermill then calls the notebook complete.
+    A cell may end the kernel with exit code 0, and papermill then calls the notebook complete.
     """
     cells = [cell for cell in cells if cell.cell_type == "code" and cell.source.strip()]
     if pending := sum(cell.execution_count is None for cell in cells):
@@ -195,8 +195,10 @@ def describe_incomplete(cells: list[Any], name: str) -> str:
 
 
 def end_children() -> None:
-    """Kill every process below this one; files are written atomically, so none is left half
-    done."""
+    """Kill all descendants of this process.
+
+    Files are written atomically, so none is left half-written.
+    """
     for _ in range(20):  # a process may start another between the listing and the kill
         children = psutil.Process().children(recursive=True)
         if not children:

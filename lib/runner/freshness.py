@@ -1,4 +1,4 @@
-"""Which notebooks must run, and why: what they read or made is not as their last run noted it."""
+"""Which notebooks must run, and why: what they read or made has changed since their last run."""
 
 import json
 import os
@@ -25,11 +25,11 @@ class Plan:
     profile: Profile
     makes: list[manifest.Entry]
     inputs: dict[str, str]  # kind -> fingerprint, as they are now
-    note: dict[str, Any]  # of its last complete run
-    reasons: list[str]  # none: its last run still stands
+    note: dict[str, Any]  # what its last complete run noted
+    reasons: list[str]  # why it must run; empty if its last run is still valid
     result: str = "not run"
     seconds: float = 0.0
-    problem: str = ""  # why it failed, and below that what to do
+    problem: str = ""  # why it failed and, on further lines, what to do
 
     @property
     def name(self) -> str:
@@ -39,7 +39,7 @@ class Plan:
 def plan_notebook(
     path: Path, profile: Profile, makes: list[manifest.Entry], *, force: bool = False
 ) -> Plan:
-    """Find out whether and why a notebook must run, as things are now."""
+    """Find out whether a notebook must run now, and why."""
     inputs = fingerprint_inputs(path, profile)
     note = provenance.read_run(path.stem, profile)
     if force:
@@ -48,16 +48,16 @@ def plan_notebook(
         reasons = ["it has not run to its end with these settings"]
     else:
         changed = [kind for kind, now in inputs.items() if note["inputs"].get(kind) != now]
-        reasons = [f"changed: {', '.join(changed)}"] if changed else []
+        reasons = [f"its inputs changed: {', '.join(changed)}"] if changed else []
         if files := _list_changed_files(makes, profile, note["files"]):
-            reasons.append(f"not as its last run left them: {', '.join(files)}")
+            reasons.append(f"its files are missing or changed: {', '.join(files)}")
     return Plan(path, profile, makes, inputs, note, reasons)
 
 
 def plan_all(
     notebooks: dict[Path, list[manifest.Entry]], profile: Profile, *, force: bool = False
 ) -> list[Plan]:
-    """The plans of several notebooks; the report runs if one before it does."""
+    """Plan several notebooks. The report must run if one before it must."""
     plans = [plan_notebook(path, profile, makes, force=force) for path, makes in notebooks.items()]
     for place, plan in enumerate(plans):
         earlier = any(other.reasons for other in plans[:place])
@@ -69,11 +69,11 @@ def plan_all(
 def _list_changed_files(
     makes: list[manifest.Entry], profile: Profile, noted: dict[str, str]
 ) -> list[str]:
-    """The names of files, provenance among them, that are missing or not as noted."""
+    """Names of the files, including provenance, that are missing or not as noted."""
     changed = []
     for entry in makes:
         for file in entry.paths(profile):
-            # A filter on models may leave a figure nothing to show: then it was not noted either.
+            # A filter on models may leave nothing to draw in a figure. Then it was not noted.
             owed = file.name in noted or not profile.only
             if owed and not (file.is_file() and sha256(file) == noted.get(file.name)):
                 changed.append(file.name)
@@ -83,14 +83,17 @@ def _list_changed_files(
 
 
 def fingerprint_inputs(notebook: Path, profile: Profile) -> dict[str, str]:
-    """Fingerprints of what a notebook's results depend on, by kind."""
+    """Fingerprint what a notebook's results depend on, by kind ("lib", "params", "data", ...).
+
+    Raises `ValueError` if the file is not a notebook.
+    """
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         sources = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{notebook} is not a Jupyter notebook: restore it from git") from None
     modules = [path for path in (paths.ROOT / "lib").rglob("*.*") if path.suffix in (".py", ".j2")]
-    names = profiles.list_profiles()  # the values of the profile count, not those of others
+    names = profiles.list_profiles()  # of profiles, only the given one counts, see below
     params = [
         path
         for path in paths.PARAMS.rglob("*")
@@ -123,9 +126,9 @@ def fingerprint_inputs(notebook: Path, profile: Profile) -> dict[str, str]:
 
 
 def _describe_data(profile: Profile) -> dict[str, list[int]]:
-    """Size and time of a person's files, as reading them takes long.
+    """Size and modification time of the user's own files, because reading them all is slow.
 
-    What a builder writes depends on settings and code alone.
+    Files that a builder writes are left out: they depend only on settings and code.
     """
     named = [os.environ.get("THESIS_DATA") or "", *profile.data_roots]
     roots = [sources.find_root(name) for name in named if name and name != sources.BUILT]
@@ -171,9 +174,9 @@ def describe_plans(plans: list[Plan]) -> str:
 
 
 def describe_stale(plans: list[Plan]) -> str:
-    """A line for each changed module: how many products it makes stale, and what they took.
+    """A line for each changed module: how many products it makes stale, and their making time.
 
-    Products are those that the notebooks to run used last time.
+    Only products that the notebooks to be run used last time are counted.
     """
     from lib.store import cache  # loads NumPy
 
@@ -187,7 +190,7 @@ def describe_stale(plans: list[Plan]) -> str:
         seconds = duration(sum(note.get("seconds", 0) for note in notes))
         lines.append(f"{module} has changed: {counts} stale (made in {seconds})")
     if lines:
-        lines.append("they are made again; --keep takes them as they are")
+        lines.append("stale products are made again; --keep uses them as they are")
     return "\n".join(lines)
 
 

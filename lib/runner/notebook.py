@@ -1,7 +1,7 @@
 """The frame of every notebook: checked parameters first, the promised figures and tables last.
 
-It opens with `nb = notebook.start("02_structural_loss", globals())` and closes with `nb.finish()`,
-however it is run.
+A notebook opens with `nb = notebook.start("02_structural_loss", globals())` and closes with
+`nb.finish()`, whether a person or a program runs it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from lib.experiments.bench import Bench
 
 PARAMETERS = ("profile", "seeds", "only", "overrides")
-MARKER = "notebook complete:"  # the runner looks for it: what lacks it did not reach its end
+MARKER = "notebook complete:"  # a notebook that has not printed this did not reach its end
 PLAIN = str | int | float | bool | list | tuple | dict | None  # what a parameter may be
 
 
 class Notebook:
-    """One run of a notebook: its profile, the labels it owes, and the files it has saved so far.
+    """One run of a notebook: its profile, the labels it must save, and the files saved so far.
 
-    `bench` is made when it is first asked for, and reads or makes what students share.
+    `bench` is made on first use. It reads or makes what students share.
     """
 
     def __init__(self, name: str, profile: Profile):
@@ -74,7 +74,7 @@ class Notebook:
         data : DataFrame
             A row for each value that is drawn.
         records : DataFrame, optional
-            What it rests on, for the provenance.
+            The records behind it, for the provenance.
         """
         from lib import figures
 
@@ -88,9 +88,9 @@ class Notebook:
         caption: str = "",
         records: pd.DataFrame | None = None,
     ) -> None:
-        """Save a table as CSV with six decimals, and as Markdown and LaTeX as people read it.
+        """Save a table as CSV with six decimals, and as Markdown and LaTeX for reading.
 
-        caption: instead of that of `params/figures.yaml`. The others: see `save`.
+        A `caption` replaces the one in `params/figures.yaml`. For other arguments see `save`.
         """
         from lib.config import roles
         from lib.figures import tables
@@ -105,22 +105,25 @@ class Notebook:
         self.saved[label] = files
 
     def _cache_facts(self, name: str) -> dict[tuple[str, str], Path]:
-        """What the store's cache noted as `used` or `kept`; nothing if no bench was asked for."""
+        """What the cache has noted as `used` or `kept`; empty if the notebook used no bench."""
         return getattr(self.bench.cache, name) if "bench" in self.__dict__ else {}
 
     def finish(self) -> None:
-        """Check that everything this run owes was saved, and print the marker."""
+        """Check that all promised files were saved, and print the marker.
+
+        Raises `RuntimeError` if a file is missing, or is not in `params/manifest.yaml`.
+        """
         present = {file.name for files in self.saved.values() for file in files if file.is_file()}
         missing = [
             name
             for label, entry in self.promised.items()
-            if label in self.saved or not self.profile.only  # a filter may leave nothing
+            if label in self.saved or not self.profile.only  # else there may be nothing to draw
             for name in entry.files
             if name not in present
         ]
         if missing:
             raise RuntimeError(
-                f"{self.name} did not save {', '.join(missing)}: run the cells above it first"
+                f"{self.name} did not save {', '.join(missing)}: run all cells above nb.finish()"
             )
         listed = {name for entry in self.promised.values() for name in entry.files}
         if unknown := ", ".join(sorted(present - listed)):
@@ -135,19 +138,21 @@ class Notebook:
 
 
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
-    """Check a notebook's parameters and prepare its process; heavy imports come after it.
+    """Check a notebook's parameters and prepare its process.
+
+    Call it before heavy imports, because it sets variables that NumPy and torch read.
 
     Parameters
     ----------
     name : str
-        The notebook's file, without its suffix.
+        The notebook's file name, without its suffix.
     namespace : dict
-        Its `globals()`.
+        The notebook's `globals()`.
 
     Raises
     ------
     ParameterError
-        A parameter is missing, misspelt or wrong.
+        If a parameter is missing, misspelt or wrong.
     """
     _check_names(name, namespace)
     values = {parameter: namespace[parameter] for parameter in PARAMETERS}
@@ -157,13 +162,13 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
             f"{name}: the profile {profile.name!r} is not for this notebook"
         )
     environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
-    parallel.count_processes()  # a wrong THESIS_JOBS is better known now than in a minute
+    parallel.count_processes()  # refuses a wrong THESIS_JOBS now, not in a minute
     notebook = Notebook(name, profile)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # else run_all.sh has checked it
         from lib.published import figure_models
 
         profiles.check_only(profile.only, figure_models.names(notebook.promised))
-    # tqdm asks for ipywidgets when some library imports its notebook bar; we show none.
+    # tqdm warns of missing ipywidgets if a library imports its notebook bar; we show none.
     warnings.filterwarnings("ignore", message="IProgress not found")
     if get_ipython := namespace.get("get_ipython"):
         _prepare_shell(get_ipython())
@@ -173,13 +178,14 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
 def _check_names(name: str, namespace: dict[str, Any]) -> None:
     """Refuse a parameter that is missing, and a variable that looks like a misspelt one.
 
-    Right after the parameters cell of a new kernel, a plain value under another name is misspelt.
+    In a new kernel only the parameters cell has run, so any other plain value is a misspelt
+    parameter.
     """
     if missing := [parameter for parameter in PARAMETERS if parameter not in namespace]:
         raise profiles.ParameterError(
             f"{name}: the parameter {missing[0]!r} is not set: run the parameters cell first"
         )
-    if "nb" in namespace:  # run again: the notebook has variables of its own by now
+    if "nb" in namespace:  # not the first call: by now the notebook has variables of its own
         return
     for variable, value in namespace.items():
         own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
@@ -189,7 +195,7 @@ def _check_names(name: str, namespace: dict[str, Any]) -> None:
 
 
 def _prepare_shell(shell: Any) -> None:
-    """Show interrupts as one line, and tables as people read them."""
+    """Show interrupts as one line, and tables formatted for reading."""
 
     def format_table(frame: Any) -> str:
         from lib.figures import tables
@@ -204,11 +210,11 @@ def _prepare_shell(shell: Any) -> None:
 def _show_interrupt(
     shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: int | None = None
 ) -> None:
-    """Show an interrupt as one line, wherever it came, and end the workers."""
+    """Show an interrupt as one line, wherever it occurred, and end the workers."""
     parallel.end_workers()
     functions = [frame.name for frame in traceback.extract_tb(trace)]
     message = parallel.GO_ON
-    # The first two are IPython's. torch cannot be imported a second time in one process.
+    # The first two frames are IPython's. A process cannot import torch a second time.
     if not {"<module>", "_find_and_load"}.isdisjoint(functions[2:]):
         message = "packages were loading: restart the kernel and run all cells"
     shell.showtraceback((parallel.Interrupted, parallel.Interrupted(message), None))

@@ -26,8 +26,8 @@ def offer(draw: Callable[..., Any], **controls: tuple | list) -> None:
         Called again whenever a control moves. It returns what is shown: a figure, a table,
         Markdown. Each argument needs a default, which is where its control starts.
     **controls : tuple or list
-        For an argument, (lowest, highest, step) of a slider or a list of choices. Arguments not
-        named here get the control that suits their default: a text box, a check box, a slider.
+        For an argument, the (lowest, highest, step) of a slider, or a list of choices. Any other
+        argument gets the control that suits its default: a text box, a check box, a slider.
     """
 
     @functools.wraps(draw)
@@ -50,7 +50,7 @@ def make_controls(show: Callable[..., None], **controls: tuple | list) -> ipywid
     for control in moved:
         control.description = control.description.replace("_", " ")
         control.style.description_width = "initial"
-        if isinstance(control, ipywidgets.Text):  # not at every letter
+        if isinstance(control, ipywidgets.Text):  # draw after the last letter, not after each
             control.continuous_update = False
             control.layout.width = "32em"
     row = ipywidgets.Layout(flex_flow="row wrap")
@@ -58,13 +58,13 @@ def make_controls(show: Callable[..., None], **controls: tuple | list) -> ipywid
 
 
 def _can_be_moved() -> bool:
-    """Whether a person runs this cell. Programs that run notebooks say that they cannot answer."""
+    """Whether a person runs this cell. Programs that run notebooks do not allow input."""
     kernel = getattr(get_ipython(), "kernel", None)
     return getattr(kernel, "_allow_stdin", False) and find_spec("ipywidgets") is not None
 
 
 def _forget_figure(shown: Any) -> None:
-    """Take a figure away from pyplot, which would show it a second time at the end of the cell."""
+    """Close a figure in pyplot, which would otherwise show it again at the end of the cell."""
     from matplotlib import figure, pyplot
 
     if isinstance(shown, figure.Figure):

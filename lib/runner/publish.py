@@ -15,12 +15,13 @@ from lib.config.terminal import escape_unprintable
 from lib.store.files import write_atomically
 
 FOLDER = paths.ROOT / "docs" / "notebooks"
-# Metadata that readers of a notebook need; the rest is times, versions, and what papermill notes.
+# Metadata that readers of a notebook need. The rest is times, versions and papermill's notes.
 NOTEBOOK_KEYS = ("kernelspec", "language_info")
 CELL_KEYS = ("tags",)
 INJECTED = "injected-parameters"  # the cell that papermill adds, under a new name in every run
 WIDGETS = "application/vnd.jupyter"  # live views, such as progress bars, are dead in a copy
-# A link of a text to another notebook, or to a file elsewhere; docs/notebooks is one folder deeper.
+# A link in a text cell to another notebook or to another file. It moves, because docs/notebooks is
+# one folder deeper than notebooks.
 LINK = re.compile(r"(\]\()(\.\./[^)\s]+|\w+\.ipynb)")
 ADDRESS = re.compile(r"(?<= at )0x[0-9a-f]{6,}")  # of an object in memory
 
@@ -41,7 +42,7 @@ def publish(executed: Path, folder: Path = FOLDER, name: str = "*") -> list[Path
     Raises
     ------
     ValueError
-        If there is no executed notebook, or one has a cell that did not run.
+        If there is no executed notebook, or if a cell of one failed or did not run.
     """
     sources = sorted(executed.glob(f"{name}.ipynb"))
     if not sources:
@@ -54,9 +55,10 @@ def publish(executed: Path, folder: Path = FOLDER, name: str = "*") -> list[Path
 
 
 def clean(path: Path, copied: Collection[str] = ()) -> bytes:
-    """An executed notebook as bytes that depend on its cells and their results alone.
+    """Clean an executed notebook, so that its bytes depend only on its cells and their results.
 
-    copied: the notebooks that are copied too; links to others lead back to `notebooks`.
+    `copied` are the file names of the notebooks that are copied with it; links to any other lead
+    back to `notebooks`. Raises `ValueError` if a cell failed or did not run.
     """
 
     def move_link(match: re.Match[str]) -> str:
@@ -89,7 +91,10 @@ def clean(path: Path, copied: Collection[str] = ()) -> bytes:
 
 
 def _is_result(output: dict[str, Any]) -> bool:
-    """Whether an output is a result: not progress on stderr, no dead widget, no failure."""
+    """Whether an output is a result, and not progress on stderr or a dead widget.
+
+    Raises `ValueError` for the output of a cell that failed.
+    """
     if output["output_type"] == "error":
         raise ValueError(f"a cell failed: {output['ename']}: {output['evalue']}")
     if output["output_type"] == "stream":
@@ -98,12 +103,12 @@ def _is_result(output: dict[str, Any]) -> bool:
 
 
 def _clean_output(output: dict[str, Any]) -> dict[str, Any]:
-    """The output without its count, its metadata and the addresses of objects."""
+    """Remove the execution count, the metadata and the addresses of objects from an output."""
     if output["output_type"] == "stream":
         return output
     kept = {key: value for key, value in output.items() if key != "execution_count"}
     kept["data"] = {kind: _without_addresses(value) for kind, value in output["data"].items()}
-    if kept["output_type"] == "execute_result":  # a valid notebook has the count there
+    if kept["output_type"] == "execute_result":  # the notebook format requires the key
         kept["execution_count"] = None
     return kept
 
@@ -115,7 +120,7 @@ def _without_addresses(value: Any) -> Any:
 
 
 def _without_places(text: str) -> str:
-    """The text with folders of this machine named by what they are."""
+    """Replace this machine's folders by names such as `artifacts` and `~`."""
     places = {str(paths.artifacts()): "artifacts", str(paths.ROOT): ".", str(Path.home()): "~"}
     for place, name in sorted(places.items(), key=lambda item: -len(item[0])):
         if len(place) > 1:

@@ -1,4 +1,4 @@
-"""The command that judges decided findings under other conditions: `tab_robust`.
+"""Judge the decided findings again under other conditions, and save `tab_robust`.
 
     python -m lib.runner.robustness mini                  every variation
     python -m lib.runner.robustness mini "other seeds"    one of them
@@ -19,17 +19,20 @@ LABEL = "tab_robust"
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Make the table of a profile whose ledger is there; `ParameterError` in one line if not."""
+    """Make the table for a profile that has a ledger.
+
+    Raises `ParameterError` if the ledger is missing or a variation is unknown.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m lib.runner.robustness", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("profile")
-    parser.add_argument("variations", nargs="*", help="all by default")
+    parser.add_argument("profile", help="a profile that ./run_all.sh has run")
+    parser.add_argument("variations", nargs="*", help="variations to judge; all by default")
     asked = parser.parse_args(words)
     profile = profiles.load(asked.profile)
     file = paths.figures(profile) / "tab_claims.csv"
     if not file.is_file():
-        raise ParameterError(f"{file}: there is no ledger; first run ./run_all.sh {profile.name}")
+        raise ParameterError(f"{file} is missing; first run ./run_all.sh {profile.name}")
     environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
     from lib.ledger import robustness
     from lib.pages import Tables, write_pages

@@ -22,7 +22,7 @@ from lib.runner.notebook import PARAMETERS
 from lib.store import parallel, provenance
 from lib.store.progress import duration
 
-STOPPED = "stopped; what was computed is kept, the same command goes on from there"
+STOPPED = "stopped; results so far are kept, and the same command continues from there"
 
 
 def main(words: list[str]) -> int:
@@ -42,7 +42,7 @@ def main(words: list[str]) -> int:
         notebooks = command_line.select_notebooks(profile, options.requests)
         plans = freshness.plan_all(notebooks, profile, force=options.force)
         if options.dry_run:
-            if not isinstance(profile.build, ThesisBuild):  # its data would be downloaded
+            if not isinstance(profile.build, ThesisBuild):  # whose data a check would download
                 check_data(profile)
             print(freshness.describe_plans(plans))
             print_if_any(freshness.describe_stale(plans))
@@ -61,12 +61,12 @@ def main(words: list[str]) -> int:
         print(f"run_all.sh: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"run_all.sh: {error} (another artifact root: THESIS_ARTIFACTS)", file=sys.stderr)
+        print(f"run_all.sh: {error} (THESIS_ARTIFACTS sets the artifact root)", file=sys.stderr)
         return 1
 
 
 def stop(number: int, frame: Any) -> NoReturn:
-    """Answer Ctrl-C and its like: end everything at once."""
+    """Handle Ctrl-C and similar signals: end everything at once."""
     from lib.runner import execution
 
     execution.end_children()
@@ -86,7 +86,7 @@ def lock_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
     lock = FileLock(folder / "run.lock")
     with contextlib.suppress(Timeout):
         return lock.acquire(timeout=0)
-    print(f"another run is at work on {os.path.relpath(folder)}, waiting", flush=True)
+    print(f"waiting for another run that uses {os.path.relpath(folder)}", flush=True)
     return lock.acquire()
 
 
@@ -100,21 +100,21 @@ def prepare(profile: Profile, options: argparse.Namespace) -> None:
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])
         ),
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures inline, always
-        "JUPYTER_PREFER_ENV_PATH": "1",  # this Python's kernel, whatever is in the home
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures always inline
+        "JUPYTER_PREFER_ENV_PATH": "1",  # this Python's kernel, not one in the home folder
     }
     if options.keep:
         os.environ["THESIS_KEEP"] = "1"
     if options.dask:
         os.environ["THESIS_DASK"] = options.dask
-        parallel.connect(options.dask)  # if no scheduler answers, nothing begins
+        parallel.connect(options.dask)  # fails now if no scheduler answers
     check_data(profile)
 
 
 def check_data(profile: Profile) -> None:
-    """Look for every dataset folder and task, so that not each notebook says what is missing.
+    """Check every dataset folder and task once, before each notebook would report what is missing.
 
-    A builder writes its folders first, if they are not there.
+    Missing folders that a builder can write are built first.
     """
     if profile.name != manifest.PUBLISHED:
         from lib.data import sources, task_files
@@ -124,9 +124,9 @@ def check_data(profile: Profile) -> None:
 
 
 def run(plans: list[Plan], options: argparse.Namespace) -> None:
-    """Run the notebooks that must run, and enter in each plan how it went."""
+    """Run the notebooks that must run, and record in each plan how it went."""
     with tempfile.TemporaryDirectory(prefix="thesis-ipython-") as folder:
-        os.environ["IPYTHONDIR"] = folder  # without anybody's start-up files
+        os.environ["IPYTHONDIR"] = folder  # without the user's start-up files
         for place, plan in enumerate(plans, 1):
             heading = f"[{place}/{len(plans)}] {plan.name}"
             if not plan.reasons:
@@ -139,10 +139,10 @@ def run(plans: list[Plan], options: argparse.Namespace) -> None:
 
 
 def run_one(plan: Plan, options: argparse.Namespace, heading: str) -> None:
-    """Run one notebook, and note it if it has reached its end."""
+    """Run one notebook, and note the run if it was complete."""
     from lib.runner import execution  # loads papermill
 
-    if plan.name == freshness.REPORT:  # the others have drawn since
+    if plan.name == freshness.REPORT:  # the other notebooks have saved figures since
         plan.inputs = freshness.fingerprint_inputs(plan.path, plan.profile)
     folder = paths.run_folder(plan.profile)
     target = folder / "executed" / f"{plan.name}.ipynb"
@@ -156,12 +156,12 @@ def run_one(plan: Plan, options: argparse.Namespace, heading: str) -> None:
         executed = os.path.relpath(target if target.exists() else plan.path)
         plan.result = "failed"
         plan.problem = (
-            f"{outcome.problem}\nopen it, as it ran: {jupyter} lab {executed}\n"
+            f"{outcome.problem}\nto see where it failed: {jupyter} lab {executed}\n"
             f"log: {os.path.relpath(log)}"
         )
         return
     plan.result = "made"
-    # With a filter on models, a figure may have nothing to show.
+    # With a filter on models, a figure may have nothing to show and no file.
     files = [path for entry in plan.makes for path in entry.paths(plan.profile) if path.is_file()]
     provenance.write_run(
         plan.name,
@@ -174,7 +174,7 @@ def run_one(plan: Plan, options: argparse.Namespace, heading: str) -> None:
 
 
 def report(plans: list[Plan], seconds: float) -> int:
-    """Print what came of each label, and why notebooks failed; the exit code."""
+    """Print the result for each label and why notebooks failed; return the exit code."""
     line = "{:<12} {:<24} {:<8} {:>7}  {}".format
     print("\n" + line("label", "notebook", "result", "seconds", "file"))
     for plan in plans:

@@ -3,8 +3,8 @@
 
 lock="$root/requirements.lock"
 venv="$root/.venv"
-mark="$venv/.made_by_run_all" # empty until everything is installed, so a set-up that was killed is done again
-whole="$root $(cksum < "$lock")" # what it says then: scripts in a moved .venv would not run
+mark="$venv/.made_by_run_all" # empty until everything is installed, so a killed set-up starts again
+whole="$root $(cksum < "$lock")" # its content then; names the folder, because scripts in a moved .venv do not run
 
 missing_in() { # prints why a Python cannot be used; nothing if it can
     [ -x "$1" ] || { echo "it has no Python"; return; }
@@ -17,9 +17,9 @@ for line in open(sys.argv[1], encoding="utf-8"):
     try:
         version = metadata.version(name) if name else ""
     except metadata.PackageNotFoundError:
-        version = "no"
+        version = "none"
     if version.split("+")[0] != pinned:  # a local tag such as +cpu names a build, not a version
-        sys.exit(f"it has {version} {name}, {sys.argv[1]} says {pinned}")
+        sys.exit(f"expected {name} {pinned} ({sys.argv[1]}), found {version}")
 PYTHON
 }
 
@@ -36,7 +36,7 @@ find_ready() { # sets $python to one that can be used as it is; fails if there i
     if [ -e "$mark" ]; then
         [ "$(cat "$mark")" = "$whole" ] && [ -x "$python" ]
     else
-        [ -z "$(missing_in "$python")" ] # somebody's own, and it has everything
+        [ -z "$(missing_in "$python")" ] # the user's own, with every pinned package
     fi
 }
 
@@ -53,22 +53,22 @@ set_up() {
     local base
     find_ready && return
     base="$(find_base)" || return
-    # The lock belongs to file 9, which pip inherits: it is free when the last of them has ended.
+    # The lock belongs to file descriptor 9, which pip inherits. It is free when the last process has ended.
     exec 9>"$root/.venv.lock"
     "$base" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
     find_ready 2>/dev/null && { exec 9>&-; return; } # another set-up has just made it
     if [ -e "$venv" ] && [ ! -e "$mark" ]; then
-        echo "$venv is not ours and cannot be used; remove it and run again" >&2
+        echo "$venv lacks pinned packages, and run_all.sh did not make it; remove it and run again" >&2
         return 1
     fi
-    echo "making $venv from requirements.lock: some minutes, 2 GB" >&2
+    echo "making $venv from requirements.lock: a few minutes, 2 GB" >&2
     mkdir -p "$venv"
     : > "$mark"
     find "$venv" -mindepth 1 ! -path "$mark" -delete
     python="$venv/bin/python"
     "$base" -I -m venv "$venv" >&2 &&
         "$python" -I -m pip install --disable-pip-version-check --no-input -r "$lock" >&2 || {
-        echo "set-up failed: pip says above why; the next call tries again" >&2
+        echo "set-up failed: pip's messages above say why; the next call tries again" >&2
         return 1
     }
     # `import lib`, in Jupyter too

@@ -1,1 +1,1 @@
-"""Vectors of a person's own documents: what embeds them, how good that is, and what is saved."""
+"""Vectors of your own documents: the models, how good each is, and what is saved."""

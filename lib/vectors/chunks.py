@@ -1,4 +1,4 @@
-"""Vectors of long texts from an encoder of short ones: the stretches of a text, and their mean."""
+"""Vectors of long texts from an encoder of short ones: a text's stretches, and their mean."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,13 +8,16 @@ import numpy as np
 from lib.texts import has_token
 from lib.vectors.lexical import scale_rows
 
-SIZE = 126  # tokens of a stretch without the two special ones: all-MiniLM was trained on 128
+SIZE = 126  # tokens of a stretch without the two special tokens: all-MiniLM was trained on 128
 MOST = 500  # stretches of a text that are read
-LONGEST = 1_000_000  # characters that an encoder of the beginning of a text looks at
+LONGEST = 1_000_000  # characters that are read by an encoder of the beginning of a text
 
 
 def find_start(text: str, most: int = LONGEST) -> int:
-    """Where a text begins to be read: at 0, unless its first `most` characters hold no token."""
+    """The character at which reading begins: 0, unless the first `most` characters hold no token.
+
+    Then it is the first character with a token.
+    """
     if has_token(text[:most]):
         return 0
     return next((place for place, character in enumerate(text) if has_token(character)), 0)
@@ -27,11 +30,12 @@ def cut_text(text: str, most: int = LONGEST) -> str:
 
 
 def split_text(tokenizer: Any, text: str, size: int = SIZE) -> list[tuple[int, int, int]]:
-    """Where the stretches of a text begin and end, in characters, and their number of tokens.
+    """Start and end of a text's stretches, in characters, and their numbers of tokens.
 
-    tokenizer: a fast one of Hugging Face. The last stretch is shorter; the first `MOST` are given.
+    `tokenizer` is one of Hugging Face's fast ones. There are at most `MOST` stretches, and the last
+    may have fewer than `size` tokens.
     """
-    most = 100 * size * MOST  # a document of megabytes is not read for nothing
+    most = 100 * size * MOST  # characters; more cannot be needed
     start, read = find_start(text, most), cut_text(text, most)
     options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
     offsets = tokenizer(read, truncation=False, **options)["offset_mapping"]
@@ -43,14 +47,16 @@ def split_text(tokenizer: Any, text: str, size: int = SIZE) -> list[tuple[int, i
 def average_chunks(
     tokenizer: Any, encode: Callable[[list[str]], np.ndarray], texts: Sequence[str]
 ) -> np.ndarray:
-    """Embed texts as the mean of their stretches, each of norm 1, weighted by its tokens.
+    """Embed texts as the mean of their stretches' vectors, of norm 1 and weighted by tokens.
 
     Parameters
     ----------
     tokenizer
-        Of the encoder.
+        The encoder's.
     encode : callable
-        Texts of at most `SIZE` tokens to (texts, dim).
+        Maps texts of at most `SIZE` tokens to (texts, dim).
+    texts : sequence of str
+        Each with at least one token.
 
     Returns
     -------

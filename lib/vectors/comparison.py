@@ -1,4 +1,4 @@
-"""The table of models, which of them to take, and the verdict on it against the base."""
+"""The table of models, the choice of one, and the verdict on it against the base."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from lib.statistics.intervals import Evidence, from_examples, task_scores
 from lib.statistics.measures import VARIES, format_interval, measure_models
 from lib.vectors.names import BASE, ORDER, SIMPLEST_FIRST
 
-FEW = 20  # examples; fewer say little
+FEW = 20  # fewer examples say little
 WORDS = {1: "WIN", 0: "EQUAL", -1: "LOSS"}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which model is taken, and how it compares with the base on the mean over all measures.
+    """The chosen model, and how it compares with the base on the mean over all measures.
 
-    low, high: 95% interval of the difference; NaN where nothing varies.
+    `low` and `high` bound the difference (95% interval); they are NaN if nothing varies.
     """
 
     model: str
@@ -33,27 +33,27 @@ class Choice:
 
     @property
     def verdict(self) -> str:
-        """ "WIN", "EQUAL" or "LOSS": where the interval lies. Without one: "EQUAL"."""
+        """ "WIN" or "LOSS" if the interval lies above or below 0, else "EQUAL"."""
         sign = int(self.low > 0) - int(self.high < 0)
         return WORDS[sign]
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The numbers by name, NaN where there are none."""
+        """The numbers by name; unknown ones are NaN."""
         return {name: value for name, value in vars(self).items() if name != "model"}
 
     @property
     def line(self) -> str:
-        """What a script reads: verdict, model, score, base, difference with its interval."""
+        """The line for scripts: verdict, model, score, base, difference with its interval."""
         against = format_interval(self.difference, self.low, self.high, sign="+")
         parts = [self.verdict, self.model, f"{self.score:.3f}", f"{self.base:.3f}", against]
         return f"VERDICT: {' | '.join(parts)}"
 
 
 def make_table(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """A row for each measure and model, as `measure_models` has them.
+    """A row for each measure and model, as in `measure_models`.
 
-    Further columns: measure, examples, guessing (what that scores).
+    Further columns: measure, examples, guessing (the score of a random guess).
     """
     tables = []
     for frame in frames:
@@ -73,18 +73,18 @@ def _name_measure(frame: pd.DataFrame) -> str:
 
 
 def choose_model(frames: Sequence[pd.DataFrame], asked: str | None = None) -> Choice:
-    """The model to take: the best, or the simplest that is not distinguishable from it.
+    """Choose a model: the best, or the simplest that cannot be distinguished from it.
 
-    The best has the highest mean over all measures. Of the models whose difference to it has a 95%
-    interval that spans zero, the first of `SIMPLEST_FIRST` is taken. TF-IDF is none of them, as
-    its vectors are as long as the vocabulary.
+    The best has the highest mean over all measures. The choice is the first of `SIMPLEST_FIRST`
+    whose difference from the best has a 95% interval that spans zero. TF-IDF is never chosen,
+    because its vectors are as long as the vocabulary.
 
     Parameters
     ----------
     frames : sequence of DataFrame
-        Of `judging`, one for each measure.
+        As `judging` returns them, one for each measure.
     asked : str, optional
-        A model that is taken whatever the others do.
+        A model to choose whatever its scores.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def choose_model(frames: Sequence[pd.DataFrame], asked: str | None = None) -> Ch
     models = _list_candidates(frames)
     if asked is not None and asked not in models:
         lacking = [_name_measure(frame) for frame in frames if asked not in {*frame["model"]}]
-        told = f"{asked!r} cannot be taken, as it is not judged by {', '.join(lacking)}"
+        told = f"{asked!r} cannot be used, because it was not judged by {', '.join(lacking)}"
         raise ValueError(f"{told}; models here: {', '.join(map(repr, models))}")
     evidence = compare_all(frames, models)
     scores = dict(zip(evidence.means.index, evidence.scores.tolist(), strict=True))
@@ -122,7 +122,7 @@ def _choose_simplest(models: Sequence[str], scores: dict[str, float], evidence: 
         if model == best:
             return model
         (judged,) = verdicts.compare([(best, model)], evidence).itertuples()
-        if not judged.low > VARIES:  # NaN where nothing varies
+        if not judged.low > VARIES:  # NaN if nothing varies
             return model
     return best
 
@@ -130,12 +130,12 @@ def _choose_simplest(models: Sequence[str], scores: dict[str, float], evidence: 
 def _bound(
     models: Sequence[str], scores: dict[str, float], chosen: str, evidence: Evidence
 ) -> tuple[float, float]:
-    """The interval of a difference to the base, wide enough for a choice among all models."""
+    """The interval of a difference from the base; it accounts for the choice among all models."""
     if chosen == BASE:
         return np.nan, np.nan
     against = verdicts.compare([(model, BASE) for model in models if model != BASE], evidence)
     others = against["left"][against["high"] - against["low"] > VARIES].tolist()
-    if chosen not in others:  # on every text it is as good as the base, or better by the same
+    if chosen not in others:  # its difference from the base is the same on every text
         return np.nan, np.nan
     rank = 1 + sum(scores[other] > scores[chosen] for other in others)
     judged = verdicts.judge([[pair(other, BASE)] for other in others], evidence, at_least=rank)
@@ -143,7 +143,7 @@ def _bound(
 
 
 def describe_table(table: pd.DataFrame) -> list[str]:
-    """What a reader of the table should know of its measures."""
+    """Remarks for readers of the table, on measures with few examples or no model above chance."""
     lines = []
     for measure, rows in table.groupby("measure", sort=False):
         count = int(rows["examples"].iloc[0])
@@ -156,5 +156,5 @@ def describe_table(table: pd.DataFrame) -> list[str]:
 
 
 def list_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The table as plain values, None where there is no interval."""
+    """The table as plain values; None if there is no interval."""
     return table.astype(object).where(table.notna(), None).to_dict("records")

@@ -1,4 +1,4 @@
-"""Dense models by name, and their vectors of many texts: kept, in pieces, with a bar of tokens."""
+"""Dense models by name, and their vectors of many texts, which are stored piece by piece."""
 
 from __future__ import annotations
 
@@ -18,15 +18,21 @@ from lib.store.cache import Cache, Product, Rows
 from lib.vectors import chunks
 from lib.vectors.names import BASE, CHUNKS, CUT, STUDENT
 
-PIECE = 100_000  # tokens between two writes: some half a minute of a core
+PIECE = 100_000  # tokens between two writes: about half a minute on one core
 
 
 @dataclass(frozen=True)
 class DenseModel:
-    """What embeds texts with one encoder.
+    """A model that embeds texts with one encoder.
 
-    table: the product whose rows the vectors are. load: gives what embeds texts, (texts, dim).
-    longest: tokens of a text that are read.
+    Attributes
+    ----------
+    table : Product
+        Its rows are the vectors.
+    load : callable
+        Returns the function that embeds texts, (texts, dim).
+    longest : int
+        How many tokens of a text are read.
     """
 
     name: str
@@ -39,7 +45,7 @@ class DenseModel:
 
 
 def find_precision() -> str:
-    """ "bf16" where the device computes in it, else "fp32"."""
+    """ "bf16" if the device supports it, else "fp32"."""
     return "bf16" if models.has_bfloat16() else "fp32"
 
 
@@ -51,14 +57,14 @@ def list_models(
     Parameters
     ----------
     student : Path, optional
-        The folder of a trained one, which is judged, too; it is read now.
+        The folder of a trained student, which is added to the models and loaded now.
     profile : Profile, optional
-        Whose teacher and encoder they are, by default those of "lab".
+        The profile that names teacher and encoder, by default "lab".
 
     Raises
     ------
     ValueError
-        In one line, for a folder that is no student, is damaged, or cannot read texts.
+        In one line, if the folder holds no student, is damaged, or lacks a tokenizer.
     """
     profile, precision = profile or profiles.load("lab"), find_precision()
     teacher = profile.structural_teacher
@@ -97,7 +103,7 @@ def list_models(
 
         trained = Student.load(student)
         if trained.tokenizer is None:
-            raise ValueError(f"{student}: no tokenizer, so texts cannot be read; add its files")
+            raise ValueError(f"{student}: the tokenizer is missing; add its files to read texts")
         listed.append(
             DenseModel(
                 STUDENT,
@@ -110,7 +116,7 @@ def list_models(
 
 
 def load_base() -> Any:
-    """The base: all layers of the teacher's encoder, reading on to 4,096 tokens."""
+    """The base: all layers of the teacher's encoder, extended to read 4,096 tokens."""
     return models.load_layers(profiles.load("lab").student.model_copy(update={"layers": None}))
 
 
@@ -149,21 +155,23 @@ def embed_texts(
     lengths: Sequence[float],
     advance: Callable[[float, bool], None],
 ) -> Rows:
-    """Vectors of texts; those that are kept are read, and a process that is killed loses little.
+    """Vectors of texts. Stored vectors are reused, and a killed process loses one piece at most.
 
     Parameters
     ----------
+    cache : Cache
+    model : DenseModel
     texts : sequence of str
-        Read from disk as they are needed, if the sequence does that.
+        May read texts from disk when needed.
     lengths : sequence of float
-        Of each text in tokens, about.
+        Approximate length of each text in tokens.
     advance : callable
-        Is told after each piece how many tokens it had, and whether they were computed now.
+        Called after each piece with its number of tokens, and whether they were computed now.
 
     Returns
     -------
     Rows
-        (texts, dim), read from disk when they are asked for.
+        (texts, dim), read from disk when needed.
     """
     for start, end in _cut_pieces(lengths):
         piece = texts[start:end]

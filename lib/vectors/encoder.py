@@ -1,12 +1,12 @@
-"""One object for what was chosen: it is saved as a folder, loads in two lines, embeds new texts.
+"""The chosen model as one object: it is saved as a folder, loads in two lines, embeds new texts.
 
-    encoder/encoder.json        version, model, checksums of the other files but README.md
+    encoder/encoder.json        version, model, checksums of the other files except README.md
             arrays.safetensors  the mean that is subtracted, weights of words, directions of LSA
             words.json          the words, and the expression that finds them
             dense/              a stock SentenceTransformer
             README.md           how to use it, with and without this project
 
-Reading needs sentence-transformers and jaxtyping, and nothing else of this project's packages.
+Of this project's packages, only sentence-transformers and jaxtyping are needed to load it.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT
 
 VERSION = 1
 WHOLE = (BASE, STUDENT, BOTH)  # whose dense part reads a text in one pass
-WORDS_IN_CHUNK = 90  # where no tokenizer counts: some 126 tokens of English
-TOLERANCE = 0.01  # of a cosine between vectors of one text in two precisions
+WORDS_IN_CHUNK = 90  # if there is no tokenizer: about 126 tokens of English
+TOLERANCE = 0.01  # by which the cosine of two precisions' vectors of one text may be below 1
 _FACTS, _ARRAYS, _WORDS = "encoder.json", "arrays.safetensors", "words.json"
 
 
 class Chunks(NamedTuple):
-    """The stretches of a text: (stretches, 2) first and last character, (stretches, dim) vectors.
+    """The stretches of a text: (stretches, 2) `spans` and (stretches, dim) `vectors`.
 
-    `text[start:end]` is the stretch of a row `start, end` of `spans`.
+    A row `start, end` of `spans` stands for the stretch `text[start:end]`.
     """
 
     spans: np.ndarray
@@ -51,7 +51,7 @@ class Chunks(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoder:
-    """What embeds texts as one row of the table did; made by `load`.
+    """Embeds texts as a model of the table did; made by `load`.
 
     Attributes
     ----------
@@ -59,11 +59,12 @@ class Encoder:
         One of `names.SIMPLEST_FIRST`.
     folder : Path
     mean : (dim,) float32
-        Of the documents' dense vectors, each of norm 1; empty without a dense part.
+        The mean of the documents' dense vectors, each of norm 1; empty without a dense part.
     lexical : Lexical or None
     words : list of str
+        The words that the lexical part counts.
     weight : float or None
-        Of dense vectors beside TF-IDF, chosen by labels; see `features`.
+        The weight of dense vectors next to TF-IDF, chosen by labels; see `features`.
     """
 
     model: str
@@ -82,12 +83,12 @@ class Encoder:
     def encode(self, texts: Iterable[str], *, precision: str = "fp32") -> np.ndarray:
         """Embed texts, (texts, dim) float32.
 
-        precision: of the dense part, if there is one: "fp32" or "bf16".
+        `precision` is that of the dense part, if there is one: "fp32" or "bf16".
 
         Raises
         ------
         ValueError
-            For what is no text, with its place, and for another precision.
+            If an item is not a text, with its place, or if the precision is unknown.
         """
         texts = list_texts(texts)
         if not texts:
@@ -96,12 +97,12 @@ class Encoder:
         return self._combine(dense, texts)
 
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
-        """A vector for each stretch of some 126 tokens, for search inside long texts.
+        """A vector for each stretch of about 126 tokens, for search inside long texts.
 
-        Where the dense part reads a text in one pass, it is read once, as far as `encode` reads it,
-        and a stretch's vector is the mean of its tokens' states, which know what stands around it
-        (late chunking, Günther et al. 2024). Other dense parts embed each of the first 500
-        stretches by itself.
+        If the dense part reads a text in one pass, the text is read once, as far as `encode` reads
+        it. A stretch's vector is then the mean of its tokens' states, which depend on the whole
+        text (late chunking, Günther et al. 2024). Other dense parts embed each of the first 500
+        stretches separately.
         """
         return [self._encode_chunks(text) for text in list_texts(texts)]
 
@@ -111,10 +112,13 @@ class Encoder:
         Raises
         ------
         ValueError
-            If the encoder was made without labels, which the weight is chosen by.
+            If the encoder was made without labels, which choose the weight.
         """
         if self.weight is None or self.lexical is None:
-            raise ValueError("this encoder was made without labels, so it has no features")
+            raise ValueError(
+                "this encoder was made without labels, so it has no features; "
+                "make it again from labelled texts"
+            )
         texts = list_texts(texts)
         if not texts:
             width = len(self.lexical.idf) + (len(self.mean) if self.weight else 0)
@@ -126,7 +130,7 @@ class Encoder:
         return sparse.hstack([words, self.weight * dense], format="csr")
 
     def _combine(self, dense: np.ndarray | None, texts: list[str]) -> np.ndarray:
-        """Vectors of texts whose dense ones are there."""
+        """Vectors of texts, given those of the dense part."""
         counts = self._counter.count(texts) if self.model in (LSA, BOTH) else None
         return combine_parts(self.model, dense, self.mean, self.lexical, counts)
 
@@ -182,18 +186,23 @@ def combine_parts(
     lexical: Lexical | None,
     counts: sparse.csr_matrix | None,
 ) -> np.ndarray:
-    """Vectors by a model, (texts, dim) float32, from what its parts say of texts.
+    """A model's vectors, (texts, dim) float32, from the outputs of its parts.
 
     Parameters
     ----------
     model : str
     dense : (texts, dim) or None
-        Vectors by its dense part.
+        Vectors from its dense part.
     mean : (dim,)
-        Of such vectors, each of norm 1.
+        The mean of such vectors, each of norm 1.
     lexical : Lexical or None
     counts : (texts, words) or None
-        Of the words of `lexical`.
+        Counts of the words of `lexical`.
+
+    Raises
+    ------
+    ValueError
+        If the model needs a lexical part that is missing.
     """
     if model in (BASE, STUDENT) and dense is not None:
         return np.asarray(dense, dtype=np.float32)
@@ -210,19 +219,19 @@ def combine_parts(
 
 
 def load(folder: str | Path) -> Encoder:
-    """The encoder in a folder that `python -m lib.embed` wrote.
+    """Load the encoder from a folder that `python -m lib.embed` wrote.
 
     Raises
     ------
     ValueError
-        In one line: there is none, one of another version, or one that was changed.
+        In one line, if it is missing, has another version, or was changed.
     """
     folder = Path(folder).expanduser()
     facts = read_facts(folder / _FACTS)
     if facts is None or "model" not in facts:
-        raise ValueError(f"{folder}: no encoder here; name the folder `encoder` of an --out")
+        raise ValueError(f"{folder}: no encoder here; name the folder `encoder` inside an --out")
     if facts.get("version") != VERSION:
-        told = f"it is of version {facts.get('version')}, and this project reads {VERSION}"
+        told = f"the encoder has version {facts.get('version')}, this project reads {VERSION}"
         raise ValueError(f"{folder}: {told}; make it again with python -m lib.embed")
     if changed := list_changed(folder / _FACTS):
         raise ValueError(f"{folder}: damaged or changed: {changed[0]}; make it again")
@@ -244,12 +253,12 @@ def save_encoder(
     ----------
     folder : Path
     encoder : Encoder
-        Its words are those of its lexical part's columns.
+        Its words are those of the columns of its lexical part.
     write_dense : callable
         Writes the stock SentenceTransformer into the folder that it is given.
     card : mapping
-        What README.md says: `title`, `documents`, `longest` (tokens of a text that the dense part
-        reads), `verdict`, `scores` (rows), `provenance`.
+        The content of README.md: `title`, `documents`, `longest` (how many tokens of a text the
+        dense part reads), `verdict`, `scores` (rows), `provenance`.
     """
     folder.mkdir(parents=True)
     arrays = {"mean": encoder.mean}
@@ -257,13 +266,13 @@ def save_encoder(
         lexical = encoder.lexical
         arrays |= {"idf": lexical.idf, "directions": lexical.directions}
         arrays |= {"lexical_mean": lexical.mean}
-        # Private there, because another name would count as other code of all that was trained.
+        # It stays private: a new name would count as changed code of everything that was trained.
         values = {"pattern": forms._TERMS.pattern, "words": encoder.words}
         (folder / _WORDS).write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
     save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, folder / _ARRAYS)
     if encoder.model != LSA:
         write_dense(folder / "dense")
-    # What is for people may be edited.
+    # People may edit the README, so it has no checksum.
     files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.suffix != ".md"]
     (folder / "README.md").write_text(_render_card(encoder, card), encoding="utf-8")
     facts = {"version": VERSION, "model": encoder.model, "weight": encoder.weight}
@@ -277,33 +286,33 @@ def check_saved(
     dense: np.ndarray | None,
     counts: sparse.csr_matrix | None,
 ) -> None:
-    """Read an encoder as others do, and compare it with what was saved.
+    """Load a saved encoder, and check that it gives the vectors that it should.
 
     Parameters
     ----------
     folder : Path
     encoder : Encoder
     texts : sequence of str
-        A few, short ones.
+        A few short texts.
     dense : (texts, dim) or None
-        Their vectors by its dense part, before anything is subtracted.
+        Their vectors from the dense part, before anything is subtracted.
     counts : (texts, words) or None
-        Of the words that its lexical part was fitted to; None without one.
+        Counts of the words that the lexical part was fitted to; None without one.
 
     Raises
     ------
     ValueError
-        In one line, if it embeds these texts otherwise.
+        In one line, if the loaded encoder embeds these texts differently.
     """
     read = load(folder)
     if dense is not None:
         again = scale_rows(read._embed(list(texts), "fp32"))
         if not (again * scale_rows(dense)).sum(axis=1).min() > 1 - TOLERANCE:
-            raise ValueError(f"{folder}: the dense part is read back with other vectors")
+            raise ValueError(f"{folder}: the saved dense part gives different vectors")
     if encoder.lexical is not None and read.lexical is not None:
         again = read.lexical.embed(read._counter.count(texts))
         if not np.allclose(again, encoder.lexical.embed(counts), atol=1e-4):
-            raise ValueError(f"{folder}: the lexical part is read back with other vectors")
+            raise ValueError(f"{folder}: the saved lexical part gives different vectors")
 
 
 def _render_card(encoder: Encoder, card: Mapping[str, Any]) -> str:
@@ -317,7 +326,7 @@ def _render_card(encoder: Encoder, card: Mapping[str, Any]) -> str:
 
 
 def _embed_stretches(student: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
-    """Where the stretches of a text lie, and the means of their tokens' states, read at once."""
+    """Spans of a text's stretches, and the means of their tokens' states, from one pass."""
     from lib.student.packing import pack
 
     options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
@@ -335,7 +344,7 @@ def _embed_stretches(student: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _split_words(text: str) -> np.ndarray:
-    """(stretches, 2): where runs of `WORDS_IN_CHUNK` words begin and end."""
+    """(stretches, 2) start and end of runs of `WORDS_IN_CHUNK` words, in characters."""
     places, end = [], 0
     for word in forms.split_words(text):
         start = text.index(word, end)

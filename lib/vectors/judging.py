@@ -1,7 +1,8 @@
-"""How good models are on a person's documents: by halves of documents, and by tasks.
+"""How good models are on your own documents, by halves of documents and by tasks.
 
-What is fitted to documents (TF-IDF, LSA, the mean that is subtracted) never saw a text that it is
-judged by: texts are judged in folds, and each fold is left out of what its models are fitted on.
+Parts that are fitted to documents (TF-IDF, LSA, the mean that is subtracted) are never judged on
+texts that they were fitted to. Texts are judged in folds, and each fold has its own fit on texts
+outside it.
 """
 
 from __future__ import annotations
@@ -36,27 +37,28 @@ from lib.vectors.lexical import (
 from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, LSA, TFIDF
 
 HALVES = "halves of documents"
-HELD_OUT, TOKENS = 500, 600_000  # documents and tokens whose halves are compared, at most
-TEXTS, TASK_TOKENS = 1000, 1_500_000  # of a task, at most
-FITTED = 5000  # documents that the lexical part of a fold is fitted on, at most
-FOLDS, FOLD = 5, 20  # folds, at most; documents of a fold, where there are fewer folds
-READ = 4096  # words of a document whose halves are compared: where the base stops, in tokens
-WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # of dense vectors beside TF-IDF, both of norm 1
-Models = dict[str, Any]  # name -> (texts, dim) array, or a sparse one
+HELD_OUT, TOKENS = 500, 600_000  # at most so many documents and tokens whose halves are compared
+TEXTS, TASK_TOKENS = 1000, 1_500_000  # at most so many texts and tokens of a task
+FITTED = 5000  # at most so many documents to fit the lexical part of a fold on
+FOLDS, FOLD = 5, 20  # at most so many folds; fewer if a fold would have fewer documents
+READ = 4096  # words of a document whose halves are compared; the base reads as many tokens
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # of dense vectors next to TF-IDF, both of norm 1
+Models = dict[str, Any]  # name -> (texts, dim) array, dense or sparse
 
 
 @dataclass
 class Collection:
-    """The documents that count: each text once, without blank ones.
+    """The distinct, non-blank texts of a dataset folder.
 
     Attributes
     ----------
     documents : Documents
     rows : (texts,) int64
-        The documents' rows.
+        Row of each text in `documents`.
     contents : (texts,) uint64
+        Hash of each text.
     groups : list of str
-        What each shares with others, or its id.
+        Group of each text, or its id if it has none.
     words : WordCounts or None
         None if no text has a word.
     """
@@ -82,7 +84,7 @@ class Collection:
 
         try:
             words = WordCounts.read(read_texts())
-        except ValueError:  # scikit-learn's: no word but stop words
+        except ValueError:  # from scikit-learn: there are only stop words
             words, groups = None, groups[: len(rows)]
         return cls(documents, rows, documents.contents[rows], groups, words)
 
@@ -90,9 +92,9 @@ class Collection:
         return self.documents[int(self.rows[place])].text
 
     def fit(self, judged: np.ndarray, **options: Any) -> Lexical | None:
-        """A lexical part of the texts that are not judged; None if none of them has a word.
+        """Fit a lexical part to the texts that are not judged; None if none of them has a word.
 
-        judged: (texts,) bool.
+        `judged` is (texts,) bool.
         """
         rows = np.flatnonzero(~judged)
         if len(rows) > FITTED:
@@ -108,9 +110,9 @@ def name_group(group: str, document: str) -> str:
 
 @dataclass
 class Judged:
-    """Texts that are judged, and their vectors by the dense models.
+    """Texts that are judged, and their vectors from the dense models.
 
-    counts: of words, (texts, words). dense: name -> (texts, dim).
+    `dense` maps names to (texts, dim), `counts` is (texts, words).
     """
 
     collection: Collection
@@ -130,20 +132,20 @@ class Judged:
         return np.array([self.place[text] for text in texts])
 
     def fit_models(self, rows: np.ndarray, others: np.ndarray, judged: np.ndarray) -> Models:
-        """Vectors of some texts by all models.
+        """Vectors of some texts from all models.
 
         Parameters
         ----------
         rows : (n,) int
             The texts.
         others : (m,) int
-            Texts that are not judged here, whose mean is subtracted.
+            Texts that are not judged here; their mean is subtracted.
         judged : (documents,) bool
-            Documents of the collection that TF-IDF and LSA are not fitted on.
+            Documents of the collection that TF-IDF and LSA must not be fitted on.
 
         Returns
         -------
-        Name -> (n, dim), in the order of tables.
+        Name -> (n, dim).
         """
         fitted = {
             name: centre_rows(vectors[rows], mean_row(vectors[others]))
@@ -165,9 +167,9 @@ class Judged:
 
 @dataclass(frozen=True)
 class Halves:
-    """The halves of some documents; `places` are those of the documents in the collection.
+    """The halves of some documents; `places` are the documents' places in the collection.
 
-    shared: how many documents were left out, because a half of theirs is one of another, too.
+    `shared` counts the documents left out because they share a half with another document.
     """
 
     places: np.ndarray
@@ -181,9 +183,9 @@ class Halves:
 
 
 def draw_halves(collection: Collection, rate: float) -> Halves:
-    """Documents whose halves are compared, drawn at random.
+    """Draw documents at random whose halves are compared.
 
-    rate: tokens of a word, about.
+    `rate` is the approximate number of tokens per word.
     """
     order = np.random.default_rng(42).permutation(len(collection.rows))
     places, halves, tokens, seen, shared = [], [], 0.0, set[int](), 0
@@ -192,7 +194,7 @@ def draw_halves(collection: Collection, rate: float) -> Halves:
         if parts is None:
             continue
         if seen & {*map(content, parts)}:
-            shared += 1  # a half of two documents, such as a form's heading, has two other halves
+            shared += 1  # a half in two documents, such as a form's heading, has two other halves
             continue
         seen |= {*map(content, parts)}
         tokens += rate * sum(map(count_words, parts))
@@ -205,9 +207,9 @@ def draw_halves(collection: Collection, rate: float) -> Halves:
 
 
 def make_group_folds(groups: Sequence[str]) -> list[np.ndarray]:
-    """(places,) of each fold: groups are not cut, and there are two folds at least.
+    """(places,) for each fold. No group is split, and there are at least two folds.
 
-    Where all belong to one group, they are taken as if they belonged to none.
+    If everything belongs to one group, groups are ignored.
     """
     from sklearn.model_selection import GroupKFold
 
@@ -223,7 +225,7 @@ def make_group_folds(groups: Sequence[str]) -> list[np.ndarray]:
 
 
 def judge_halves(halves: Halves, judged: Judged) -> pd.DataFrame:
-    """How well the halves of documents find each other, among those of their fold: MRR."""
+    """How well halves of documents find each other among the halves of their fold (MRR)."""
     collection = judged.collection
     scores: dict[str, np.ndarray] = {}
     guessing = np.empty(len(halves.places))
@@ -231,7 +233,7 @@ def judge_halves(halves: Halves, judged: Judged) -> pd.DataFrame:
     for fold in make_group_folds(halves.groups):
         others = np.setdiff1d(np.arange(len(halves.places)), fold)
         held_out = documents.isin({halves.groups[place] for place in fold}).to_numpy().copy()
-        if held_out.all():  # one group for all documents
+        if held_out.all():  # all documents have one group
             held_out[:] = False
         held_out[halves.places[fold]] = True
         rows = judged.find_rows(halves.halves[place][side] for side in (0, 1) for place in fold)
@@ -248,9 +250,9 @@ def _make_dense(vectors: Any) -> np.ndarray:
 
 
 def judge_task(name: str, task: Task, judged: Judged) -> pd.DataFrame:
-    """Models on a task: accuracy of a classification, MAP of a retrieval or a clustering.
+    """Judge models on a task: accuracy for a classification, MAP for a retrieval or a clustering.
 
-    A clustering is judged as a retrieval, of the other texts of a text's cluster.
+    A clustering is judged as the retrieval of the other texts in a text's cluster.
     """
     if task.kind == "classification":
         return judge_classification(name, task, judged)
@@ -260,10 +262,10 @@ def judge_task(name: str, task: Task, judged: Judged) -> pd.DataFrame:
 def judge_classification(name: str, task: Task, judged: Judged) -> pd.DataFrame:
     """Accuracy of classifiers on frozen vectors.
 
-    Texts are classified by logistic regression on rows of norm 1, the same for all models. Pairs
-    are by `classifiers.by_comparing`, and of TF-IDF by their cosine.
+    Single texts are classified by logistic regression on rows of norm 1, the same for all models.
+    Pairs are classified by `classifiers.by_comparing`, for TF-IDF by their cosine.
     """
-    with warnings.catch_warnings(action="ignore"):  # small classes are told of elsewhere
+    with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
         examples = judging.read_examples(name, task, "test", cut=0)
     rows = judged.find_rows(examples.texts)
     contents = np.array([content(text) for text in examples.texts], dtype=np.uint64)
@@ -280,7 +282,7 @@ def judge_classification(name: str, task: Task, judged: Judged) -> pd.DataFrame:
         for model, vectors in models.items():
             words = sparse.issparse(vectors)
             if not words and single:
-                # Not standardised: of LSA the scale of a direction says how much it explains.
+                # Not standardised: the scale of an LSA direction says how much it explains.
                 vectors = centre_rows(vectors, mean_row(vectors[seen]))
             predict = classifiers.by_words if words or single else classifiers.by_comparing
             answers[model] = predict(Job(vectors, *part))
@@ -308,11 +310,11 @@ def classify_jointly(
     job : Job
         Its features are the dense vectors, with rows of norm 1.
     groups : (train,) array, optional
-        What training examples share.
+        Groups of the training examples.
 
     Returns
     -------
-    (test,) predicted classes. The weight is that of `choose_weight`.
+    (test,) predicted classes, with the weight from `choose_weight`.
     """
     rows, labels = job.inputs[:, 0], job.labels
     weight = choose_weight(
@@ -325,13 +327,13 @@ def classify_jointly(
 def choose_weight(
     words: sparse.csr_matrix, dense: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
 ) -> float:
-    """The weight of dense vectors, one of `WEIGHTS`, with the most right in three folds.
+    """The weight of dense vectors, one of `WEIGHTS`, with the most correct answers in three folds.
 
-    Of weights that are equally good the least is taken, and 0.5 where folds cannot be made.
+    Of equally good weights the smallest is taken. If folds cannot be made, the weight is 0.5.
     """
     numbers = None if groups is None else pd.factorize(pd.Series(groups))[0]
     try:
-        with warnings.catch_warnings(action="ignore"):  # small classes are told of elsewhere
+        with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
             folds = make_folds(labels, 3, numbers)
     except ValueError:
         return 0.5
@@ -351,14 +353,14 @@ def join_words(words: sparse.csr_matrix, dense: np.ndarray, weight: float) -> sp
 
 
 def _fit(features: sparse.csr_matrix, labels: np.ndarray) -> Any:
-    """As `classifiers.by_words` does it."""
+    """Fit the classifier of `classifiers.by_words`."""
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=10, max_iter=1000).fit(features, labels)
 
 
 def judge_ranking(name: str, task: Task, judged: Judged) -> pd.DataFrame:
-    """How near a text's targets, or the other texts of its cluster, are among all texts: MAP."""
+    """How high a text's targets, or the other texts of its cluster, rank among all texts (MAP)."""
     queries = read_queries(task)
     rows = judged.find_rows(queries.texts)
     contents = np.array([content(text) for text in queries.texts], dtype=np.uint64)
@@ -384,12 +386,12 @@ def judge_ranking(name: str, task: Task, judged: Judged) -> pd.DataFrame:
 
 
 def read_queries(task: Task) -> Queries:
-    """The queries of a retrieval, or of a clustering: each text of a cluster of two at least.
+    """The queries of a retrieval, or of a clustering: each text that shares its cluster.
 
     Raises
     ------
     ValueError
-        If there are not two, one for each fold.
+        If there are fewer than two, one for each fold.
     """
     if task.kind == "retrieval":
         queries = ranking.read_queries(task)
@@ -410,10 +412,10 @@ def read_queries(task: Task) -> Queries:
 
 
 def combine_folds(parts: Sequence[tuple[float, np.ndarray, int]]) -> np.ndarray:
-    """Scores of examples of several folds whose mean is the mean over all queries.
+    """Combine the scores of several folds, so that their mean is the mean over all queries.
 
-    parts: of each fold the mean over its queries, scores of its examples with that mean, and the
-    number of its queries. `ranking.score_queries` gives the first two.
+    `parts` has for each fold the mean over its queries, the scores of its examples, which have that
+    mean, and the number of its queries. `ranking.score_queries` gives the first two.
     """
     queries = sum(count for _, _, count in parts)
     examples = sum(len(each) for _, each, _ in parts)
@@ -439,9 +441,9 @@ def _make_frame(
     chance: float,
     count: int | None = None,
 ) -> pd.DataFrame:
-    """A row for each model that every fold has.
+    """A row for each model that was judged in every fold.
 
-    count: how many were judged, where scores are those of parts of them.
+    `count` is the number of examples, if `scores` are those of their parts.
     """
     scores = {model: each for model, each in scores.items() if not np.isnan(each).any()}
     return pd.DataFrame(

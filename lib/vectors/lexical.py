@@ -1,7 +1,7 @@
-"""The lexical part: TF-IDF of texts, and latent semantic analysis (LSA) as a few numbers each.
+"""The lexical part: TF-IDF of texts, and their reduction by latent semantic analysis (LSA).
 
-A lexical part is plain arrays, so that it is saved without code, and fitted anew on other documents
-in a moment: words are counted once, whatever documents count.
+A lexical part consists of plain arrays, so it can be saved without code. Fitting it to other
+documents takes a moment, because words are counted only once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,12 @@ from scipy import sparse
 from lib.evaluation.baselines import make_vectorizer
 
 DIM = 256  # directions of LSA
-MANY = 100  # documents from which a word of one of them alone is left out: it links it to no other
-WORDS = 100_000  # of a lexical part at most, the most frequent ones
+MANY = 100  # with so many documents, words of a single one are left out: they link it to no other
+WORDS = 100_000  # a lexical part has at most so many words, the most frequent ones
 
 
 def scale_rows(x: np.ndarray) -> np.ndarray:
-    """(n, dim) rows scaled to norm 1; a row of zeros stays one."""
+    """(n, dim) rows scaled to norm 1; a zero row stays zero."""
     norms = np.linalg.norm(x, axis=1, keepdims=True)
     return np.divide(x, norms, out=np.zeros_like(x), where=norms > 0)
 
@@ -30,10 +30,10 @@ def mean_row(vectors: np.ndarray) -> np.ndarray:
 
 
 def centre_rows(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """(n, dim) rows of norm 1 less a mean of such rows, scaled to norm 1 again.
+    """(n, dim) rows scaled to norm 1, minus a mean of such rows, scaled to norm 1 again.
 
-    Without the mean, which all texts share, cosines tell texts apart better. A row of zeros, of a
-    text without a known word, stays one.
+    All texts share the mean, so cosines distinguish texts better without it. A zero row, from a
+    text without a known word, stays zero.
     """
     scaled = scale_rows(x)
     return scale_rows(np.where(scaled.any(axis=1, keepdims=True), scaled - mean, 0))
@@ -46,7 +46,7 @@ def join_rows(dense: np.ndarray, lexical: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class WordCounts:
-    """How often words occur in texts: (texts, words) with 1 + log(count) where one occurs."""
+    """How often words occur in texts: (texts, words) with 1 + log(count), or 0 for absent words."""
 
     words: list[str]
     counts: sparse.csr_matrix
@@ -56,7 +56,7 @@ class WordCounts:
     def read(cls, texts: Iterable[str], words: Sequence[str] | None = None) -> "WordCounts":
         """Count the words of texts, which are read once.
 
-        words: those to count; by default all, without the English stop words.
+        `words` are those to count; by default all except English stop words.
 
         Raises
         ------
@@ -69,23 +69,23 @@ class WordCounts:
         return cls(vectorizer.get_feature_names_out().tolist(), counts, vectorizer)
 
     def count(self, texts: Iterable[str]) -> sparse.csr_matrix:
-        """The same words of other texts, (texts, words)."""
+        """Count the same words in other texts, (texts, words)."""
         return self.vectorizer.transform(texts)
 
 
 @dataclass(frozen=True)
 class Lexical:
-    """What turns counts of words into TF-IDF and LSA; made by `fit_lexical`.
+    """Turns counts of words into TF-IDF and LSA; made by `fit_lexical`.
 
     Attributes
     ----------
     columns : (kept,) int64
-        The words that count.
+        Columns of the words that are used.
     idf : (kept,) float32
     directions : (kept, dim) float32
-        Of LSA; dim is 0 where none was wanted.
+        Directions of LSA; dim is 0 for TF-IDF alone.
     mean : (dim,) float32
-        Of the LSA of the documents that it was fitted on, each of norm 1.
+        Mean of the LSA rows, each of norm 1, of the documents that it was fitted on.
     """
 
     columns: np.ndarray
@@ -113,11 +113,11 @@ def fit_lexical(counts: sparse.csr_matrix, dim: int = DIM, least: int | None = N
     Parameters
     ----------
     counts : (documents, words)
-        Of `WordCounts`.
+        From `WordCounts`.
     dim : int
-        Directions, fewer where there are fewer documents or words; 0 for TF-IDF alone.
+        Number of LSA directions, at most the number of documents or words; 0 for TF-IDF alone.
     least : int, optional
-        Documents that a word must occur in: by default two, if there are `MANY` documents.
+        In how many documents a word must occur: by default in two if there are `MANY`, else in one.
 
     Source: Deerwester et al., "Indexing by latent semantic analysis", 1990.
     """
@@ -143,6 +143,6 @@ def fit_lexical(counts: sparse.csr_matrix, dim: int = DIM, least: int | None = N
 
 
 def reduce_exactly(weights: sparse.csr_matrix) -> np.ndarray:
-    """(texts, texts) rows with the cosines of sparse rows, for what reads dense ones."""
+    """(texts, texts) dense rows with the same dot products as sparse rows."""
     values, vectors = np.linalg.eigh((weights @ weights.T).toarray().astype(np.float64))
     return vectors * np.sqrt(np.maximum(values, 0))

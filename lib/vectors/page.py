@@ -1,7 +1,7 @@
 """The page `index.html`: search in the texts, the nearest texts of each, and a map of all.
 
-It is one file that needs no network. Search is by words, because a browser has no encoder; what is
-near is by the vectors.
+It is one file that needs no network. Search is by words, because a browser has no encoder;
+neighbours are by the vectors.
 """
 
 import json
@@ -16,16 +16,16 @@ from lib.texts import shorten_text
 from lib.vectors.lexical import scale_rows
 
 MOST = 20_000  # texts on a page
-CHARACTERS = 4_000_000  # of all texts on it, about
+CHARACTERS = 4_000_000  # of all texts on it, approximately
 LEAST_EACH, MOST_EACH = 200, 2000  # characters of a text
 NEIGHBOURS = 10
-LANDMARKS = 3000  # texts that t-SNE places; the others go where their nearest ones are
-COLOURS = 8  # classes, at most, that have a colour each
+LANDMARKS = 3000  # texts that t-SNE places; the others are placed near their nearest landmarks
+COLOURS = 8  # at most so many classes have colours
 _BLOCK = 512  # rows of similarities in memory at once
 
 
 class Entry(NamedTuple):
-    """A text on the page. label: its class, or empty."""
+    """A text on the page; `label` is its class, or empty."""
 
     title: str
     text: str
@@ -33,14 +33,14 @@ class Entry(NamedTuple):
 
 
 def choose_entries(count: int) -> np.ndarray:
-    """(chosen,) the rows of texts that the page shows: all, or `MOST` at random."""
+    """(chosen,) rows of the texts that the page shows: all, or a random `MOST`."""
     if count <= MOST:
         return np.arange(count)
     return np.sort(np.random.default_rng(0).choice(count, MOST, replace=False))
 
 
 def count_characters(count: int) -> int:
-    """Characters of each of so many texts."""
+    """How many characters of a text the page shows if it has `count` texts."""
     return max(LEAST_EACH, min(MOST_EACH, CHARACTERS // max(count, 1)))
 
 
@@ -52,11 +52,11 @@ def render_page(
     Parameters
     ----------
     name : str
-        What the texts are called.
+        The name of the collection of texts.
     entries : sequence of Entry
     vectors : (entries, dim)
     facts : mapping
-        `documents`, how many there are; `verdict`; `scores`, rows of the table.
+        `documents`, the number of all texts; `verdict`; `scores`, rows of the table.
     """
     each = count_characters(len(entries))
     classes = sorted({entry.label for entry in entries} - {""})
@@ -99,13 +99,13 @@ def find_neighbours(vectors: np.ndarray, count: int = NEIGHBOURS) -> np.ndarray:
 
 
 def place_on_map(vectors: np.ndarray) -> np.ndarray:
-    """(texts, 2) places from 0 to 1: by t-SNE, or of very few vectors by principal components."""
+    """(texts, 2) places from 0 to 1 by t-SNE, or by principal components if vectors are few."""
     from sklearn.manifold import TSNE
 
     unit = scale_rows(np.asarray(vectors, dtype=np.float32))
     unit = unit - unit.mean(axis=0)
     left, sizes, _ = np.linalg.svd(unit[choose_landmarks(len(unit))], full_matrices=False)
-    components = np.round(left[:, :50] * sizes[:50], 6)  # texts of one vector have one place
+    components = np.round(left[:, :50] * sizes[:50], 6)  # equal vectors get equal places
     distinct = len(np.unique(components, axis=0))
     if distinct < 5 or components.shape[1] < 2:
         places = np.pad(components, ((0, 0), (0, 2)))[:, :2]
@@ -125,7 +125,7 @@ def choose_landmarks(count: int) -> np.ndarray:
 
 
 def _place_others(unit: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Places of all texts, given those of the landmarks: the mean of the three nearest ones."""
+    """Places of all texts: others than landmarks get the mean of their three nearest landmarks."""
     landmarks = choose_landmarks(len(unit))
     if len(landmarks) == len(unit):
         return places

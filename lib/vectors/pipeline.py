@@ -1,4 +1,4 @@
-"""From a person's texts to vectors, table, encoder and page: what `python -m lib.embed` does."""
+"""From your texts to vectors, table, encoder and page: what `python -m lib.embed` does."""
 
 from __future__ import annotations
 
@@ -37,29 +37,31 @@ from lib.vectors.judging import HALVES, Collection, Halves, Judged
 from lib.vectors.lexical import centre_rows, fit_lexical, mean_row
 from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, SIMPLEST_FIRST, STUDENT, TFIDF
 
-KIND = "vectors"  # in the seal of what is written
-FITTED = 20_000  # documents that the deployed lexical part is fitted on, at most
-ENCODER_SIZE, BYTES_OF_TEXT = 350_000_000, 4200  # bytes; of a text: vectors kept and written, page
-SPEED = {"bf16": 7500, "fp32": 3500}  # tokens a second of a core, about
+KIND = "vectors"  # in the seal of the folder that is written
+FITTED = 20_000  # at most so many documents to fit the saved lexical part on
+# Bytes of the encoder, and for each text of its vectors, stored and written, and of the page.
+ENCODER_SIZE, BYTES_OF_TEXT = 350_000_000, 4200
+SPEED = {"bf16": 7500, "fp32": 3500}  # tokens per second on one core, approximately
 _BLOCK = 2000  # documents that are written at once
-_COMPARED = 5  # texts that the saved encoder embeds once more
+_COMPARED = 5  # texts that the saved encoder embeds again as a check
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a person asks for.
+    """What the user asks for.
 
     Attributes
     ----------
     texts : Path
         A file or folder, see `text_sources`.
-    out : Path
+    out : Path, optional
+        The folder to write.
     model : str, optional
-        A model that is taken whatever the table says.
+        A model to use whatever its scores.
     student : Path, optional
-        The folder of a trained student, which is judged, too.
+        The folder of a trained student to judge as well.
     text, label : str, optional
-        Columns of a table.
+        Columns of a table with the texts and their labels.
     """
 
     texts: Path
@@ -72,27 +74,27 @@ class Request:
 
 @dataclass(frozen=True)
 class Source:
-    """Texts that are ready to be embedded, and what embeds them; made by `read_source`.
+    """Texts that are ready to be embedded, and the dense models; made by `read_source`.
 
     Attributes
     ----------
     request : Request
     name : str
     out : Path
-        Where the result goes.
+        The folder to write.
     models : mapping
         The dense models by name.
     collection : Collection
     lengths : (texts,) float
-        Tokens of the collection's texts, about.
+        Approximate length of each of the collection's texts, in tokens.
     rate : float
-        Tokens of a word, about.
+        Approximate number of tokens per word.
     halves : Halves or None
-        None where fewer than two documents have halves to compare.
+        None if fewer than two documents have halves to compare.
     tasks : mapping
-        Those that can be judged.
+        The tasks that can be judged, by name.
     notes : list of str
-        What a person should know.
+        What the user should know.
     """
 
     request: Request
@@ -108,25 +110,25 @@ class Source:
 
 
 def read_source(request: Request) -> Source:
-    """Read and check everything that a person asks for; nothing is embedded, or written to `out`.
+    """Read and check everything that the user asks for, without embedding or writing anything yet.
 
     Raises
     ------
     ValueError, OSError
-        In one line, whatever is wrong.
+        In one line, if something is wrong.
     """
     models = _list_models(request)
     folder, name, notes = find_dataset_folder(request.texts, request.text, request.label)
     out = _check_out(request, name)
     if out.exists():
-        notes = [*notes, f"note: {out} is there and will be replaced"]
+        notes = [*notes, f"note: {out} exists and will be replaced"]
     documents = Documents(folder)
     notes += [line for line in check.findings(folder, training=False) if _is_told(line)]
     collection = Collection.read(documents)
     if len(collection.rows) < 2:
         blank = int((documents.contents == 0).sum())
-        told = f"different texts: {len(collection.rows)} of {len(documents)}, {blank} blank"
-        raise ValueError(f"{request.texts}: {told}; expected at least two to compare")
+        told = f"got {len(collection.rows)} of {len(documents)}, {blank} blank"
+        raise ValueError(f"{request.texts}: expected at least two different texts, {told}")
     rate = check.count_tokens_per_word(documents)
     texts = (collection.text(place) for place in range(len(collection.rows)))
     lengths = rate * np.array([count_words(text) for text in texts])
@@ -143,22 +145,23 @@ def read_source(request: Request) -> Source:
 
 
 def _list_models(request: Request) -> dict[str, DenseModel]:
-    """The dense models; `ValueError` for a student or a model that cannot be taken."""
+    """The dense models; `ValueError` if the student is missing or the model unknown."""
     student = request.student and request.student.expanduser().resolve()
     if student and not (student / "model.safetensors").is_file():
         raise ValueError(f"{student}: no student here; name the --out of lib.train")
     known = [name for name in SIMPLEST_FIRST if student or name != STUDENT]
     if request.model not in (None, *known):
-        raise ValueError(f"no model {request.model!r}; there are {', '.join(map(repr, known))}")
+        names = ", ".join(map(repr, known))
+        raise ValueError(f"unknown model {request.model!r}; expected one of {names}")
     return dense.list_models(student)
 
 
 def _describe_halves(halves: Halves) -> list[str]:
-    """A line on what is not judged by halves."""
+    """A line on documents whose halves are not judged."""
     if len(halves.places) < 2:
-        told = "fewer than two documents have halves that no other has"
+        told = "fewer than two documents have halves of their own"
         return [f"note: {HALVES} are not judged: {told}"]
-    told = "documents that are left out for a half that another has"
+    told = "documents left out because they share a half with another"
     return [f"note: {HALVES}: {told}: {halves.shared}"] if halves.shared else []
 
 
@@ -170,16 +173,16 @@ def _check_out(request: Request, name: str) -> Path:
     source = request.texts.expanduser().resolve()
     out = (request.out or Path(f"{name}_vectors")).expanduser().resolve()
     if source.is_dir() and source in (out, *out.parents):
-        raise ValueError(f"{out} is inside the folder of texts; name another one (--out)")
+        raise ValueError(f"{out} is inside the folder of texts; choose another with --out")
     if paths.is_kept(out):
-        raise ValueError(f"{out} is where the store and data are kept; name another one (--out)")
+        raise ValueError(f"{out} is where the store and data are kept; choose another with --out")
     return owned_folder.check_target(out, KIND)
 
 
 def _read_tasks(folder: Path, length: float) -> tuple[dict[str, Task], list[str]]:
     """The tasks that can be judged, and a line for each of the others.
 
-    length: tokens of a text, on average.
+    `length` is the mean number of tokens of a text.
     """
     limit = int(np.clip(judging.TASK_TOKENS / max(length, 1), 100, judging.TEXTS))
     tasks, problems = {}, []
@@ -201,23 +204,23 @@ def _read_tasks(folder: Path, length: float) -> tuple[dict[str, Task], list[str]
 
 
 def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
-    """Judge the models on a person's texts, embed all texts with one, and write the result.
+    """Judge the models on the user's texts, embed all texts with one, and write the result.
 
     Parameters
     ----------
     source : Source
     say : callable
-        Gets lines for a person.
+        Shows a line to the user.
 
     Returns
     -------
-    What a script reads, as plain values: verdict, model, score, base, difference, low, high,
-    documents, out, notes, table, line.
+    Plain values for a script: verdict, model, score, base, difference, low, high, documents, out,
+    notes, table, line.
 
     Raises
     ------
     ValueError, OSError
-        In one line: a full disk, a damaged store, a model that cannot be taken.
+        In one line, if the disk is full, the store damaged, or the model was not judged.
     """
     notes: list[str] = []
 
@@ -236,9 +239,9 @@ def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
         say(format_table(table, BASE).to_string(index=False))
         note(comparison.describe_table(table))
     else:
-        note([f"note: nothing to judge by, so {choice.model} is taken unseen"])
+        note([f"note: there is nothing to judge models by; {choice.model} is used all the same"])
     note(_describe_unread(source, choice))
-    say(f"taken: {choice.model}; embedding all {len(source.collection.rows)} texts with it")
+    say(f"chosen: {choice.model}; embedding all {len(source.collection.rows)} texts with it")
     result = make_result(source, choice, cache)
     write_result(source, choice, table, result)
     say(f"written to {source.out}: vectors.parquet, encoder, index.html, table.csv")
@@ -256,29 +259,30 @@ def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def describe_source(source: Source) -> str:
-    """How many texts there are, and what they cost."""
+    """Describe how many texts there are, how long they are, and how long judging will take."""
     judged = sum(len(task.texts) for task in source.tasks.values())
     judged += 2 * len(source.halves.places) if source.halves else 0
     mean = float(np.minimum(source.lengths, judging.READ).mean())
     tokens = mean * (len(source.lengths) + 3 * judged)
     minutes = max(1, round(tokens / SPEED[dense.find_precision()] / 60))
     by = ", ".join([*([HALVES] if source.halves else []), *source.tasks]) or "nothing"
-    told = f"{source.name}: {len(source.lengths)} texts of some {source.lengths.mean():,.0f} tokens"
-    return f"{told}, judged by {by}: some {minutes} min of a core"
+    size = f"{source.lengths.mean():,.0f} tokens on average"
+    told = f"{source.name}: {len(source.lengths)} texts, about {size}"
+    return f"{told}, judged by {by}: about {minutes} min on one core"
 
 
 def _find_dense(source: Source, choice: Choice) -> DenseModel | None:
-    """The dense part of a model; None of LSA."""
+    """The dense part of a model; None for LSA."""
     return source.models.get(BASE if choice.model == BOTH else choice.model)
 
 
 def _describe_unread(source: Source, choice: Choice) -> list[str]:
-    """A line on texts that go on where the model stops reading."""
+    """A line on texts that are longer than the model reads."""
     model = _find_dense(source, choice)
     cut = int((source.lengths > model.longest).sum()) if model else 0
     if model is None or not cut:
         return []
-    told = f"longer than some {model.longest:,} tokens, where {model.name!r} stops reading"
+    told = f"longer than about {model.longest:,} tokens, where {model.name!r} stops reading"
     return [f"note: {cut} of {len(source.lengths)} texts are {told}"]
 
 
@@ -303,12 +307,12 @@ def judge_models(source: Source, cache: Cache) -> tuple[list[pd.DataFrame], list
     for name, judge in tqdm(judges.items(), desc="judging", leave=False, disable=None):
         try:
             frame = judge()
-        except ValueError as error:  # it costs its own rows
+        except ValueError as error:  # only this measure is lost
             problems.append(f"note: {name} could not be judged: {' '.join(str(error).split())}")
             continue
         frames.append(frame)
         if LSA not in {*frame["model"]}:
-            told = "no document outside a fold has words that they could be fitted to"
+            told = "no document outside a fold has words to fit them to"
             problems.append(f"note: {name}: {TFIDF}, {LSA} and {BOTH} are not judged: {told}")
     return frames, problems
 
@@ -318,7 +322,7 @@ def _embed(source: Source, texts: list[str], cache: Cache) -> dict[str, np.ndarr
     models = source.models.values()
     total = sum(float(np.minimum(lengths, model.longest).sum()) for model in models)
     vectors = {}
-    with show_tokens("embedding what is judged", total) as advance:
+    with show_tokens("embedding texts to judge", total) as advance:
         for model in models:
             read = np.minimum(lengths, model.longest)
             vectors[model.name] = dense.embed_texts(cache, model, texts, read, advance)[:]
@@ -327,9 +331,9 @@ def _embed(source: Source, texts: list[str], cache: Cache) -> dict[str, np.ndarr
 
 @contextmanager
 def show_tokens(what: str, total: float) -> Iterator[Callable[[float, bool], None]]:
-    """A bar with tokens a second and the time left; what was kept does not count as fast."""
+    """A bar with tokens per second and the time left; stored tokens do not count for the speed."""
     options = {"unit": "token", "unit_scale": True, "mininterval": 1, "leave": False}
-    # Without smoothing the speed is that of all but `initial`.
+    # Without smoothing, the speed is that of all tokens except `initial`.
     with tqdm(desc=what, total=int(total), smoothing=0, **options) as bar:
 
         def advance(tokens: float, new: bool) -> None:
@@ -354,8 +358,8 @@ def _compare(frames: Sequence[pd.DataFrame], asked: str | None) -> tuple[pd.Data
 class Result:
     """What is written.
 
-    vectors: (texts, dim) of the collection's texts. dense: (texts, dim) those of its dense part, if
-    there is one. labels: of some texts, by id.
+    `vectors` are those of the collection's texts, (texts, dim), and `dense` those of the dense
+    part, if there is one. `labels` maps ids of labelled texts to their labels.
     """
 
     encoder: Encoder
@@ -365,7 +369,7 @@ class Result:
 
 
 def make_result(source: Source, choice: Choice, cache: Cache) -> Result:
-    """All texts embedded by the chosen model, fitted on all of them."""
+    """Embed all texts with the chosen model, fitted to all of them."""
     collection, model = source.collection, choice.model
     texts = Texts(collection.documents)
     chosen = _find_dense(source, choice)
@@ -392,7 +396,7 @@ def make_result(source: Source, choice: Choice, cache: Cache) -> Result:
 
 
 class Picked(Texts):
-    """The texts of some rows of documents, read from disk when they are asked for."""
+    """The texts of some rows of documents, read from disk when needed."""
 
     def __init__(self, texts: Texts, rows: np.ndarray):
         self.texts, self.rows = texts, rows
@@ -407,7 +411,7 @@ class Picked(Texts):
 
 
 def _find_labels(tasks: Mapping[str, Task]) -> Task | None:
-    """The first task with a label for each of its texts."""
+    """The first classification of single texts; None if there is none."""
     for task in tasks.values():
         if task.kind == "classification" and len(task.inputs["train"][0]) == 1:
             return task
@@ -415,7 +419,7 @@ def _find_labels(tasks: Mapping[str, Task]) -> Task | None:
 
 
 def _list_labels(tasks: Mapping[str, Task]) -> dict[str, str]:
-    """{id: class} of the first classification of texts, or of the first clustering."""
+    """{id: class} from the first classification of single texts, or from the first clustering."""
     task = _find_labels(tasks)
     if task is not None:
         examples = itertools.chain(*task.inputs.values())
@@ -448,7 +452,7 @@ def _choose_weight(
 
 
 def write_result(source: Source, choice: Choice, table: pd.DataFrame, result: Result) -> None:
-    """Write the folder, whole or not at all; the encoder is read back and compared before."""
+    """Write the folder, whole or not at all. The saved encoder is loaded and checked first."""
     cells = format_table(table, BASE).to_dict("records") if len(table) else []
     facts = {"documents": len(source.collection.rows), "verdict": choice.line, "scores": cells}
 
@@ -475,7 +479,7 @@ def write_result(source: Source, choice: Choice, table: pd.DataFrame, result: Re
 def _check_encoder(
     folder: Path, collection: Collection, lengths: np.ndarray, result: Result
 ) -> None:
-    """`ValueError` unless the saved encoder gives the shortest texts the vectors that they have."""
+    """Raise `ValueError` if the saved encoder gives the shortest texts different vectors."""
     places = np.argsort(lengths, kind="stable")[:_COMPARED]
     texts = [collection.text(place) for place in places]
     vectors = None if result.dense is None else result.dense[places]
@@ -484,7 +488,7 @@ def _check_encoder(
 
 
 def _write_vectors(path: Path, collection: Collection, vectors: np.ndarray) -> None:
-    """A row for each document with a text; one that repeats another has its vector."""
+    """Write a row for each non-blank document; equal texts have equal vectors."""
     places = {int(each): place for place, each in enumerate(collection.contents)}
     form = pyarrow.list_(pyarrow.float32())
     schema = pyarrow.schema([("id", pyarrow.string()), ("vector", form)])
@@ -514,7 +518,7 @@ def _make_page(source: Source, result: Result, facts: Mapping[str, Any]) -> str:
 
 
 def _write_dense(folder: Path, choice: Choice, student: Path | None) -> None:
-    """The stock SentenceTransformer of a model's dense part."""
+    """Write the dense part of a model as a stock SentenceTransformer."""
     from lib.student import Student
 
     if choice.model in (CUT, CHUNKS):

@@ -1,7 +1,7 @@
 """The models of the table that need no training, on the tasks of a profile.
 
-`judging` fits words and means anew for each fold of a person's documents. A profile has a corpus
-without any text of a task, so here they are fitted once, to that.
+`judging` fits words and means separately for each fold of a user's documents. A profile's corpus
+contains no text that a task is judged on, so here they are fitted once, to the corpus.
 """
 
 import functools
@@ -27,7 +27,7 @@ from lib.vectors.lexical import (
 )
 from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, TFIDF
 
-ROUNDS = 3  # of which the shortest time counts
+ROUNDS = 3  # of timing; the shortest time counts
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Words:
 
 
 def fit_words(corpus: Iterable[str]) -> Words:
-    """Fit TF-IDF and LSA to the texts of a corpus; ValueError if none of them has a word."""
+    """Fit TF-IDF and LSA to the texts of a corpus; `ValueError` if none of them has a word."""
     counter = WordCounts.read(corpus)
     tfidf = fit_lexical(counter.counts, dim=0, least=1)
     return Words(counter, tfidf, fit_lexical(counter.counts))
@@ -60,15 +60,15 @@ def combine_models(
     held_out: Mapping[str, np.ndarray],
     words: Words,
 ) -> dict[str, Any]:
-    """Vectors of texts by all models of the table except students.
+    """Vectors of texts from all models of the table except students.
 
     Parameters
     ----------
     texts : sequence of str
     dense : mapping
-        Name -> (texts, dim), of `BASE`, `CUT` and `CHUNKS`.
+        Name -> (texts, dim), for `BASE`, `CUT` and `CHUNKS`.
     held_out : mapping
-        Name -> (documents, dim), of documents that are not judged. Their mean is subtracted.
+        Name -> (documents, dim), for documents that are not judged. Their mean is subtracted.
     words : Words
 
     Returns
@@ -94,16 +94,17 @@ def combine_models(
 
 
 def judge_model(name: str, vectors: Any, examples: Examples) -> dict[str, Any]:
-    """How well one model's vectors, as `combine_models` gives them, classify a task's examples.
+    """How well one model's vectors, from `combine_models`, classify a task's examples.
 
-    All models are judged by `classifiers.by_comparing`, as students are, except those with sparse
-    words: `TFIDF` by `classifiers.by_words`, `CLASSIFIER` by `classify_jointly`. Of a pair of texts
+    Models are judged like students, by `classifiers.by_comparing`, except those with sparse words:
+    `TFIDF` by `classifiers.by_words`, `CLASSIFIER` by `classify_jointly`. For a pair of texts,
     `CLASSIFIER` sees the mean of the cosines of its two parts.
 
     Returns
     -------
     dict
-        accuracy, heads and scores, as of `lib.experiments.judging.judge_models`; a head is a fold.
+        accuracy, heads and scores, as `lib.experiments.judging.judge_models` returns them; a head
+        is a fold.
     """
     predict = classifiers.by_words if name == TFIDF else classifiers.by_comparing
     if name == CLASSIFIER:
@@ -125,15 +126,15 @@ def judge_model(name: str, vectors: Any, examples: Examples) -> dict[str, Any]:
 def measure_milliseconds(
     encoders: Mapping[str, Callable[[list[str]], Any]], texts: Sequence[str]
 ) -> dict[str, float]:
-    """Milliseconds of one thread's processor time for each text, from text to vector.
+    """CPU milliseconds per text on one thread, from text to vector.
 
-    All encoders are measured in turn, on all texts in one call, and the shortest of several rounds
-    counts: whatever else runs on the machine only makes a round longer.
+    All encoders are measured in turn, on all texts in one call. The shortest of several rounds
+    counts, because other programs can only make a round longer.
 
     Parameters
     ----------
     encoders : mapping
-        Name -> what embeds texts.
+        Name -> function that embeds texts.
     texts : sequence of str
     """
     import torch

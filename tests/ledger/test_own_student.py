@@ -65,15 +65,15 @@ def test_it_says_plainly_when_a_student_is_worse_than_its_start():
         cells, lines = own_student.describe_comparison(
             measured(base, base, base, base, student + noise / 10), []
         )
-        assert lines[0] == "One seed: the intervals are about other texts, not about other seeds."
-        assert f"t MRR: the student is {word} the base, its start" in lines
+        assert lines[0] == "One seed: the intervals account for other texts, not for other seeds."
+        assert f"t MRR: the student is {word} the base, where it started" in lines
         taken = (
             "student (cosine), Student.load(out)"
             if word == "better than"
             else "base, bench.base_student()"
         )
-        assert lines[-1].startswith(f"Over all measures: take {taken}.encode(texts)")
-        assert ("or train with another loss, or fewer texts" in lines[-1]) == (
+        assert lines[-1].startswith(f"Over all measures: use {taken}.encode(texts)")
+        assert ("or train with another loss or on fewer texts" in lines[-1]) == (
             word != "better than"
         )
         assert (cells["against base"] == "").tolist() == [True] + 4 * [False], (
@@ -90,7 +90,7 @@ def test_it_names_what_is_better_than_the_student_and_which_to_take():
     (line,) = [line for line in lines if "better than the student" in line]
     assert line == "t MRR: better than the student: TF-IDF (0.510) and teacher, cut (0.480)"
     assert lines[-1].startswith(
-        "Over all measures: take TF-IDF, tfidf(texts, texts), or train with another loss"
+        "Over all measures: use TF-IDF, tfidf(texts, texts), or train with another loss"
     )
     _, lines = own_student.describe_comparison(
         measured(base, base, base, base, base + 0.2 + noise), []
@@ -111,8 +111,8 @@ def test_one_model_is_advised_over_all_measures():
             for n, scores in enumerate(measures)
         ]
         _, lines = own_student.describe_comparison(pd.concat(tables, ignore_index=True), [])
-        assert sum("take" in line for line in lines) == 1
-        return lines[-1].removeprefix("Over all measures: take ").split(", ")[0]
+        assert sum(": use " in line for line in lines) == 1
+        return lines[-1].removeprefix("Over all measures: use ").split(", ")[0]
 
     assert (
         advised((level, level, ahead, ahead), (level, level, behind, ahead)) == "student (cosine)"
@@ -140,7 +140,7 @@ def test_it_says_when_no_model_is_above_guessing():
         )
         lines = own_student.describe_comparison(table, [])[1]
         assert ("t MRR: no model is above guessing (0.50)" in lines) == (not above)
-        assert sum(line.startswith("t MRR: ") for line in lines) == 1 and "take base, " in lines[-1]
+        assert sum(line.startswith("t MRR: ") for line in lines) == 1 and "use base, " in lines[-1]
 
 
 def test_what_does_not_vary_has_no_interval_and_a_difference_ends_at_one():
@@ -150,7 +150,9 @@ def test_what_does_not_vary_has_no_interval_and_a_difference_ends_at_one():
     assert cells["value"].tolist() == ["1.000", "1.000", "0.500", "1.000", "1.000"]
     assert cells["against base"].tolist() == ["", "+0.000", "-0.500", "+0.000", "+0.000"]
     few = "; fewer than 20 examples (1) say little"
-    assert f"t MRR: the student is not distinguishable from the base, its start{few}" in lines
+    assert (
+        f"t MRR: the student is not distinguishable from the base, where it started{few}" in lines
+    )
     same = np.full(23, 0.1)
     table = measured(same, same + 0.7, same, same, same + 0.7)
     assert table[["low", "high", "against_low", "against_high"]].isna().all(axis=None)
@@ -278,7 +280,7 @@ def test_a_model_that_a_measure_lacks_is_not_advised():
     table = measured(base, base, base, base + 0.1 + noise, base)
     tables = [table.assign(measure="a MRR"), table.assign(measure="b MRR")]
     best = own_student.describe_comparison(pd.concat(tables, ignore_index=True), [])[1][-1]
-    assert "take TF-IDF" in best
+    assert "use TF-IDF" in best
     tables[1] = tables[1][tables[1]["model"] != "TF-IDF"]
     best = own_student.describe_comparison(pd.concat(tables, ignore_index=True), [])[1][-1]
-    assert "take base" in best
+    assert "use base" in best

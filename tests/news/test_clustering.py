@@ -176,9 +176,9 @@ def test_a_side_without_a_kind_of_pair_has_neither_threshold_nor_score(missing):
 
 def test_clusters_of_other_documents():
     given = side(EVENTS, share=0.46)
-    with pytest.raises(ValueError, match="the side has 30 documents, clustered are 29"):
+    with pytest.raises(ValueError, match="the side has 30 documents, but 29 are clustered"):
         clustering.choose_threshold(clustering.link(vectors(29)), given)
-    with pytest.raises(ValueError, match="the side has 30 documents, clustered are 29"):
+    with pytest.raises(ValueError, match="the side has 30 documents, but 29 are clustered"):
         clustering.score(EVENTS[:29], given)
 
 
@@ -186,7 +186,7 @@ def test_more_documents_than_fit_say_how_many_do(monkeypatch):
     free = type("Memory", (), {"available": 12 * 100 * 100})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
     with pytest.raises(
-        ValueError, match="distances of 101 documents do not fit in memory, those of 100 do"
+        ValueError, match="distances of 101 documents do not fit in memory, those of 100 would"
     ):
         clustering.link(vectors(101))
     assert len(clustering.link(vectors(100))) == 99

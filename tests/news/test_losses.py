@@ -57,7 +57,8 @@ def test_errors():
         complex_loss((a, p, n), (a, p, n[:1]), alpha=0.5)
     for students, teachers in (((a, p), (a, p)), ((a, p, n), (a, p))):
         with pytest.raises(
-            ValueError, match=f"three documents, got {len(students)} of student, 2 of teacher"
+            ValueError,
+            match=f"three documents, got {len(students)} of the student, 2 of the teacher",
         ):
             complex_loss(students, teachers, alpha=0.5)
     for alpha in (-0.1, 1.1, math.nan):

@@ -81,7 +81,7 @@ def test_finish_wants_every_promised_label(tmp_path, capsys):
     nb = start()
     for label in manifest.promised(manifest.load(), NAME).keys() - {"fig4_3"}:
         nb.saved[label] = touch_files(tmp_path, label)
-    with pytest.raises(RuntimeError, match=r"did not save fig4_3.svg, fig4_3.csv: run the cells"):
+    with pytest.raises(RuntimeError, match=r"did not save fig4_3.svg, fig4_3.csv: run all cells"):
         nb.finish()
     nb.saved["fig4_3"] = touch_files(tmp_path, "fig4_3")
     nb.finish()

@@ -129,13 +129,13 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
 
     (checkout / "figures/tiny/tab1_2.md").unlink()
     third = run(checkout)
-    assert "not as its last run left them: tab1_2.md" in third.stdout
+    assert "its files are missing or changed: tab1_2.md" in third.stdout
     assert read_results(third.stdout)["fig2_1"] == "reused"
     assert (checkout / "figures/tiny/tab1_2.md").exists()
 
     write_notebook(checkout, "02_second", SECOND + "  # a change", "nb.finish()")
     fourth = run(checkout)
-    assert "02_second  runs, because changed: notebook" in fourth.stdout
+    assert "02_second  runs, because its inputs changed: notebook" in fourth.stdout
     assert read_results(fourth.stdout)["fig1_1"] == "reused"
 
     (checkout / "data/wikipedia/documents.jsonl").write_text("{}\n{}")
@@ -207,7 +207,7 @@ def test_failed_notebooks_are_told_in_one_line_each_and_the_others_are_made(chec
         problem = done.stdout.partition(f"{names[failure]} failed\n")[2].splitlines()
         assert message.replace("{number}", str(number)) in problem[0], (failure, problem[:2])
         opens = problem[1].rpartition(" lab ")[2]
-        assert "open it, as it ran" in problem[1] and (checkout / opens).exists()
+        assert "to see where it failed" in problem[1] and (checkout / opens).exists()
 
 
 @kernels
@@ -234,7 +234,7 @@ REFUSED = {
     ("fig9_9",): "unknown label, notebook or profile 'fig9_9'; nearest: fig",
     ("mini",): "two profiles at once: tiny and mini",
     ("--jobs", "0"): "--jobs: expected a whole number",
-    ("--jobs", "2", "--dask", "tcp://x:1"): "--jobs counts processes of this machine",
+    ("--jobs", "2", "--dask", "tcp://x:1"): "--jobs and --dask exclude each other",
     ("--dask", "tcp://127.0.0.1:1"): "--dask: ",
     ("--set", "training.document=3"): "nearest: training.documents",
     ("--seeds", "a"): "seeds: expected whole numbers",
@@ -262,7 +262,7 @@ def test_a_label_runs_its_whole_notebook():
     assert {"tab4_3", "fig4_2", "fig4_3"} <= {entry.label for entry in next(iter(asked.values()))}
     published = command_line.select_notebooks(profiles.load("published"), [])
     assert [path.stem for path in published] == ["published"]
-    with pytest.raises(profiles.ParameterError, match="nothing of it was published"):
+    with pytest.raises(profiles.ParameterError, match="not among the published"):
         command_line.select_notebooks(profiles.load("published"), ["tab_claims"])
 
 

@@ -216,7 +216,7 @@ def test_the_card_of_an_export_tells_what_it_is_given(student, tmp_path):
         "data": {"news": "0.5 of 1,400 documents"},
         "training": {"updates": 40},
         "scores": [{"model": "a|b", "WINES": 0.61249}, {"model": "TF-IDF", "WINES": "-"}],
-        "verdict": ["WINES: the student is better than the base, its start"],
+        "verdict": ["WINES: the student is better than the base, where it started"],
         "limits": ["English alone."],
         "license": "mit",
         "provenance": {"commit": "0dc0219", "torch": "2.13.0"},
