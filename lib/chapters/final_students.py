@@ -33,7 +33,7 @@ def list_students() -> tuple[str, ...]:
 
 
 def list_models(bench: Bench) -> dict[str, str]:
-    """All that a profile judges in Chapter 5: name -> identity."""
+    """All models that a profile judges in Chapter 5: name -> identity."""
     return load_models() | {name: parse(name).identity for name in bench.profile.final.baselines}
 
 
@@ -96,10 +96,10 @@ def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:
 
 
 def run_cut(bench: Bench) -> pd.DataFrame:
-    """As `run_classifications`, of models that read no more than the structural teacher does.
+    """Accuracies of models that read only as far as the structural teacher.
 
-    These are the base, the students and the profile's further baselines. Heads train on all
-    examples; models are called "<name>;cut".
+    They are the base, the students and the profile's further baselines. Records are as in
+    `run_classifications`, for the round with all examples. Models are called "<name>;cut".
     """
     models = list_models(bench)
     wanted = ("Longformer", *list_students(), *bench.profile.final.baselines)
@@ -146,8 +146,8 @@ def tabulate_scores(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.Dat
 def measure_numbers(bench: Bench) -> dict[str, float]:
     """Our values of the numbers in the ledger.
 
-    structural_updates_ratio: how many documents the final students see for one that the structural
-    loss does not mask; NaN if it masks all.
+    structural_updates_ratio: how many documents a final student reads for each one that the
+    structural loss does not mask; NaN if it masks all.
     """
     lengths = prepare_bench(bench).structural("train")["lengths"][:]
     unmasked = float((lengths <= bench.profile.training.max_structural_len).mean())

@@ -20,9 +20,10 @@ FARTHEST = 6  # decades of words; a level that needs more is never reached
 def run_words(bench: Bench) -> pd.DataFrame:
     """Records of a Paragraph Vector and of LSA that read growing parts of the corpus, and of SBERT.
 
-    As of `Bench.run`, under each readout of `params/grids/beyond.yaml`, with the columns readout,
-    documents and words (read, as `count_words` counts them). The Paragraph Vector runs with the
-    reference seeds; where the profile repeats references alone, only that of the whole corpus.
+    They are as `Bench.run` returns them, by each readout of `params/grids/beyond.yaml`, with the
+    columns readout, documents and words (how many were read; words as `count_words` counts them).
+    The Paragraph Vector runs with the reference seeds; if the profile repeats only references, one
+    that reads part of the corpus runs with the first seed.
     """
     settings, profile, frames = grid("beyond")["words"], bench.profile, []
     texts = bench.first_texts(profile.contextual_teacher.documents)

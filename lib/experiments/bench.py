@@ -38,11 +38,11 @@ from lib.store.cache import Cache, Code, NotComputed, Product, Rows, hash_conten
 from lib.store.files import fingerprint
 from lib.texts import halve_text, keep_order
 
-LSA_WIDTH = 1024  # as the largest Paragraph Vectors, scaled as they are
-OF_WORDS = ("tfidf", "lsa")  # kinds of models that are fitted in a moment and not kept
-NOT_KEPT = (*OF_WORDS, "both")  # whose vectors are made when they are asked for
-MODELS_PER_JOB = 8  # whose heads one job trains: amortises the loop, and occupies all processes
-Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # of every model, or by identity
+LSA_WIDTH = 1024  # as wide as the largest Paragraph Vectors, and scaled like them
+OF_WORDS = ("tfidf", "lsa")  # kinds of models that are fitted in a moment and not stored
+NOT_KEPT = (*OF_WORDS, "both")  # kinds whose vectors are computed where they are needed
+MODELS_PER_JOB = 8  # whose heads one job trains: few enough to occupy all processes
+Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # for every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
 Job = tuple[Callable[..., None], tuple]
 T = TypeVar("T")
@@ -570,7 +570,7 @@ class Bench:
         return result
 
     def _embed_texts(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
-        """(texts, dim) vectors of a model that is there."""
+        """(texts, dim) vectors of texts from a model that exists."""
         if variant.kind not in NOT_KEPT:
             return self._read_rows(variant, seed, texts)[:]
         model = self._name_model(variant, 0)
@@ -578,7 +578,7 @@ class Bench:
         return self.remember(name, lambda: self._embed_at_once(variant, texts))
 
     def _embed_at_once(self, variant: Variant, texts: Sequence[str]) -> Any:
-        """Vectors of words, alone or with dense ones: a readout and a round later, the same."""
+        """Vectors of a model in `NOT_KEPT`, which every readout and round shares."""
         from lib.evaluation import baselines
         from lib.evaluation.joined import join_rows
 
@@ -593,7 +593,7 @@ class Bench:
         return self.remember(name, lambda: baselines.fit_lsa(read, dim))(texts)
 
     def _cut_texts(self, texts: Sequence[str]) -> Sequence[str]:
-        """Texts as far as the structural teacher reads them."""
+        """The beginnings of texts, as far as the structural teacher reads."""
         section = self.profile.structural_teacher
         name = ["cut", hash_content(hash_items(texts)), section.model_dump(mode="json")]
         return self.remember(name, lambda: cutting.cut_texts(section, texts))
@@ -929,7 +929,7 @@ class Bench:
         self.run_jobs(jobs, "classification heads")
 
     def _read_features(self, variant: Variant, seed: int, texts: Sequence[str]) -> Any:
-        """Rows that are read where they are needed; those of words are made at once."""
+        """Vectors that jobs read from disk; those of `NOT_KEPT` are computed here."""
         at_once = variant.kind in NOT_KEPT
         return (self._embed_texts if at_once else self._read_rows)(variant, seed, texts)
 
@@ -938,10 +938,10 @@ class Bench:
         return "words" if variant.kind == "tfidf" else chosen
 
     def _name_groups(self, task: str, text_ids: Sequence[str], rows: np.ndarray) -> np.ndarray:
-        """What the texts of examples share with others, in the shape of `rows`.
+        """Groups of the examples' texts, in the shape of `rows`.
 
-        A text without a group is one by itself, named by its id and a checksum: an array of names
-        is as wide as the longest of them.
+        A text without a group is a group by itself, named by its id and a checksum, because an
+        array of names is as wide as the longest of them.
         """
         texts = [self.tasks[task].texts[text_id] for text_id in text_ids]
         named = zip(text_ids, texts, hash_items(texts), strict=True)
