@@ -68,6 +68,11 @@ def tell_start_and_teachers(tables: Tables) -> list[str]:
         for name, words in BASELINES.items()
         if name in scores
     ]
+    if scores.get("SBERT", UNKNOWN) - tables.guessing() < MARGIN:
+        told.append(
+            "So such heads read next to nothing from SBERT's embeddings, and a lead over SBERT "
+            "says more about them than about a student."
+        )
     for rival, words in (("SBERT", "SBERT"), ("Longformer", "the untrained base")):
         few, every = (tables.leads(name, rival) for name in ("1k", "all"))
         told.append(

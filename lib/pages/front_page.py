@@ -9,9 +9,9 @@ from lib import published
 from lib.chapters.sensitivity import CONTROL
 from lib.config import paths, profiles
 from lib.config.schema import Profile
-from lib.pages.saved_tables import Tables, find_lead
-from lib.pages.verdicts import RANKED, agree, thesis_findings
-from lib.statistics.verdicts import HOLDS, REVERSED
+from lib.pages.saved_tables import UNKNOWN, Tables, find_lead
+from lib.pages.verdicts import agree, tell_survivors, thesis_findings
+from lib.statistics.verdicts import HOLDS, OPEN, REVERSED
 from lib.words import bullets, count, percent, signed
 
 # The blocks that are filled in. A changed profile gets them as a page of its own.
@@ -73,16 +73,15 @@ def tabulate_scale(profile: Profile) -> str:
 
 
 def _verdicts_in_short(thesis: pd.DataFrame) -> str:
-    """Say how many findings repeat, and how many of these hold by the other readouts."""
-    repeat = thesis[thesis["verdict"] == HOLDS]
-    told = f"**Of the thesis' {len(thesis)} findings, {len(repeat)} repeat with its own protocol.**"
-    if repeat.empty:
-        return told
-    read = repeat[~repeat["label"].str.startswith(RANKED)]  # a ranking is read in one way
-    kept, turned = (int((read["survives"] == word).sum()) for word in (HOLDS, REVERSED))
+    """Say how the findings fall by the thesis' heads, and how those that hold fare without."""
+    holding, turned, unclear = (
+        int((thesis["verdict"] == verdict).sum()) for verdict in (HOLDS, REVERSED, OPEN)
+    )
     return (
-        f"{told} Scored in two other ways, {count(kept)} of these {agree('hold', kept)} and "
-        f"{count(turned)} {agree('are reversed', turned)}. [All of them](docs/results.md)."
+        f"**Of the thesis' {len(thesis)} findings, {holding} repeat here with its own heads, "
+        f"{count(turned)} {agree('are reversed', turned)}, and {unclear} "
+        f"{agree('are too close to call', unclear)}.** {tell_survivors(thesis)} "
+        "[All of them](docs/results.md)."
     )
 
 
@@ -91,7 +90,7 @@ def _scrambled_negatives() -> str:
     drawn = published.load("fig4_4")
     negatives = drawn[(drawn["distance"] == "cosine") & (drawn["to"] == "negatives")]
     return (
-        "**One missing `axis` scrambled a published figure.** All "
+        "**One missing `axis` scrambled the published Figure 4.4.** All "
         f"{count(negatives['model'].nunique())} models, even the untrained one, have a cosine "
         f"distance of {negatives['mean'].mean():.2f} to their negatives there, as if these were "
         "random. [Notebook 03](docs/notebooks/03_composite_analysis.ipynb) shows why."
@@ -103,15 +102,19 @@ def _solved_accuracies() -> str:
     drawn = pd.concat(published.load(label) for label in published.CHAPTER_4)
     number = len(drawn.drop_duplicates(["identity", "task"]))
     return (
-        f"**The thesis prints no accuracy of its Chapter 4.** We solved all {number} from the "
-        "boxes of its vector figures: [they are here](params/published/README.md)."
+        f"**The thesis prints no accuracy of its Chapter 4.** We recovered all {number} "
+        "from the boxes of its vector figures: [they are here](params/published/README.md)."
     )
 
 
 def _best_loss(tables: Tables) -> str:
     """Compare the thesis' best loss with cosine, by its own readout and without a head."""
     leads = {name: find_lead(tables.heads(name)) for name in ("thesis", CONTROL, "none")}
-    steps = "" if np.isnan(leads[CONTROL]) else f" ({signed(leads[CONTROL])} if trained for longer)"
+    steps = (
+        ""
+        if np.isnan(leads[CONTROL])
+        else f" ({signed(leads[CONTROL])} if the heads train for longer)"
+    )
     return (
         "**Which loss is best depends on how students are scored.** Max-margin MSE minus cosine is "
         f"{signed(leads['thesis'])} with the thesis' heads{steps}, {signed(leads['none'])} without "
@@ -128,8 +131,8 @@ def _sentences_found(tables: Tables) -> str:
     return (
         "**A student reads on where its teacher stops.** Given a sentence from there, it ranks the "
         f"right text first in {percent(first['student after'])} of the searches, the teacher in "
-        f"{percent(first['teacher'])}. "
-        "[Notebook 00](docs/notebooks/00_start_here.ipynb) shows what beats both."
+        f"{percent(first['teacher'])} and TF-IDF in {percent(first.get('TF-IDF', UNKNOWN))}. "
+        "[Notebook 00](docs/notebooks/00_start_here.ipynb) asks in other words, too."
     )
 
 

@@ -21,6 +21,7 @@ from lib.pages.answers import (
 from lib.pages.saved_tables import Tables, find_lead
 from lib.pages.verdicts import (
     CHANGES,
+    UNTESTED,
     WRITTEN,
     counts_table,
     find_open,
@@ -28,6 +29,7 @@ from lib.pages.verdicts import (
     find_rules,
     note_rules,
     other_ledgers,
+    tell_survivors,
     thesis_findings,
     verdict_counts,
 )
@@ -162,6 +164,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 *Do they survive?* With two readouts that need little training,
 {verdict_counts(thesis, column="survives")}.
+{tell_survivors(thesis)}
 
 {_link_changes(tell_robustness(tables))}
 
@@ -178,7 +181,7 @@ lists the checks that come before a verdict. [tab_yardstick]({figures}/tab_yards
 far apart two runs of the thesis may be.
 
 {tell_unneeded_failures(tables)}
-## The news paper
+## The news paper (Trofimchuk, 2022)
 
 Of its {len(news)} findings {verdict_counts(news)}.
 
@@ -194,7 +197,8 @@ def _answer(row: Mapping[str, Any]) -> str:
         return f"The finding: *{row['finding']}* It was not run."
     said = f'The thesis says: *"{row["quote"]}"*\n\nWe tested: {row["finding"]}'
     if row["verdict"] == NOT_TESTABLE:
-        return f"{said} {answer(row)}."
+        anchor = UNTESTED.lower().replace(" ", "-")
+        return f"{said} {answer(row)}: [why](verdicts.md#{anchor})."
     return f"{said} Does that repeat? {answer(row)}. Does it survive? {survival(row)}."
 
 
@@ -286,7 +290,8 @@ def tell_unneeded_failures(tables: Tables) -> str:
         told.append(f"{entry}. {LEARNING.get(row.check, '')}")
     if not told:
         return ""
-    return f"These checks failed, but no finding depends on them:\n\n{bullets(*told)}\n"
+    begin = "These checks failed. No verdict is withheld for them, but they limit what some mean:"
+    return f"{begin}\n\n{bullets(*told)}\n"
 
 
 def tell_real_documents(own_rules: int) -> str:
@@ -317,6 +322,6 @@ def tell_real_documents(own_rules: int) -> str:
                 *tell_losses(tables)[-5:-1],
             ),
             "With a few hundred documents the advice is the same as for "
-            "[your own](own_documents.md): begin with the untrained base.",
+            "[your own](own_documents.md): begin with models that need no training.",
         ]
     )

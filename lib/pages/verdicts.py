@@ -14,6 +14,7 @@ from lib.statistics.verdicts import HOLDS, NOT_RUN, NOT_TESTABLE, OPEN, REVERSED
 from lib.words import (
     MISSING,
     bullets,
+    count,
     estimate,
     interval,
     list_names,
@@ -44,7 +45,8 @@ RANKED = ("fig5_5", "fig5_6", "news")  # figures whose scores need no head: both
 
 WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do not edit it.*"
 
-CHANGES = "What another run would change"
+CHANGES = "What another run would change"  # headings of parts that results.md links to
+UNTESTED = "Why some cannot be tested here"
 
 RATE = 0.05  # of false discoveries; lists give a q that reaches it
 
@@ -188,7 +190,7 @@ def _tell_why_untested(ledger: pd.DataFrame) -> str:
     """A list of the findings that cannot be tested, each with the checks that failed."""
     rows = ledger[ledger["verdict"] == NOT_TESTABLE]
     listed = [f"* {row['finding']} *{row['note']}.*" for _, row in rows.iterrows()]
-    return "\n".join(["## Why some cannot be tested here", "", *listed]) if listed else ""
+    return "\n".join([f"## {UNTESTED}", "", *listed]) if listed else ""
 
 
 def tell_notes(tables: Tables) -> dict[str, str]:
@@ -321,6 +323,19 @@ def verdict_counts(ledger: pd.DataFrame, column: str = "verdict") -> str:
         if (number := counts.get(verdict, 0))
     ]
     return list_names(parts or ["none was run"])
+
+
+def tell_survivors(thesis: pd.DataFrame) -> str:
+    """Say what becomes of the findings that repeat when both other readouts judge them."""
+    repeat = thesis[thesis["verdict"] == HOLDS]
+    read = repeat[~repeat["label"].str.startswith(RANKED)]  # a ranking is read in one way
+    if read.empty:
+        return ""
+    kept, turned = (int((read["survives"] == word).sum()) for word in (HOLDS, REVERSED))
+    return (
+        f"Of the {len(read)} that repeat and can be scored without such heads, {count(kept)} "
+        f"{agree('hold', kept)} there, too, and {count(turned)} {agree('are reversed', turned)}."
+    )
 
 
 def agree(words: str, number: int) -> str:
