@@ -1,5 +1,8 @@
 """Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine`.
 
+Nothing is trained unless losses are named, because none were found that make a student of a few
+hundred documents better than models that need no training (docs/log/2026-11-recipes.md).
+
 With `--data`, sizes follow from the documents, and a table tells how good the student is. With
 `--profile`, `torchrun --nproc_per_node 2 -m lib.train ...` spreads batches over all processes
 (docs/scale.md). A failure is reported in one line, with exit code 1 (2 for a bad request).
@@ -35,6 +38,14 @@ if TYPE_CHECKING:
     from lib.experiments.students import Lesson
 
 IS_MAIN = os.environ.get("RANK", "0") == "0"  # whether this process prints and saves
+NO_TRAINING = """No training: in our trials no student of a few hundred documents was better than
+models that need none (docs/own_documents.md). Compare such models on your texts:
+
+    python -m lib.embed my_texts
+
+To train a student anyway, name its losses, such as MSE:
+
+    python -m lib.train MSE --data my_texts --out students/mine --export"""
 _LOST_PROCESS = re.compile("memory|gloo|nccl|connection|socket|clients", re.IGNORECASE)
 
 
@@ -45,7 +56,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument(
         "model",
-        help="for example cosine, max-margin;MSE;γ=1.0, or, with two teachers, "
+        nargs="?",
+        help="its losses, for example cosine, max-margin;MSE;γ=1.0, or, with two teachers, "
         "cosine;100d;S:768x100;C:-",
     )
     parser.add_argument("--data", type=Path, help="a dataset folder, or a folder of them")
@@ -61,9 +73,15 @@ def main(arguments: list[str] | None = None) -> None:
         metavar="key=value",
         help="settings of the profile to change",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for the trained student")
+    parser.add_argument("--out", type=Path, help="folder for the trained student")
     parser.add_argument("--export", action="store_true", help="save as a stock SentenceTransformer")
-    code, problem = _run(parser.parse_args(arguments))
+    given = parser.parse_args(arguments)
+    if given.model is None:
+        print(NO_TRAINING)
+        return
+    if given.out is None:
+        parser.error("the following arguments are required: --out")
+    code, problem = _run(given)
     if code:
         parser.exit(code, " ".join(f"{parser.prog}: {problem}".split()) + "\n")
 

@@ -58,6 +58,12 @@ def refused(capsys, arguments, code=2):
     return message
 
 
+def test_without_losses_nothing_is_trained(untrained, capsys, tmp_path):
+    train.main(["--data", str(tmp_path), "--out", str(tmp_path / "out")])
+    assert "lib.embed" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
