@@ -53,7 +53,7 @@ def tell_findings(tables: Tables) -> str:
         _sentences_found(tables),
         _speed(),
     )
-    return f"{_verdicts_in_short(thesis_findings(tables.ledger()))}\n\n{bullets(*told)}"
+    return f"{_verdicts_in_short(tables)}\n\n{bullets(*told)}"
 
 
 def tabulate_scale(profile: Profile) -> str:
@@ -72,15 +72,19 @@ def tabulate_scale(profile: Profile) -> str:
     return "\n".join(rows + OTHER_MATERIAL)
 
 
-def _verdicts_in_short(thesis: pd.DataFrame) -> str:
+def _verdicts_in_short(tables: Tables) -> str:
     """Say how the findings fall by the thesis' heads, and how those that hold fare without."""
+    thesis = thesis_findings(tables.ledger())
     holding, turned, unclear = (
         int((thesis["verdict"] == verdict).sum()) for verdict in (HOLDS, REVERSED, OPEN)
     )
+    vacuous = int(thesis.loc[thesis["verdict"] == HOLDS, "vacuous"].eq("yes").sum())
+    passed = f" ({count(vacuous)} of them for the untrained base, too)" if vacuous else ""
     return (
-        f"**Of the thesis' {len(thesis)} findings, {holding} repeat here with its own heads, "
+        f"**Of the thesis' {len(thesis)} findings, {holding} repeat here with its own "
+        f"heads{passed}, "
         f"{count(turned)} {agree('are reversed', turned)}, and {unclear} "
-        f"{agree('are too close to call', unclear)}.** {tell_survivors(thesis)} "
+        f"{agree('are too close to call', unclear)}.** {tell_survivors(tables)} "
         "[All of them](docs/results.md)."
     )
 

@@ -34,7 +34,7 @@ from lib.pages.verdicts import (
     verdict_counts,
 )
 from lib.statistics.verdicts import HOLDS, NOT_RUN, NOT_TESTABLE, REVERSED
-from lib.words import answer, bullets, count, interval, list_names, percent, signed, survival
+from lib.words import answer, bullets, count, interval, list_names, signed, survival
 
 # Figure on the page of results -> its alternative text, and its caption.
 PICTURES = {
@@ -164,7 +164,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 *Do they survive?* With two readouts that need little training,
 {verdict_counts(thesis, column="survives")}.
-{tell_survivors(thesis)}
+{tell_survivors(tables)}
 
 {_link_changes(tell_robustness(tables))}
 
@@ -248,21 +248,23 @@ def tell_steps(tables: Tables) -> str:
 def tell_robustness(tables: Tables) -> str:
     """Say how many decided answers keep their verdict under other conditions (`tab_robust`).
 
-    Empty if that table was not made, or was made from a ledger with other verdicts.
+    Empty if that table was not made, or was made from a ledger with other numbers.
     """
     again = find_robustness(tables)
     if again.empty:
         return ""
-    kept = again["same"].eq("yes").groupby(again["variation"], sort=False).mean()
-    told = list_names(f"{percent(share)} ({name})" for name, share in kept.items())
+    same = again["same"].eq("yes")
+    kept = same.groupby([again["id"], again["variation"]], sort=False).all().unstack()
+    told = list_names(f"{number} ({name})" for name, number in kept.sum().items())
     sides = again[["as_run", "verdict"]]
-    turned = int((sides.isin([HOLDS, REVERSED]).all(axis=1) & again["same"].eq("no")).sum())
+    turned = again.loc[sides.isin([HOLDS, REVERSED]).all(axis=1) & ~same, "id"].nunique()
+    turns = f"{count(turned).capitalize()} turn" if turned else "None turns"
     return (
-        "*Would another run have said the same?* We trained and judged again what decides the "
-        f"{again.groupby(['id', 'question']).ngroups} answers to both questions that are neither "
-        f"open nor untestable. Of these answers, {told} keep their verdict. "
-        f"{count(turned).capitalize() if turned else 'None'} "
-        f"{'turns' if turned < 2 else 'turn'} from *holds* to *reversed* or back."
+        f"*Do the verdicts depend on how we ran it?* We judged the {len(kept)} findings again that "
+        "either question decides, each time with students that were trained under another "
+        f"condition. Of these findings, {told} keep all their verdicts, and "
+        f"{int(kept.all(axis=1).sum())} do so throughout. {turns} from *holds* to "
+        "*reversed* or back. What was too close to call was not judged again."
     )
 
 

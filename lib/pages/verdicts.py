@@ -8,9 +8,19 @@ import pandas as pd
 
 from lib.chapters.sensitivity import CONTROL
 from lib.config import manifest, paths
+from lib.ledger.claims import load_claims
 from lib.ledger.robustness import AS_RUN, select_decided
 from lib.pages.saved_tables import UNKNOWN, Tables, find_lead
-from lib.statistics.verdicts import HOLDS, NOT_RUN, NOT_TESTABLE, OPEN, REVERSED, RULES, VERDICTS
+from lib.statistics.verdicts import (
+    HOLDS,
+    MARGIN,
+    NOT_RUN,
+    NOT_TESTABLE,
+    OPEN,
+    REVERSED,
+    RULES,
+    VERDICTS,
+)
 from lib.words import (
     MISSING,
     bullets,
@@ -118,19 +128,21 @@ def find_robustness(tables: Tables) -> pd.DataFrame:
     Returns
     -------
     The rows of `tab_robust` for the other conditions, with the original verdict in the column
-    `as_run`. Empty if the table was not made, or if the ledger has other verdicts by now.
+    `as_run`. Empty if the table was not made, or if the ledger has other numbers by now.
     """
     rows = tables.read("tab_robust")
     if rows.empty:
         return rows
     answers = ["id", "question"]
     as_run = rows["variation"].eq(AS_RUN)
-    first = rows[as_run].set_index(answers)["verdict"]
-    if not first.equals(
-        select_decided(tables.ledger().reset_index()).set_index(answers)["verdict"]
-    ):
+    judged = ["verdict", "effect", "low", "high"]
+    first, now = (
+        frame.set_index(answers)[judged].round(6)
+        for frame in (rows[as_run], select_decided(tables.ledger().reset_index()))
+    )
+    if first.to_dict("index") != now.to_dict("index"):
         return pd.DataFrame()
-    return rows[~as_run].join(first.rename("as_run"), on=answers)
+    return rows[~as_run].join(first["verdict"].rename("as_run"), on=answers)
 
 
 def _tell_changes(again: pd.DataFrame) -> str:
@@ -201,6 +213,7 @@ def tell_notes(tables: Tables) -> dict[str, str]:
     )
     lead = find_lead(final, "MSE-contextual;all", "only-MSE;all")
     told = {
+        "contextual-minimal-projection": _tell_collapsed(tables),
         "sbert-over-longformer": "With heads trained for the thesis' number of steps, SBERT minus "
         f"the base is {signed(find_lead(longer, 'SBERT', 'Longformer'))}.",
         "mm-mse-collapses": f"With the thesis' heads it scores {broken}, its base "
@@ -209,6 +222,21 @@ def tell_notes(tables: Tables) -> dict[str, str]:
         f"minus that of only-MSE is {signed(lead)}.",
     }
     return NOTES | {name: words for name, words in told.items() if MISSING not in words}
+
+
+def _tell_collapsed(tables: Tables) -> str:
+    """Say how many students have collapsed: of those with two contextual layers, and of others."""
+    drawn = tables.read("fig4_7")
+    if drawn.empty:
+        return MISSING
+    collapsed = drawn.groupby("model")["collapsed"].any()
+    claim = next(claim for claim in load_claims() if claim.id == "contextual-minimal-projection")
+    few, two = claim.sides([*collapsed.index])
+    number, others = (count(int(collapsed.reindex(side).sum())) for side in (two, few))
+    return (
+        f"{number.capitalize()} of the {count(len(two))} students with two layers have collapsed, "
+        f"and {others} of the {count(len(few))} others. That decides much of it."
+    )
 
 
 def _list_of(
@@ -229,6 +257,9 @@ def _list_of(
             found += f"; q {signed(q, 2)}"
         if row[passed].eq("yes").all():
             found += "; the untrained base passes, too"
+        effects = row[["effect"] if first or ranked else ["compare_effect", "none_effect"]]
+        if effects.astype(float).abs().min() < MARGIN:
+            found += f"; below {signed(MARGIN, 2)}, which is too small to matter"
         other = survival(row) if first else repetition(row)
         told = [] if ranked else [f"{other}."]
         if name in notes:
@@ -325,17 +356,24 @@ def verdict_counts(ledger: pd.DataFrame, column: str = "verdict") -> str:
     return list_names(parts or ["none was run"])
 
 
-def tell_survivors(thesis: pd.DataFrame) -> str:
+def tell_survivors(tables: Tables) -> str:
     """Say what becomes of the findings that repeat when both other readouts judge them."""
+    thesis = thesis_findings(tables.ledger())
     repeat = thesis[thesis["verdict"] == HOLDS]
     read = repeat[~repeat["label"].str.startswith(RANKED)]  # a ranking is read in one way
     if read.empty:
         return ""
     kept, turned = (int((read["survives"] == word).sum()) for word in (HOLDS, REVERSED))
-    return (
+    told = (
         f"Of the {len(read)} that repeat and can be scored without such heads, {count(kept)} "
-        f"{agree('hold', kept)} there, too, and {count(turned)} {agree('are reversed', turned)}."
+        f"{agree('hold', kept)} there, too"
     )
+    again = find_robustness(tables)
+    if not again.empty:
+        held = again[again["id"].isin(read.index[read["survives"] == HOLDS])]
+        lasting = int(held["same"].eq("yes").groupby(held["id"]).all().sum())
+        told += f" ({count(lasting)} on whatever base, seeds and passages we took)"
+    return f"{told}, and {count(turned)} {agree('are reversed', turned)}."
 
 
 def agree(words: str, number: int) -> str:

@@ -98,26 +98,40 @@ def judge_again(tables, **changed):
         again.loc[named, ["verdict", "same"]] = verdict, "no"
     both = pd.concat([as_run.assign(variation=robustness.AS_RUN, same="yes"), again])
     both.to_csv(tables.folder / "tab_robust.csv", index=False)
-    return len(as_run)
+    return as_run["id"].nunique()
 
 
 def test_answers_that_another_run_would_change_are_counted_and_listed(tables):
     number = judge_again(tables, cosine_over_mse="open")
     told = pages.tell_robustness(tables)
-    assert f"the {number} answers" in told and "None turns" in told and "other base" in told
+    assert f"the {number} findings" in told and f"{number - 1} (other base)" in told
+    assert "None turns" in told
     page = verdicts.verdicts_page(tables, {})
     listed = page.split("another run would change")[1].split("##")[0]
     finding = tables.claim("cosine-over-mse")["finding"]
     assert listed.count("| holds | open") == listed.count(finding) == 3  # once for each readout
     judge_again(tables, cosine_over_mse="reversed")
-    assert "Three turn" in pages.tell_robustness(tables)
+    assert "One turn" in pages.tell_robustness(tables)
 
 
 def test_answers_judged_again_are_not_told_beside_a_ledger_that_has_changed(tables):
     judge_again(tables, cosine_over_mse="open")
-    change(tables, "tab_claims", verdict="open")
+    change(tables, "tab_claims", effect=0.051)  # with the verdicts that it had
     assert pages.tell_robustness(tables) == ""
     assert "another run would change" not in verdicts.verdicts_page(tables, {})
+
+
+def test_survivors_are_told_with_how_many_of_them_last(tables):
+    judge_again(tables, cosine_over_mse="open")
+    told = verdicts.tell_survivors(tables)
+    kept, lasting = re.search(r"(\w+) hold there, too \((\w+) on", told).groups()
+    assert int(kept) == int(lasting) + 1
+
+
+def test_an_effect_too_small_to_matter_is_marked_in_the_list_where_it_is(tables):
+    change(tables, "tab_claims", compare_effect=0.019)
+    repeats, survives = verdicts.verdicts_page(tables, {}).split("These survive:")
+    assert "too small to matter" in survives and "too small to matter" not in repeats
 
 
 def test_findings_are_grouped_by_both_answers(tables):
