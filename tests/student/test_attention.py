@@ -217,9 +217,9 @@ def test_no_documents():
         ({"lengths": [10, 0]}, r"positive and sum to the 10 tokens of q, k and v, got \[10, 0\]"),
         (
             {"k": torch.zeros(10, 2, 5)},
-            r"share one shape .* \(10, 2, 4\) torch.float32, \(10, 2, 5\) torch.float32",
+            r"same shape .* \(10, 2, 4\) torch.float32, \(10, 2, 5\) torch.float32",
         ),
-        ({"v": torch.zeros(10, 2, 4).double()}, "share one shape .* and dtype, .* torch.float64"),
+        ({"v": torch.zeros(10, 2, 4).double()}, "same shape .* dtype, .* torch.float64"),
     ],
 )
 def test_errors(change, message):

@@ -348,7 +348,7 @@ def test_mteb_is_told_what_the_export_tells(student, tmp_path):
 
 def test_export_needs_a_tokenizer(student, tmp_path):
     student.tokenizer = None
-    with pytest.raises(ValueError, match="needs a tokenizer and this student has none"):
+    with pytest.raises(ValueError, match="needs a tokenizer"):
         student.export(tmp_path / "exported")
     student.save(tmp_path / "saved")
     assert Student.load(tmp_path / "saved").tokenizer is None

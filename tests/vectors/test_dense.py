@@ -25,5 +25,5 @@ def test_a_student_that_cannot_read_texts_is_refused_at_once(tmp_path):
         dense.list_models(tmp_path / "bert")
     student.tokenizer = None
     student.save(tmp_path / "mute")
-    with pytest.raises(ValueError, match="mute: no tokenizer"):
+    with pytest.raises(ValueError, match="mute: .*tokenizer"):
         dense.list_models(tmp_path / "mute")
