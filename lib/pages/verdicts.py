@@ -11,6 +11,7 @@ from lib.config import manifest, paths
 from lib.ledger.claims import load_claims
 from lib.ledger.robustness import AS_RUN, select_decided
 from lib.pages.saved_tables import UNKNOWN, Tables, find_lead
+from lib.published import figure_models
 from lib.statistics.verdicts import (
     HOLDS,
     MARGIN,
@@ -227,15 +228,18 @@ def tell_notes(tables: Tables) -> dict[str, str]:
 def _tell_collapsed(tables: Tables) -> str:
     """Say how many students have collapsed: of those with two contextual layers, and of others."""
     drawn = tables.read("fig4_7")
-    if drawn.empty:
+    known = list(figure_models.printed("fig4_7"))
+    if drawn.empty or not {*known} <= {*drawn["model"]}:
         return MISSING
     collapsed = drawn.groupby("model")["collapsed"].any()
     claim = next(claim for claim in load_claims() if claim.id == "contextual-minimal-projection")
-    few, two = claim.sides([*collapsed.index])
-    number, others = (count(int(collapsed.reindex(side).sum())) for side in (two, few))
+    few, two = claim.sides(known)
+    number, others = (int(collapsed.reindex(side).sum()) for side in (two, few))
+    if number <= 1:
+        return MISSING
     return (
-        f"{number.capitalize()} of the {count(len(two))} students with two layers have collapsed, "
-        f"and {others} of the {count(len(few))} others. That decides much of it."
+        f"{count(number).capitalize()} of the {count(len(two))} students with two layers have "
+        f"collapsed, and {count(others)} of the {count(len(few))} others. That decides much of it."
     )
 
 

@@ -243,6 +243,15 @@ def test_what_was_not_drawn_is_not_told(tables):
     assert "nan" not in told and MISSING not in told
 
 
+def test_collapsed_students_are_told_where_all_students_were_drawn(tables):
+    drawn = tables.read("fig4_7")
+    change(tables, "fig4_7", collapsed=drawn["model"].str.startswith("100d"))
+    page = verdicts.verdicts_page(tables, {})
+    assert "Two of the six students with two layers" in page and "two of the ten others" in page
+    drawn[~drawn["model"].str.startswith("1024d")].to_csv(tables.folder / "fig4_7.csv", index=False)
+    assert "students with two layers have" not in verdicts.verdicts_page(tables, {})
+
+
 def test_counts_agree_with_the_ledger(tables):
     ledger = pages.thesis_findings(tables.ledger())
     head, _, *lines = verdicts.counts_table({"mini": tables.ledger()}).splitlines()
