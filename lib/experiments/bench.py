@@ -873,11 +873,10 @@ class Bench:
             inputs = {"fitted": hash_content(self.texts("train").names)}
             return Product("tfidf", inputs, (products.WORDS_CODE,), ("scikit-learn",))
         if variant.kind == "lsa":
-            read, dim = self._find_lsa()
-            inputs = {"fitted": hash_content(read.names), "dim": dim}
-            return Product("lsa", inputs, (products.WORDS_CODE,), ("scikit-learn",))
+            return self._name_lsa(variant.cut)
         if variant.kind == "both":
-            parts = [self._name_model(part, 0) for part in (_find_dense(variant), Variant("lsa"))]
+            dense = self._name_model(_find_dense(variant), 0)
+            parts = [dense, self._name_lsa(variant.cut)]
             inputs = {"parts": [part.inputs for part in parts]}
             code = (products.JOINED_CODE, *itertools.chain(*(part.code for part in parts)))
             packages = tuple(itertools.chain(*(part.packages for part in parts)))
@@ -897,6 +896,16 @@ class Bench:
         ):
             return None
         return self._find_encoder(variant, seed).table
+
+    def _name_lsa(self, cut: bool) -> Product:
+        """LSA of whole texts, or of what the structural teacher reads of them."""
+        read, dim = self._find_lsa()
+        inputs: dict[str, Any] = {"fitted": hash_content(read.names), "dim": dim}
+        if not cut:
+            return Product("lsa", inputs, (products.WORDS_CODE,), ("scikit-learn",))
+        inputs["cut"] = self._find_encoder(Variant("sbert"), 0).table.inputs
+        code = (products.WORDS_CODE, products.CUTTING_CODE)
+        return Product("lsa", inputs, code, ("scikit-learn", "transformers", "tokenizers"))
 
     def _hash_examples(self, examples: Examples, limit: float | None, split: str) -> str:
         def find() -> str:

@@ -1,6 +1,7 @@
 """Chunks and LSA side by side, on whole texts and on what the structural teacher reads of them."""
 
 import numpy as np
+import pytest
 
 from lib.distillation.variants import parse
 from lib.evaluation.joined import join_rows
@@ -21,6 +22,19 @@ def test_both_parts_are_those_that_are_judged_alone(make_bench):
     np.testing.assert_array_equal(both, join_rows(chunks, lsa))
     np.testing.assert_array_equal(both_cut, join_rows(sbert, cut))
     assert not np.allclose(lsa, cut), "ARXIV's texts are longer than the teacher reads"
+
+
+@pytest.mark.parametrize("label", ["LSA", "chunks + LSA"])
+def test_only_models_of_cut_texts_depend_on_where_the_teacher_stops(make_bench, label):
+    """A record of cut texts must not be kept when the teacher reads further."""
+
+    def name(limit, label):
+        bench = make_bench(structural_teacher__max_tokens=limit)
+        return bench._name_model(parse(label), 0).key
+
+    assert name(48, f"{label};cut") != name(32, f"{label};cut")
+    if label == "LSA":
+        assert name(48, label) == name(32, label)
 
 
 def test_a_cut_text_is_what_the_teacher_reads(make_bench):
