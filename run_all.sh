@@ -12,7 +12,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
   label     run only the notebooks that make these: fig4_2 tab4_3 ...; or notebooks by name or
             number: 02_structural_loss, 02. Default: all (lab: its own notebook, lab.ipynb)
 
-  --budget gpu          lab with more documents and all six layers, on one GPU; without it about 13 core-hours
+  --budget gpu          lab with more documents and all six layers, on one GPU; without it about four core-hours
   --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
   --seeds 0,1           seeds instead of the profile's; closely compared students also have reference_seeds
   --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'

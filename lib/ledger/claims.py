@@ -226,13 +226,42 @@ def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.
     DataFrame
         Columns of `verdicts.compare`, with readout; a row for each readout and model that has both.
     """
-    there = {*scores.loc[scores["round"] == "all", "model"]}
+    scores = scores[scores["round"] == "all"]
+    there = {*scores["model"]}
     names = [name for name in scores["model"].unique() if f"{name};cut" in there]
     pairs = [(name, f"{name};cut") for name in names] + [("SBERT, mean of chunks", "SBERT")]
     pairs = [tuple(f"{name};all" for name in pair) for pair in pairs if there.issuperset(pair)]
+    return compare_pairs(pairs, scores, "fig5_3", tasks)
+
+
+def compare_pairs(
+    pairs: Sequence[tuple[str, str]],
+    scores: pd.DataFrame,
+    figure: str,
+    tasks: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Compare pairs of models by every readout, with the noise that findings are judged with.
+
+    Parameters
+    ----------
+    pairs
+        (left, right), as the figure names them, or by identity. In Figure 5.3 the round is part of
+        a name.
+    scores
+        Records by one or more readouts, as in `judge_claims`.
+    figure
+        The figure that the scores belong to.
+    tasks
+        Only these count; by default all.
+
+    Returns
+    -------
+    DataFrame
+        Columns of `verdicts.compare`, with readout; a row for each readout and pair.
+    """
     tables = {
         readout: verdicts.compare(pairs, evidence)
-        for readout, evidence in _collect_final(scores, tasks)
+        for readout, evidence in _collect_readouts(scores, figure, tasks)
     }
     return pd.concat(tables, names=["readout", None]).reset_index("readout")
 
@@ -259,7 +288,8 @@ def compare_students(
     """
     students, rows = final_students.list_students(), []
     mean = {f"{name};all": 1 / len(students) for name in students}
-    for readout, evidence in _collect_final(scores, tasks):
+    scores = scores[scores["round"] == "all"]
+    for readout, evidence in _collect_readouts(scores, "fig5_3", tasks):
         for rival in rivals:
             if f"{rival};all" not in evidence.means.index:
                 continue
@@ -429,15 +459,14 @@ def _collect_evidence(
     )
 
 
-def _collect_final(
-    scores: pd.DataFrame, tasks: Sequence[str] | None
+def _collect_readouts(
+    scores: pd.DataFrame, figure: str, tasks: Sequence[str] | None
 ) -> Iterator[tuple[str, Evidence]]:
-    """Each readout, with evidence on the final models with all labels, on all or some tasks."""
-    rows = scores[scores["round"] == "all"]
-    rows = rows if tasks is None else rows[rows["task"].isin(tasks)]
+    """Each readout, with evidence on the models of a figure, all or some tasks alike."""
+    rows = scores if tasks is None else scores[scores["task"].isin(tasks)]
     weights = dict.fromkeys(rows["task"].unique(), 1 / rows["task"].nunique())
     for readout in rows["readout"].unique():
-        yield readout, _collect_evidence(rows, "fig5_3", "accuracy", weights, readout)
+        yield readout, _collect_evidence(rows, figure, "accuracy", weights, readout)
 
 
 def _split_round(source: str, model: str) -> tuple[str, str]:
