@@ -34,7 +34,7 @@ _QUESTIONS = {
 def losses(differences: pd.DataFrame, reference: str = "cosine") -> Figure:
     """Every loss minus the reference, ours on the left and published on the right, on one scale.
 
-    The best published loss is on top.
+    The best published loss is on top. The reference is the line at 0.
 
     Parameters
     ----------
@@ -50,8 +50,7 @@ def losses(differences: pd.DataFrame, reference: str = "cosine") -> Figure:
     }
     shown = differences[differences["by"].isin(told)]
     theirs = shown[shown["by"] == "published"].set_index("model")["difference"]
-    models = [*shown["model"].unique(), reference]
-    models.sort(key=lambda model: -theirs.get(model, 0.0))
+    models = sorted(shown["model"].unique(), key=lambda model: -theirs.get(model, 0.0))
     panels = {"ours": {"thesis": -0.14, "compare": 0.14}, "published": {"published": 0.0}}
     colors = settings()["readouts"] | settings()["sides"]
     figure, axes = plt.subplots(
@@ -175,7 +174,8 @@ def ledger(findings: pd.DataFrame) -> Figure:
         axes[0].get_yticklabels()[place].set(fontweight="bold")
     axes[0].yaxis.set_tick_params(length=0)
     figure.supxlabel(
-        "effect on accuracy above chance, with a 95% interval; right of 0: as the thesis says",
+        "effect on accuracy above chance, with a 95% interval, on a scale of square roots;\n"
+        "right of 0: as the thesis says",
         fontsize=8.5,
     )
     drawn = {*findings[[verdict for _, verdict in _QUESTIONS.values()]].to_numpy().ravel()}

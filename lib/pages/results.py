@@ -23,7 +23,9 @@ from lib.pages.verdicts import (
     CHANGES,
     UNTESTED,
     WRITTEN,
+    asks_twice,
     counts_table,
+    escape,
     find_open,
     find_robustness,
     find_rules,
@@ -33,8 +35,18 @@ from lib.pages.verdicts import (
     thesis_findings,
     verdict_counts,
 )
-from lib.statistics.verdicts import HOLDS, NOT_RUN, NOT_TESTABLE, REVERSED
-from lib.words import answer, bullets, count, interval, list_names, signed, survival
+from lib.statistics.verdicts import HOLDS, NOT_RUN, NOT_TESTABLE, NUMBER, REVERSED
+from lib.words import (
+    answer,
+    bullets,
+    count,
+    estimate,
+    interval,
+    list_names,
+    other_effects,
+    signed,
+    survival,
+)
 
 # Figure on the page of results -> its alternative text, and its caption.
 PICTURES = {
@@ -46,7 +58,7 @@ PICTURES = {
     "figA_3": (
         "Two falling lines: the heavier the contextual loss, the less alike the students",
         "How heavy must Paragraph Vector's loss be before it shows? Below the dashed line it "
-        "changes the student more than another seed does. ×1 is the weight in the thesis.",
+        "changes the student more than another seed does. ×1 is the plain sum of both losses.",
     ),
     "figA_5": (
         "Each loss by three readouts",
@@ -187,7 +199,7 @@ Of its {len(news)} findings {verdict_counts(news)}.
 
 ## Real documents
 
-{tell_real_documents(find_rules(ledger))}
+{tell_real_documents(ledger)}
 """
 
 
@@ -296,10 +308,10 @@ def tell_unneeded_failures(tables: Tables) -> str:
     return f"{begin}\n\n{bullets(*told)}\n"
 
 
-def tell_real_documents(own_rules: int) -> str:
+def tell_real_documents(own: pd.DataFrame) -> str:
     """What the profile `lab` says about the same questions, from its committed figures.
 
-    own_rules: the version of the rules by which the rest of the page was judged.
+    `own` is the ledger of the rest of the page.
     """
     tables = Tables(paths.ROOT / "figures" / "lab")
     ledger = tables.ledger() if (tables.folder / "tab_claims.csv").is_file() else pd.DataFrame()
@@ -307,7 +319,7 @@ def tell_real_documents(own_rules: int) -> str:
         return "The profile `lab`, of whole documents, was not run."
     thesis = thesis_findings(ledger)
     run = thesis[thesis["verdict"] != NOT_RUN]
-    rules = find_rules(ledger)
+    rules, own_rules = find_rules(ledger), find_rules(own)
     older = (
         f" They were judged by version {rules} of our rules, those above by version {own_rules}, "
         "so their verdicts cannot be compared."
@@ -318,12 +330,53 @@ def tell_real_documents(own_rules: int) -> str:
         [
             "The profile `lab` tests the main findings on whole documents of up to 4,096 tokens. "
             f"Of its {len(run)} findings {verdict_counts(run)}.{older}",
-            bullets(
-                *tell_start_and_teachers(tables),
-                *tell_losses(tables)[:1],
-                *tell_losses(tables)[-5:-1],
-            ),
+            bullets(*tell_start_and_teachers(tables), tell_cheapest(tables)),
+            set_side_by_side(thesis_findings(own), thesis),
             "With a few hundred documents the advice is the same as for "
             "[your own](own_documents.md): begin with models that need no training.",
         ]
+    )
+
+
+def set_side_by_side(own: pd.DataFrame, other: pd.DataFrame) -> str:
+    """A table of the findings that two ledgers test, with both answers of each.
+
+    Empty if there are none, or if a ledger asks only one question.
+    """
+    if not (asks_twice(own) and asks_twice(other)):
+        return ""
+    tested = [
+        ledger[~ledger["verdict"].isin([NOT_RUN, NOT_TESTABLE, NUMBER])] for ledger in (own, other)
+    ]
+    both = tested[0].index.intersection(tested[1].index, sort=False)
+    if both.empty:
+        return ""
+    names = [ledger["profile"].iloc[0] for ledger in tested]
+    rows = [
+        f"| finding | repeats: {' | '.join(names)} | survives: {' | '.join(names)} |",
+        "|---" * 5 + "|",
+    ]
+    for name in both:
+        pair = [ledger.loc[name] for ledger in tested]
+        told = [f"{row['verdict']} ({estimate(row)})" for row in pair]
+        told += [f"{row['survives']} ({other_effects(row)})" for row in pair]
+        rows.append(f"| {' | '.join([escape(pair[0]['finding']), *told])} |")
+    return "\n".join(rows)
+
+
+def tell_cheapest(tables: Tables) -> str:
+    """Compare the best student of Figure B.1 with the best of its models without training."""
+    rows = tables.read("figB_1")
+    if rows.empty:
+        return ""
+    best = {trained: part.loc[part["score"].idxmax()] for trained, part in rows.groupby("trained")}
+    if len(best) < 2:
+        return ""
+    told = [
+        f"{row['model']} ({signed(row['score'])}, {row['milliseconds']:.2g} ms a document)"
+        for row in (best[False], best[True])
+    ]
+    return (
+        f"By heads that compare, the best model without training is {told[0]}, and the better of "
+        f"two students of Chapter 4 is {told[1]}."
     )

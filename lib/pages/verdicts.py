@@ -59,6 +59,8 @@ WRITTEN = "*Notebook 09 writes this page from the tables in `figures/{name}`. Do
 CHANGES = "What another run would change"  # headings of parts that results.md links to
 UNTESTED = "Why some cannot be tested here"
 
+COMMITTED = ("mini", "lab")  # profiles whose figures are committed
+
 RATE = 0.05  # of false discoveries; lists give a q that reaches it
 
 DISCOVERIES = f"""*q* is the share of false findings to expect if you accept a finding and all that
@@ -84,7 +86,7 @@ def verdicts_page(tables: Tables, others: Mapping[str, pd.DataFrame]) -> str:
     rows = ["| finding | where | published | " + " | ".join(columns) + " |"]
     rows.append("|---" * (3 + len(columns)) + "|")
     for name, row in own.iterrows():
-        finding = _escape(row["finding"])
+        finding = escape(row["finding"])
         where = manifest.full_name(row["label"])
         told = [column.get(name, NOT_RUN) for column in columns.values()]
         rows.append(f"| {' | '.join([finding, where, row['published_verdict'], *told])} |")
@@ -151,7 +153,7 @@ def _tell_changes(again: pd.DataFrame) -> str:
     if again.empty:
         return ""
     table = [
-        f"| {_escape(row.finding)} | {row.question} | {row.variation} | {row.as_run} "
+        f"| {escape(row.finding)} | {row.question} | {row.variation} | {row.as_run} "
         f"| {row.verdict} {interval(row.low, row.high)} |"
         for row in again[again["same"] == "no"].itertuples()
     ]
@@ -171,7 +173,7 @@ def _tell_why_open(ledger: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     table = [
-        f"| {_escape(row['finding'])} | {signed(row['published_effect'])} | {estimate(row)} "
+        f"| {escape(row['finding'])} | {signed(row['published_effect'])} | {estimate(row)} "
         f"| {signed(row['reach'])} | {'yes' if row['within'] else 'no'} |"
         for _, row in rows.iterrows()
     ]
@@ -342,10 +344,15 @@ def thesis_findings(ledger: pd.DataFrame) -> pd.DataFrame:
 
 
 def other_ledgers(folder: Path) -> dict[str, pd.DataFrame]:
-    """Profile -> committed ledger, for all profiles except the one with figures in `folder`."""
-    files = sorted((paths.ROOT / "figures").glob("*/tab_claims.csv"))
+    """Profile -> committed ledger, for all profiles except the one with figures in `folder`.
+
+    Other profiles, such as `smoke`, may have figures in this checkout, too; nobody commits them.
+    """
+    others = [paths.ROOT / "figures" / name for name in COMMITTED]
     return {
-        file.parent.name: Tables(file.parent).ledger() for file in files if file.parent != folder
+        other.name: Tables(other).ledger()
+        for other in others
+        if other != folder and (other / "tab_claims.csv").is_file()
     }
 
 
@@ -369,8 +376,8 @@ def tell_survivors(tables: Tables) -> str:
         return ""
     kept, turned = (int((read["survives"] == word).sum()) for word in (HOLDS, REVERSED))
     told = (
-        f"Of the {len(read)} that repeat and can be scored without such heads, {count(kept)} "
-        f"{agree('hold', kept)} there, too"
+        f"Of the {len(read)} that repeat and use heads, {count(kept)} {agree('hold', kept)} with "
+        "the other readouts, too"
     )
     again = find_robustness(tables)
     if not again.empty:
@@ -391,6 +398,6 @@ def _singular(words: str) -> str:
     return known.get(words, words.replace("are ", "is ", 1))
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Escape a text for a cell of a Markdown table."""
     return re.sub(r"([|*])", r"\\\1", text)

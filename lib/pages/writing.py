@@ -18,20 +18,22 @@ def write_pages(profile: Profile) -> list[Path]:
     Returns
     -------
     The files written: for an unchanged `mini` the committed pages, else files in `pages/` of the
-    run's folder.
+    run's folder. Results and front page are written for `mini` alone, because their words are about
+    a scale model.
     """
     tables, folder = Tables(paths.figures(profile)), paths.run_folder(profile) / "pages"
     readme, text = folder / "front_page.md", EMPTY
     if profile.name == "mini" and not profile.departures:
         folder, readme = paths.ROOT / "docs", paths.ROOT / "README.md"
         text = readme.read_text(encoding="utf-8")
-    blocks = {"findings": tell_findings(tables), "scale": tabulate_scale(profile)}
     pages = {
-        folder / "results.md": results_page(tables, folder),
         folder / "verdicts.md": verdicts_page(tables, other_ledgers(tables.folder)),
         folder / "figures.md": gallery_page(profile, folder),
-        readme: replace_blocks(text, blocks),
     }
+    if profile.name == "mini":
+        blocks = {"findings": tell_findings(tables), "scale": tabulate_scale(profile)}
+        pages[folder / "results.md"] = results_page(tables, folder)
+        pages[readme] = replace_blocks(text, blocks)
     for file, text in pages.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, text.encode())

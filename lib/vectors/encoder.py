@@ -26,10 +26,11 @@ from scipy import sparse
 
 from lib import texts as forms
 from lib.config.loading import one_line_errors, quiet_transformers
+from lib.evaluation.joined import join_rows
 from lib.store.sealed import list_changed, read_facts, sum_values, write_seal
 from lib.texts import list_texts
 from lib.vectors import chunks
-from lib.vectors.lexical import Lexical, WordCounts, centre_rows, join_rows, scale_rows
+from lib.vectors.lexical import Lexical, WordCounts, centre_rows, scale_rows
 from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT
 
 VERSION = 1
@@ -322,7 +323,7 @@ def _render_card(encoder: Encoder, card: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return template.render(card=card, encoder=encoder, size=chunks.SIZE) + "\n"
+    return template.render(card=card, encoder=encoder, size=chunks.SIZE, most=chunks.MOST) + "\n"
 
 
 def _embed_stretches(student: Any, text: str) -> tuple[np.ndarray, np.ndarray]:

@@ -21,6 +21,7 @@ from lib.data.dataset_folder import Documents, content
 from lib.data.task_files import Task, make_folds
 from lib.evaluation import classifiers
 from lib.evaluation.heads import Job
+from lib.evaluation.joined import join_rows
 from lib.experiments import judging, ranking
 from lib.experiments.ranking import Queries
 from lib.texts import count_words, cut_halves
@@ -30,7 +31,6 @@ from lib.vectors.lexical import (
     WordCounts,
     centre_rows,
     fit_lexical,
-    join_rows,
     mean_row,
     reduce_exactly,
 )

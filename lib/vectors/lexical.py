@@ -39,11 +39,6 @@ def centre_rows(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return scale_rows(np.where(scaled.any(axis=1, keepdims=True), scaled - mean, 0))
 
 
-def join_rows(dense: np.ndarray, lexical: np.ndarray) -> np.ndarray:
-    """Both parts side by side: the cosine of joined rows is the mean of the two cosines."""
-    return np.hstack([dense, lexical]) * np.float32(np.sqrt(0.5))
-
-
 @dataclass(frozen=True)
 class WordCounts:
     """How often words occur in texts: (texts, words) with 1 + log(count), or 0 for absent words."""

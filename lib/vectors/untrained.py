@@ -15,6 +15,7 @@ from scipy import sparse
 
 from lib.evaluation import classifiers
 from lib.evaluation.heads import Job
+from lib.evaluation.joined import join_rows
 from lib.experiments.judging import Examples
 from lib.vectors.judging import classify_jointly, join_words
 from lib.vectors.lexical import (
@@ -22,7 +23,6 @@ from lib.vectors.lexical import (
     WordCounts,
     centre_rows,
     fit_lexical,
-    join_rows,
     mean_row,
 )
 from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, TFIDF

@@ -124,7 +124,7 @@ def test_answers_judged_again_are_not_told_beside_a_ledger_that_has_changed(tabl
 def test_survivors_are_told_with_how_many_of_them_last(tables):
     judge_again(tables, cosine_over_mse="open")
     told = verdicts.tell_survivors(tables)
-    kept, lasting = re.search(r"(\w+) hold there, too \((\w+) on", told).groups()
+    kept, lasting = re.search(r"(\w+) hold\b.*?\((\w+) on", told).groups()
     assert int(kept) == int(lasting) + 1
 
 
@@ -288,7 +288,7 @@ def test_an_open_finding_is_told_with_what_could_be_seen(tables):
     change(tables, "tab_claims", published_effect=-0.05)
     assert verdicts.find_open(tables.ledger())["within"].all()
     page = verdicts.verdicts_page(tables, {})
-    assert all(page.count(verdicts._escape(name)) >= 2 for name in rows["finding"])
+    assert all(page.count(verdicts.escape(name)) >= 2 for name in rows["finding"])
 
 
 def test_every_finding_is_on_the_page_of_verdicts(tables):
@@ -325,3 +325,36 @@ def test_a_changed_profile_writes_under_the_artifact_root(tables, tmp_path, monk
     written = pages.write_pages(profile)
     assert all(tmp_path in file.parents and file.is_file() for file in written)
     assert (paths.ROOT / "README.md").read_text(encoding="utf-8") == committed
+
+
+def test_pages_about_a_scale_model_are_written_for_mini_alone(tables, tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    profile = profiles.load("lab", seeds=[1])
+    shutil.copytree(tables.folder, paths.figures(profile))
+    assert {file.name for file in pages.write_pages(profile)} == {"verdicts.md", "figures.md"}
+
+
+def test_a_run_that_nobody_commits_is_no_column(tables, monkeypatch):
+    root = tables.folder.parent
+    for name in ("mini", "lab", "smoke"):
+        shutil.copytree(tables.folder, root / "figures" / name)
+    monkeypatch.setattr(paths, "ROOT", root)
+    assert {*pages.other_ledgers(root / "figures" / "mini")} == {"lab"}
+
+
+def test_real_documents_stand_beside_the_small_scale(tables, monkeypatch):
+    """A finding is told only where both tested it, with both answers of each."""
+    lab = pages.Tables(tables.folder.parent / "figures" / "lab")
+    shutil.copytree(tables.folder, lab.folder)
+    tested = tables.ledger().query("verdict == 'holds'").index[:3]
+    change(lab, "tab_claims", profile="lab", verdict="not run", survives="not run")
+    rows = pd.read_csv(lab.folder / "tab_claims.csv", keep_default_na=False, na_values=[""])
+    chosen = rows["id"].isin(tested)
+    rows.loc[chosen, ["verdict", "survives", "effect"]] = ["reversed", "open", -0.123]
+    rows.to_csv(lab.folder / "tab_claims.csv", index=False)
+    monkeypatch.setattr(paths, "ROOT", lab.folder.parents[1])
+    told = results.tell_real_documents(tables.ledger())
+    lines = [line for line in told.splitlines() if line.startswith("| ")]
+    assert lines[0].count("mini") == lines[0].count("lab") == 2
+    assert len(lines) == 1 + len(tested)
+    assert all("| reversed (-.123" in line and "| open (" in line for line in lines[1:])

@@ -10,7 +10,6 @@ from lib.vectors.lexical import (
     WordCounts,
     centre_rows,
     fit_lexical,
-    join_rows,
     reduce_exactly,
     scale_rows,
 )
@@ -63,12 +62,6 @@ def test_centring_by_hand():
     x = np.array([[3.0, 4.0], [0.0, 0.0]])
     centred = centre_rows(x, np.array([0.6, 0.0]))
     assert centred == pytest.approx(np.array([[0.0, 1.0], [0.0, 0.0]]))
-
-
-def test_the_cosine_of_joined_rows_is_the_mean_of_both():
-    generator = np.random.default_rng(0)
-    a, b = (scale_rows(generator.normal(size=(4, dim))) for dim in (3, 5))
-    assert join_rows(a, b) @ join_rows(a, b).T == pytest.approx((a @ a.T + b @ b.T) / 2)
 
 
 def test_reduced_rows_have_the_same_cosines():

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from lib.evaluation.joined import join_rows
 from lib.experiments.judging import Examples
 from lib.vectors import untrained
-from lib.vectors.lexical import centre_rows, join_rows, mean_row
+from lib.vectors.lexical import centre_rows, mean_row
 from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, TFIDF
 from tests.vectors.conftest import make_text
 
