@@ -47,7 +47,8 @@ def differences(data: pd.DataFrame) -> Figure:
     Parameters
     ----------
     data : DataFrame
-        A row for each step and readout: step, readout, difference, low, high.
+        A row for each step and readout: step, readout, difference, low, high. A step may lack a
+        readout.
     """
     steps, readouts = [*data["step"].unique()], [*data["readout"].unique()]
     figure, axis = plt.subplots(figsize=(WIDTH, settings()["heights"]["figB_2"]))
@@ -56,7 +57,7 @@ def differences(data: pd.DataFrame) -> Figure:
     known = settings()["readouts"]
     colors = [known["compare"], known["none"], *COLORS]  # the order of `beyond.READOUTS`
     for color, marker, shift, readout in zip(colors, "osD", shifts, readouts, strict=False):
-        rows = data[data["readout"] == readout].set_index("step").loc[steps]
+        rows = data[data["readout"] == readout].set_index("step").reindex(steps)
         rows = rows.rename(columns={"difference": "value"})
         places = np.arange(len(steps)) + shift
         _mark(axis, rows, places, color=color, marker=marker, label=readout)

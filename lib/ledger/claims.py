@@ -276,7 +276,8 @@ def compare_students(
     scores
         As of `final_students.run_readouts`.
     rivals
-        Names of Chapter 5. Those without scores are left out.
+        Names of Chapter 5. Those without scores are left out. TF-IDF has a classifier of its own
+        that converges, so it is compared only where the students' heads converge, too.
     tasks
         Only these count; by default all.
 
@@ -286,19 +287,25 @@ def compare_students(
         A row for each readout and rival: readout, rival, difference (of chance-corrected accuracy,
         mean of the tasks), low, high, verdict.
     """
-    students, rows = final_students.list_students(), []
-    mean = {f"{name};all": 1 / len(students) for name in students}
-    scores = scores[scores["round"] == "all"]
+    scores, rows = scores[scores["round"] == "all"], []
     for readout, evidence in _collect_readouts(scores, "fig5_3", tasks):
-        for rival in rivals:
-            if f"{rival};all" not in evidence.means.index:
-                continue
-            compared = Comparison(mean, {f"{rival};all": 1.0}, "mean of the students", rival)
-            judged = verdicts.judge([[compared]], evidence)
-            columns = {"difference": judged.effect, "low": judged.low, "high": judged.high}
-            rows.append({"readout": readout, "rival": rival} | columns)
-            rows[-1]["verdict"] = judged.verdict
+        fair = [name for name in rivals if readout == "compare" or _find_kind(name) != "tfidf"]
+        rows += [{"readout": readout} | row for row in _judge_students(evidence, fair, ";all")]
     return pd.DataFrame(rows)
+
+
+def compare_retrieval(
+    scores: pd.DataFrame, rivals: Sequence[str], metric: str = "MAP"
+) -> pd.DataFrame:
+    """The mean of the final students against each rival in retrieval.
+
+    `scores` are those of `final_students.run_retrievals`. Returns the columns of
+    `compare_students`, with differences of chance-corrected scores, mean of the tasks.
+    """
+    tasks = scores["task"].unique()
+    weights = dict.fromkeys(tasks, 1 / len(tasks))
+    evidence = _collect_evidence(scores, RETRIEVAL[0], metric, weights, "none")
+    return pd.DataFrame({"readout": "none"} | row for row in _judge_students(evidence, rivals))
 
 
 def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
@@ -467,6 +474,28 @@ def _collect_readouts(
     weights = dict.fromkeys(rows["task"].unique(), 1 / rows["task"].nunique())
     for readout in rows["readout"].unique():
         yield readout, _collect_evidence(rows, figure, "accuracy", weights, readout)
+
+
+def _judge_students(
+    evidence: Evidence, rivals: Sequence[str], ending: str = ""
+) -> Iterator[dict[str, Any]]:
+    """Judge the mean of the final students against each rival that the evidence has.
+
+    `ending` follows the names of Chapter 5 in the evidence.
+    """
+    students = final_students.list_students()
+    mean = {name + ending: 1 / len(students) for name in students}
+    for rival in rivals:
+        if rival + ending in evidence.means.index:
+            compared = Comparison(mean, {rival + ending: 1.0}, "mean of the students", rival)
+            judged = verdicts.judge([[compared]], evidence)
+            row = {"rival": rival, "difference": judged.effect}
+            yield row | {"low": judged.low, "high": judged.high, "verdict": judged.verdict}
+
+
+def _find_kind(name: str) -> str:
+    """The kind of a model of Chapter 5, such as "student" or "tfidf"."""
+    return parse(final_students.load_models().get(name, name)).kind
 
 
 def _split_round(source: str, model: str) -> tuple[str, str]:

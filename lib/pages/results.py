@@ -276,7 +276,8 @@ def tell_robustness(tables: Tables) -> str:
         "either question decides, each time with students that were trained under another "
         f"condition. Of these findings, {told} keep all their verdicts, and "
         f"{int(kept.all(axis=1).sum())} do so throughout. {turns} from *holds* to "
-        "*reversed* or back. What was too close to call was not judged again."
+        "*reversed* or back. What was too close to call was not judged again. The other base is "
+        "SBERT's layers as they are, before they learn to guess words."
     )
 
 

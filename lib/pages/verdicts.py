@@ -159,8 +159,8 @@ def _tell_changes(again: pd.DataFrame) -> str:
     ]
     return f"""## {CHANGES}
 
-These answers have another verdict on another base, with other seeds or on other passages. All
-others keep theirs; `tab_robust` has them all.
+These answers have another verdict on another base (SBERT's layers as they are), with other seeds
+or on other passages. All others keep theirs; `tab_robust` has them all.
 
 | finding | question | what is different | as run | there |
 |---|---|---|---|---|
