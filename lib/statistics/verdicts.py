@@ -228,13 +228,16 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
     """Judge pairs of models, one row per pair.
 
-    Columns: left, right, difference (left - right), low, high, p, q (over all rows), verdict.
+    Columns: left, right, difference (left - right), low, high, p, q (over all rows), verdict. It is
+    "not run", without numbers, if a model of the pair has no scores.
     """
-    judged = [(names, judge([[pair(*names)]], evidence)) for names in pairs]
-    rows = [
-        (*names, result.effect, result.low, result.high, result.p, result.verdict)
-        for names, result in judged
-    ]
+    rows: list[tuple[Any, ...]] = []
+    for names in pairs:
+        if not {*names} <= {*evidence.means.index}:
+            rows.append((*names, *_UNKNOWN, NOT_RUN))
+            continue
+        judged = judge([[pair(*names)]], evidence)
+        rows.append((*names, judged.effect, judged.low, judged.high, judged.p, judged.verdict))
     table = pd.DataFrame(
         rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"]
     )

@@ -543,6 +543,18 @@ def test_the_mean_of_the_final_students_is_judged_against_each_rival():
     assert table["verdict"].tolist() == [verdicts.HOLDS, verdicts.REVERSED]
     alone = claims.compare_students(records[records["task"] == "OC"], ["Longformer"])
     assert claims.compare_students(records, ["Longformer"], ["OC"]).equals(alone)
+    short = claims.compare_students(records.assign(readout="thesis"), ["Longformer", "TF-IDF"])
+    assert short["rival"].tolist() == ["Longformer"], "TF-IDF's classifier always converges"
+
+
+def test_students_are_judged_against_each_rival_in_retrieval():
+    rng = np.random.default_rng(0)
+    scores = {"cosine-masked": 0.8, "MSE-contextual": 0.7, "only-MSE": 0.75, "SBERT": 0.6}
+    records = examples(rng, scores, number=4000, tasks=["WINES", "GAMES"], round="")
+    table = claims.compare_retrieval(records.assign(metric="MAP"), ["SBERT", "LSA"])
+    assert table["rival"].tolist() == ["SBERT"] and table["verdict"].tolist() == [verdicts.HOLDS]
+    gain = 0.15 / (1 - records["chance"].iloc[0])
+    assert table["difference"].iloc[0] == pytest.approx(gain, abs=0.03)
 
 
 def read_out(with_examples, **effects_by_readout):

@@ -16,6 +16,7 @@ from lib.statistics.verdicts import (
     DRAWS,
     EQUIVALENT,
     HOLDS,
+    NOT_RUN,
     NOT_TESTABLE,
     OPEN,
     REVERSED,
@@ -269,6 +270,15 @@ def test_a_table_of_pairs_has_q_values_over_its_rows():
     assert table["q"].tolist() == pytest.approx(q_values(table["p"]))
     assert (table["q"] > table["p"])[:2].any()
     assert [*table] == ["left", "right", "difference", "low", "high", "p", "q", "verdict"]
+
+
+def test_a_pair_without_scores_has_no_verdict():
+    """A missing model must not count as one that scores 0."""
+    table = compare([("a", "gone"), ("a", "b")], evidence(a=0.6, b=0.5)).set_index("right")
+    assert table.loc["gone", "verdict"] == NOT_RUN and np.isnan(table.loc["gone", "difference"])
+    assert table.loc["b"].equals(
+        compare([("a", "b")], evidence(a=0.6, b=0.5)).iloc[0][table.columns]
+    )
 
 
 def test_q_values_leave_out_what_was_not_tested():
