@@ -76,11 +76,13 @@ def _find_place(entry: Entry) -> tuple[list[int], float]:
 
 def _describe(entry: Entry, profile: Profile, folder: Path) -> dict[str, str | None]:
     """What the page says about a figure or table: its title, and links relative to `folder`."""
-    notebook = paths.NOTEBOOKS / f"{entry.notebook}.ipynb"
+    own = entry.also is not None and entry.also == profile.notebook
+    name = entry.also if own else entry.notebook
+    notebook = paths.NOTEBOOKS / f"{name}.ipynb"
     executed = paths.ROOT / "docs" / "notebooks" / notebook.name
     code = find_code(notebook, entry.label)
-    name = manifest.full_name(entry.label)
-    numbered = name[-1].isdigit()  # tab_claims has no number
+    full_name = manifest.full_name(entry.label)
+    numbered = full_name[-1].isdigit()  # tab_claims has no number
     suffixes = {"numbers": ".csv", "picture": ".svg", "table": ".md", "latex": ".tex"}
     files = {
         kind: _find_way(paths.figures(profile) / f"{entry.label}{suffix}", folder)
@@ -88,8 +90,8 @@ def _describe(entry: Entry, profile: Profile, folder: Path) -> dict[str, str | N
     }
     return files | {
         "label": entry.label,
-        "notebook": entry.notebook,
-        "title": f"{name}: {entry.title}" if numbered else entry.title,
+        "notebook": notebook.stem,
+        "title": f"{full_name}: {entry.title}" if numbered else entry.title,
         "place": _find_way(executed if executed.is_file() else notebook, folder),
         "code": _find_way(code, folder) if code else None,
     }

@@ -65,6 +65,11 @@ PICTURES = {
         "The same embeddings by three readouts. Compare the order of the models by one colour with "
         "their order by another: the rows are in the order of the thesis' heads.",
     ),
+    "figB_1": (
+        "Models as points: what a document costs, and how good its vectors are",
+        "Whole documents, read by heads that compare. Filled marks were trained here; higher is "
+        "better, and further left is cheaper.",
+    ),
     "fig_ledger": (
         "All findings, with intervals, on the published numbers and on ours",
         "Each row is a finding, under the figure that it is about; right of the line is where the "
@@ -124,18 +129,12 @@ def results_page(tables: Tables, folder: Path) -> str:
 
     `folder` is where the page will be; its links are relative to it.
     """
-    figures = Path(os.path.relpath(tables.folder, folder)).as_posix()
+    figures = _find_way(tables.folder, folder)
     ledger = tables.ledger()
     thesis = thesis_findings(ledger)
     news = ledger.drop(thesis.index)
     name = tables.folder.name
     ledgers = {name: ledger} | other_ledgers(tables.folder)
-
-    def show(label: str) -> str:
-        if not (tables.folder / f"{label}.svg").is_file():
-            return ""
-        seen, caption = PICTURES[label]
-        return f"![{seen}]({figures}/{label}.svg)\n\n*{caption}*"
 
     return f"""# What came out
 
@@ -149,7 +148,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {bullets(*tell_about_student(tables))}
 
-{show("fig5_3")}
+{show(tables, "fig5_3", folder)}
 
 ## Does Paragraph Vector help?
 
@@ -157,7 +156,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {bullets(*tell_paragraph_vector(tables))}
 
-{show("figA_3")}
+{show(tables, "figA_3", folder)}
 
 ## Which loss is best?
 
@@ -165,7 +164,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {bullets(*tell_losses(tables))}
 
-{show("figA_5")}
+{show(tables, "figA_5", folder)}
 
 ## How the verdicts fall
 
@@ -180,7 +179,7 @@ def results_page(tables: Tables, folder: Path) -> str:
 
 {_link_changes(tell_robustness(tables))}
 
-{show("fig_ledger")}
+{show(tables, "fig_ledger", folder)}
 
 {MEANINGS.format(steps=tell_steps(tables))}
 
@@ -199,8 +198,21 @@ Of its {len(news)} findings {verdict_counts(news)}.
 
 ## Real documents
 
-{tell_real_documents(ledger)}
+{tell_real_documents(ledger, folder)}
 """
+
+
+def show(tables: Tables, label: str, folder: Path) -> str:
+    """A picture with its caption, for a page in `folder`; empty if it was not made."""
+    file = tables.folder / f"{label}.svg"
+    if not file.is_file():
+        return ""
+    seen, caption = PICTURES[label]
+    return f"![{seen}]({_find_way(file, folder)})\n\n*{caption}*"
+
+
+def _find_way(place: Path, folder: Path) -> str:
+    return Path(os.path.relpath(place, folder)).as_posix()
 
 
 def _answer(row: Mapping[str, Any]) -> str:
@@ -309,10 +321,10 @@ def tell_unneeded_failures(tables: Tables) -> str:
     return f"{begin}\n\n{bullets(*told)}\n"
 
 
-def tell_real_documents(own: pd.DataFrame) -> str:
+def tell_real_documents(own: pd.DataFrame, folder: Path) -> str:
     """What the profile `lab` says about the same questions, from its committed figures.
 
-    `own` is the ledger of the rest of the page.
+    `own` is the ledger of the rest of the page, which will be in `folder`.
     """
     tables = Tables(paths.ROOT / "figures" / "lab")
     ledger = tables.ledger() if (tables.folder / "tab_claims.csv").is_file() else pd.DataFrame()
@@ -332,6 +344,7 @@ def tell_real_documents(own: pd.DataFrame) -> str:
             "The profile `lab` tests the main findings on whole documents of up to 4,096 tokens. "
             f"Of its {len(run)} findings {verdict_counts(run)}.{older}",
             bullets(*tell_start_and_teachers(tables), tell_cheapest(tables)),
+            show(tables, "figB_1", folder),
             set_side_by_side(thesis_findings(own), thesis),
             "With a few hundred documents the advice is the same as for "
             "[your own](own_documents.md): begin with models that need no training.",

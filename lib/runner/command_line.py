@@ -38,7 +38,7 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
         )
     options.jobs = parallel.count_processes(options.jobs)
     names = profiles.list_profiles()
-    named = [word for word in options.requests if word in names]
+    named = list(dict.fromkeys(word for word in options.requests if word in names))
     if len(named) > 1:
         raise profiles.ParameterError(
             f"two profiles at once: {' and '.join(named)}; run them one after the other"

@@ -1,6 +1,7 @@
 """Copy executed notebooks to `docs/notebooks`, without times and other traces of one run.
 
-`python -m lib.runner.publish mini` copies the last run of `mini`. The site shows the copies.
+`python -m lib.runner.publish mini` copies the last run of `mini`, and with `lab` that of `lab`. The
+site shows the copies.
 """
 
 import argparse

@@ -353,7 +353,7 @@ def test_real_documents_stand_beside_the_small_scale(tables, monkeypatch):
     rows.loc[chosen, ["verdict", "survives", "effect"]] = ["reversed", "open", -0.123]
     rows.to_csv(lab.folder / "tab_claims.csv", index=False)
     monkeypatch.setattr(paths, "ROOT", lab.folder.parents[1])
-    told = results.tell_real_documents(tables.ledger())
+    told = results.tell_real_documents(tables.ledger(), lab.folder)
     lines = [line for line in told.splitlines() if line.startswith("| ")]
     assert lines[0].count("mini") == lines[0].count("lab") == 2
     assert len(lines) == 1 + len(tested)

@@ -268,6 +268,8 @@ def test_a_label_runs_its_whole_notebook():
 
 def test_a_profile_with_a_notebook_of_its_own_runs_that_unless_another_is_asked_for():
     lab = profiles.load("lab")
+    asked = command_line.read_arguments(["lab", "lab"])  # the profile, and its notebook by name
+    assert (asked.profile, asked.requests) == ("lab", [])
     ((path, made),) = command_line.select_notebooks(lab, []).items()
     assert path.name == "lab.ipynb"
     assert {entry.label for entry in made} >= {"fig5_3", "tab_claims", "figB_1"}
