@@ -170,6 +170,12 @@ def multiple(value: float) -> str:
     return f"{float(f'{value:.2g}'):,.{0 if value >= 9.95 else 1}f} times"
 
 
+def rounded(value: float) -> str:
+    """Format a number with two significant digits and no exponent: `180`, `9.4`, `.25`."""
+    text = f"{float(f'{value:.2g}'):f}".rstrip("0").rstrip(".")
+    return text.removeprefix("0") or "0"
+
+
 def count(number: int, noun: str = "") -> str:
     """Write a count: `one finding`, `twelve findings`, `13 findings`; without a noun, `twelve`."""
     word = _SMALL[number] if number < len(_SMALL) else f"{number:,}"

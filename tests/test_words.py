@@ -128,3 +128,10 @@ def test_a_bound_near_zero_keeps_its_side():
     row = {"effect": -0.102, "low": -0.2, "high": -0.0004}
     assert words.estimate(row) == "-.1020 [-.2000, -.0004]"
     assert words.estimate(row | {"high": 0.0}) == "-.102 [-.200, .000]"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [(184.5, "180"), (98.2, "98"), (9.42, "9.4"), (0.254, ".25"), (0.0, "0")]
+)
+def test_two_digits_never_need_an_exponent(value, told):
+    assert words.rounded(value) == told

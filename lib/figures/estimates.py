@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.words import rounded
 
 
 @style()
@@ -29,11 +30,11 @@ def costs(data: pd.DataFrame) -> Figure:
         times.plot(rows["milliseconds"], places[chosen], marker, color=color, markersize=5)
     times.set(
         xscale="log",
-        xlim=(data["milliseconds"].min() / 2, data["milliseconds"].max() * 5),
+        xlim=(data["milliseconds"].min() / 2, data["milliseconds"].max() * 12),
         xlabel="milliseconds\nfor a document",
     )
     for place, value in zip(places, data["milliseconds"], strict=True):
-        times.text(value, place, f"  {value:.2g}", va="center", fontsize=8)
+        times.text(value, place, f"  {rounded(value)}", va="center", fontsize=8)
     scores.set(xlabel="accuracy above chance,\nmean of the tasks")
     rows_from_top(scores, [*data["model"]])
     figure.legend(handles=labelled([scores]), loc="outside lower center", ncols=2)

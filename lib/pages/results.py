@@ -44,6 +44,7 @@ from lib.words import (
     interval,
     list_names,
     other_effects,
+    rounded,
     signed,
     survival,
 )
@@ -66,9 +67,9 @@ PICTURES = {
         "their order by another: the rows are in the order of the thesis' heads.",
     ),
     "figB_1": (
-        "Models as points: what a document costs, and how good its vectors are",
-        "Whole documents, read by heads that compare. Filled marks were trained here; higher is "
-        "better, and further left is cheaper.",
+        "Models in rows: scores with intervals on the left, milliseconds for a document on the right",
+        "Models on whole documents. Left: mean score by heads that compare, with 95% intervals. "
+        "Right: the time that a document takes on one thread.",
     ),
     "fig_ledger": (
         "All findings, with intervals, on the published numbers and on ours",
@@ -342,13 +343,25 @@ def tell_real_documents(own: pd.DataFrame, folder: Path) -> str:
     return "\n\n".join(
         [
             "The profile `lab` tests the main findings on whole documents of up to 4,096 tokens. "
-            f"Of its {len(run)} findings {verdict_counts(run)}.{older}",
+            f"Of its {len(run)} findings {verdict_counts(run)}, with the thesis' heads. With the "
+            f"other readouts, {verdict_counts(run, column='survives')}.{older}{_tell_harm(ledger)}",
             bullets(*tell_start_and_teachers(tables), tell_cheapest(tables)),
             show(tables, "figB_1", folder),
             set_side_by_side(thesis_findings(own), thesis),
             "With a few hundred documents the advice is the same as for "
             "[your own](own_documents.md): begin with models that need no training.",
         ]
+    )
+
+
+def _tell_harm(ledger: pd.DataFrame) -> str:
+    """Say so if the final students of `lab` are behind what they are compared with."""
+    if ledger.get("survives", pd.Series()).get("all-data-students-over-context") != REVERSED:
+        return ""
+    return (
+        " The final students end behind their base and the Paragraph Vectors, by heads that "
+        "compare and without a head. Their learning rate is that of `mini`: no other was tried at "
+        "these lengths, so another one might change that."
     )
 
 
@@ -387,7 +400,7 @@ def tell_cheapest(tables: Tables) -> str:
     if len(best) < 2:
         return ""
     told = [
-        f"{row['model']} ({signed(row['score'])}, {row['milliseconds']:.2g} ms a document)"
+        f"`{row['model']}` ({signed(row['score'])}, {rounded(row['milliseconds'])} ms a document)"
         for row in (best[False], best[True])
     ]
     return (
