@@ -212,7 +212,8 @@ def describe_model(data: pd.DataFrame, name: str) -> str:
     row = data.set_index("model").loc[name]
     against = {"difference": row["difference"], "verdict": row["verdict"]}
     against |= {"low": row["difference_low"], "high": row["difference_high"]}
-    return f"{words.comparison(name, BASE, against)}, at {words.rounded(row['milliseconds'])} ms a document"
+    time = words.rounded(row["milliseconds"])
+    return f"{words.comparison(name, BASE, against)}, at {time} ms a document"
 
 
 def keep_record(

@@ -7,7 +7,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
-from lib.words import rounded
 
 
 @style()
@@ -34,7 +33,8 @@ def costs(data: pd.DataFrame) -> Figure:
         xlabel="milliseconds\nfor a document",
     )
     for place, value in zip(places, data["milliseconds"], strict=True):
-        times.text(value, place, f"  {rounded(value)}", va="center", fontsize=8)
+        two_digits = float(f"{value:.2g}")
+        times.text(value, place, f"  {two_digits:g}", va="center", fontsize=8)
     scores.set(xlabel="accuracy above chance,\nmean of the tasks")
     rows_from_top(scores, [*data["model"]])
     figure.legend(handles=labelled([scores]), loc="outside lower center", ncols=2)

@@ -67,7 +67,7 @@ PICTURES = {
         "their order by another: the rows are in the order of the thesis' heads.",
     ),
     "figB_1": (
-        "Models in rows: scores with intervals on the left, milliseconds for a document on the right",
+        "Models in rows: scores with intervals, and milliseconds for a document",
         "Models on whole documents. Left: mean score by heads that compare, with 95% intervals. "
         "Right: the time that a document takes on one thread.",
     ),
