@@ -49,6 +49,8 @@ from lib.words import (
     survival,
 )
 
+EXECUTED = paths.ROOT / "docs" / "notebooks" / "lab.ipynb"
+
 # Figure on the page of results -> its alternative text, and its caption.
 PICTURES = {
     "fig5_3": (
@@ -347,6 +349,8 @@ def tell_real_documents(own: pd.DataFrame, folder: Path) -> str:
             f"other readouts, {verdict_counts(run, column='survives')}.{older}{_tell_harm(ledger)}",
             bullets(*tell_start_and_teachers(tables), tell_cheapest(tables)),
             show(tables, "figB_1", folder),
+            f"[The executed notebook]({_find_way(EXECUTED, folder)}) has each comparison with its "
+            "interval. Here are all findings that both profiles test:",
             set_side_by_side(thesis_findings(own), thesis),
             "With a few hundred documents the advice is the same as for "
             "[your own](own_documents.md): begin with models that need no training.",
@@ -355,13 +359,13 @@ def tell_real_documents(own: pd.DataFrame, folder: Path) -> str:
 
 
 def _tell_harm(ledger: pd.DataFrame) -> str:
-    """Say so if the final students of `lab` are behind what they are compared with."""
+    """Say so if a final student of `lab` is behind its base or a Paragraph Vector."""
     if ledger.get("survives", pd.Series()).get("all-data-students-over-context") != REVERSED:
         return ""
     return (
-        " The final students end behind their base and the Paragraph Vectors, by heads that "
-        "compare and without a head. Their learning rate is that of `mini`: no other was tried at "
-        "these lengths, so another one might change that."
+        " By heads that compare and without a head, at least one final student is behind its base "
+        "or a Paragraph Vector. The learning rate is that of `mini`: no other was tried at these "
+        "lengths, so another one might change that."
     )
 
 
