@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(given: argparse.Namespace) -> tuple[int, str]:
     """Exit code and, if it is not 0, what went wrong."""
-    options = {key: value for key, value in vars(given).items() if key != "json"}
+    options = {key: value for key, value in vars(given).items() if key not in ("texts", "json")}
     stream = sys.stderr if given.json else sys.stdout
     warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
     # From scikit-learn's shares of variance, which are unused, if a fold has one text to fit to.
@@ -56,7 +56,7 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
         from lib.vectors import pipeline
 
         code = 2
-        source = pipeline.read_source(pipeline.Request(**options))
+        source = pipeline.read_source(given.texts, **options)
         code = 1
         report = pipeline.embed_texts(source, lambda line: print(line, file=stream, flush=True))
     except KeyboardInterrupt:

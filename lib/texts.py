@@ -20,7 +20,7 @@ _ALONE = r"\p{Han}" + "".join(rf"\p{{Line_Break={name}}}" for name in _CLASSES)
 _GAPS = r"\u200b\u2060\ufeff"  # spaces without width, at which `str.split` does not split
 _UNUSUAL = regex.compile(f"[{_ALONE}{_GAPS}]")
 _WORDS = regex.compile(rf"[{_ALONE}]\p{{M}}*|[^\s\x1c-\x1f{_GAPS}{_ALONE}]+")
-_TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}")
+TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}")
 
 
 def list_items(items: Iterable[T]) -> list[T]:
@@ -98,7 +98,7 @@ def list_terms(text: str) -> list[str]:
 
     In scripts without spaces, every character is a word.
     """
-    return _TERMS.findall(text)
+    return TERMS.findall(text)
 
 
 def count_words(text: str) -> int:

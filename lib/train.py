@@ -15,18 +15,17 @@ import argparse
 import json
 import os
 import re
-from operator import itemgetter
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 try:
     from tqdm import tqdm
 
-    from lib.config import environment, paths, profiles
+    from lib.config import environment, paths, profiles, versions
     from lib.config.terminal import escape_unprintable, name_command
     from lib.distillation import variants
-    from lib.store import provenance
-    from lib.store.owned_folder import check_target
     from lib.teachers import labels
 except ModuleNotFoundError as missing:
     raise SystemExit(
@@ -34,9 +33,18 @@ except ModuleNotFoundError as missing:
     ) from None
 
 if TYPE_CHECKING:
-    from lib.experiments import Bench
-    from lib.experiments.students import Lesson
+    import pandas as pd
 
+    from lib.experiments.bench import Bench
+    from lib.experiments.students import TrainedStudent
+
+NAMES = {  # of the table's models, the simplest first
+    "Longformer": "base",
+    "SBERT": "teacher, cut",
+    "SBERT, mean of chunks": "teacher, chunks",
+    "TF-IDF": "TF-IDF",
+}
+TOKENS_PER_WORD = 1.35
 IS_MAIN = os.environ.get("RANK", "0") == "0"  # whether this process prints and saves
 NO_TRAINING = """No training: in our trials no student of a few hundred documents was better than
 models that need none (docs/own_documents.md). Compare such models on your texts:
@@ -51,30 +59,20 @@ _LOST_PROCESS = re.compile("memory|gloo|nccl|connection|socket|clients", re.IGNO
 
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
-    parser = argparse.ArgumentParser(
-        prog=name_command("lib.train"), description="Train one student and save it."
-    )
-    parser.add_argument(
-        "model",
-        nargs="?",
-        help="its losses, for example cosine, max-margin;MSE;γ=1.0, or, with two teachers, "
-        "cosine;100d;S:768x100;C:-",
-    )
-    parser.add_argument("--data", type=Path, help="a dataset folder, or a folder of them")
-    parser.add_argument(
-        "--task", nargs="*", metavar="folder/task", help="tasks of --data to judge by; default: all"
-    )
-    parser.add_argument("--profile", help="default: mini, or lab with --data")
-    parser.add_argument("--seed", type=int, default=0, help="default: 0")
-    parser.add_argument(
-        "--set",
-        nargs="*",
-        default=[],
-        metavar="key=value",
-        help="settings of the profile to change",
-    )
-    parser.add_argument("--out", type=Path, help="folder for the trained student")
-    parser.add_argument("--export", action="store_true", help="save as a stock SentenceTransformer")
+    told = "Train one student and save it."
+    parser = argparse.ArgumentParser(prog=name_command("lib.train"), description=told)
+    add = parser.add_argument
+    told = "its losses, such as cosine, max-margin;MSE;γ=1.0, or with two teachers "
+    add("model", nargs="?", help=f"{told}cosine;100d;S:768x100;C:-")
+    add("--data", type=Path, help="a dataset folder, or a folder of them")
+    told = "tasks of --data to judge by; default: all"
+    add("--task", nargs="*", metavar="folder/task", help=told)
+    add("--profile", help="default: mini, or lab with --data")
+    add("--seed", type=int, default=0, help="default: 0")
+    told = "settings of the profile to change"
+    add("--set", nargs="*", default=[], metavar="key=value", help=told)
+    add("--out", type=Path, help="folder for the trained student")
+    add("--export", action="store_true", help="save as a stock SentenceTransformer")
     given = parser.parse_args(arguments)
     if given.model is None:
         print(NO_TRAINING)
@@ -91,13 +89,15 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
     code = 2
     try:
         variant = _parse_model(given.model)
-        out = _check_out(given.out)
         environment.set_process_environment(offline=False)  # before NumPy is imported
-        changes = _suggest_changes(given, out) if given.data else []
+        from lib.store import check_target
+
+        out = check_target(given.out, "student")  # now, not after hours of training
+        changes = _suggest_changes(given.data.resolve(), given.task) if given.data else []
         name = given.profile or ("lab" if given.data else "mini")
         profile = profiles.load(name, overrides=changes + given.set, seeds=[given.seed])
         environment.set_process_environment(offline=profile.offline)
-        from lib.experiments import Bench
+        from lib.experiments.bench import Bench
 
         bench = Bench(profile)
         bench.check_data()
@@ -112,6 +112,8 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
             problem += "; set THESIS_ARTIFACTS to keep results in another folder"
         return code, problem
     except RuntimeError as error:
+        if isinstance(error, profiles.OneLine):
+            return code, str(error)
         if not _LOST_PROCESS.search(str(error)):
             raise
         if "memory" in str(error):
@@ -130,201 +132,181 @@ def _parse_model(label: str) -> variants.Variant:
     return variant
 
 
-def _check_out(folder: Path) -> Path:
-    """Check the folder to write now, not after hours of training."""
-    out = check_target(folder)
-    if paths.is_kept(out.resolve()):
-        raise ValueError(f"{out} is where the store and data are kept; choose another folder")
-    return out
-
-
-def _suggest_changes(given: argparse.Namespace, out: Path) -> list[str]:
+def _suggest_changes(folder: Path, tasks: list[str] | None) -> list[str]:
     """Changes to the profile for the user's documents. Prints them, and the notes of the check."""
     from lib.data import check
-    from lib.experiments import models
-    from lib.store.files import check_room
+    from lib.experiments.devices import has_bfloat16
 
-    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
-        raise ValueError(
-            "--data trains in one process; for several, write a profile and name it with --profile"
-        )
-    folder = given.data.resolve()
-    changes, summary, size = check.suggested(folder, given.task)
-    for place in (paths.artifacts(), out.parent):
-        check_room(place, size)
+    changes, summary = check.suggested(folder, tasks)
     os.environ.pop("THESIS_DATA", None)  # --data replaces it
-    changes["training.precision"] = "bf16" if models.has_bfloat16() else "fp32"
-    lines = [*check.findings(folder, given.task)]
-    if wrong := [line for line in lines if ": error: " in line]:
-        raise ValueError(f"{wrong[0]}; fix it, or judge by other tasks (`--task <names>`)")
-    notes = [line for line in lines if ": note: " in line]
+    changes["training.precision"] = "bf16" if has_bfloat16() else "fp32"
+    notes = [line for line in check.findings(folder, tasks) if ": note: " in line]
     print(*notes, f"suggested: {summary}, {changes['training.precision']}", sep="\n", flush=True)
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 
 
 def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, out: Path) -> None:
-    from lib.experiments import models
+    from lib.experiments.devices import count_ranks
+    from lib.vectors.comparison import format_table
 
-    count = models.count_processes()  # refuses incomplete launcher variables before any work
+    count = count_ranks()  # refuses incomplete launcher variables before any work
+    model = bench.model(variant, given.seed)
     if IS_MAIN:
-        print(
-            "reading the corpus and the teachers' embeddings; missing embeddings are computed",
-            flush=True,
-        )
-    if IS_MAIN and count > 1:
-        place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-        print(f"training begins when all {count} processes have connected to {place}", flush=True)
-    lesson = bench.lesson(variant, given.seed)
-    if IS_MAIN:
-        print(_describe_documents(bench, lesson), flush=True)
-    student, losses = _make_student(bench, lesson, variant, given.seed)
+        print("reading the corpus and the teachers' embeddings; missing ones are computed")
+        if count > 1:
+            place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+            print(f"training begins when all {count} processes have connected to {place}")
+        sys.stdout.flush()
+        bench.embed([model], [])  # what the student learns from
+    _make_student(model, alone=count == 1)
     if not IS_MAIN:
         return
-    card, failed = _write_card(bench, lesson, student, losses, own=bool(given.data)), None
+    losses, failed = model.history()["loss"], None
+    card = _write_card(bench, model, own=bool(given.data))
     if given.data:
         print("trained; now comparing it with base, teacher and TF-IDF", flush=True)
         try:
-            card |= _judge(bench, student, variant, given.seed)
+            table, lines = compare_student(bench, model)
+            cells = format_table(table)
+            print(cells.to_string(index=False), *lines, sep="\n")
+            card |= {"scores": cells.to_dict("records"), "verdict": lines}
         except Exception as error:  # the student is saved all the same
             failed = error
     if given.export:
-        student.export(out, card=card)
+        model.loaded.export(out, card=card)
     else:
-        student.save(out)
+        model.loaded.save(out)
     print(f"saved to {out}: {len(losses)} updates, loss {losses[0]:.4f} -> {losses[-1]:.4f}")
     if failed:
         raise failed
 
 
-def _make_student(
-    bench: Bench, lesson: Lesson, variant: variants.Variant, seed: int
-) -> tuple[Any, list[float]]:
-    """Train the student, with a progress bar, or read a stored one; returns it with its losses."""
-    from lib.experiments import models, products, students
-
-    product = bench.student_product(variant, seed)
-    total = lesson.training.passes * sum(len(ids) for ids in lesson.documents.token_ids)
-    options = {"unit": "token", "unit_scale": True, "disable": not IS_MAIN, "mininterval": 1}
-    with tqdm(desc="training", total=total, **options) as bar:
+def _make_student(model: TrainedStudent, *, alone: bool) -> None:
+    """Train the student, with a progress bar, unless the store has it."""
+    store, total = model.store, model.updates
+    with tqdm(desc="training", total=total, unit="update", disable=not IS_MAIN) as bar:
 
         def advance(update: Any) -> None:
             if not bar.n:  # a resumed training does not begin at 0
-                bar.n = bar.initial = total * (update.number - 1) // update.count
+                bar.n = bar.initial = update.number - 1
             bar.set_postfix_str(f"loss {update.loss:.4f}", refresh=False)
-            bar.update(total * update.number // update.count - bar.n)
+            bar.update()
 
-        if models.count_processes() > 1:  # they wait for each other, so none may wait for a lock
-            checkpoint = bench.cache.scratch(product, ".checkpoint")
-            student, losses, _ = students.train_student(
-                lesson, checkpoint=checkpoint, callbacks=[advance]
-            )
-            return student, losses
-        weights = products.train_or_read_student(
-            bench.cache, product, lesson, [advance], resumable=True
-        )
+        if alone:
+            store.get(model.trained, lambda: model.train([advance]))
+        elif not store.has(model.trained):
+            # Processes wait for each other in every update, so none may wait for a lock.
+            arrays = model.train([advance], store.path(model.trained, ".checkpoint"))
+            if IS_MAIN:
+                store.get(model.trained, lambda: arrays)
         bar.n = total
-    student = models.unpack_weights(students.build_student(lesson), weights)
-    note = bench.cache.find(product) or {}
-    return student.to(models.find_device()), note["loss"]
 
 
-def _describe_documents(bench: Bench, lesson: Lesson) -> str:
-    """A line on which of the user's documents are left out or cut."""
-    lengths, profile = lesson.documents.lengths, bench.profile
-    reasons = [
-        f"{name}: {count} {reason}"
-        for name, counts in bench.corpus.left_out.items()
-        for reason, count in counts.items()
-        if count
-    ]
-    for name, task in bench.tasks.items():
-        reasons += [f"{name}: {note}" for note in task.notes if "left out" in note]
-    if rest := len(lengths) - _count_read(lesson):
-        reasons.append(f"{rest} that fill no batch")
-    limits = {
-        "student": profile.student.max_positions,
-        "teacher": profile.structural_teacher.max_tokens,
-    }
-    cut = [
-        f"{(lengths > limit - 2).sum()} at the {name}'s {limit} tokens"
-        for name, limit in limits.items()
-    ]
-    left_out = ", ".join(reasons) or "nothing"
-    told = f"left out: {left_out}; of {len(lengths)} documents are cut {' and '.join(cut)}"
-    if lesson.variant.contextual:
-        parts = str(lesson.variant.contextual).split("+")
-        facts = max(map(bench.paragraph_vector, parts), key=itemgetter("truncated"))
-        read = f"; of the {facts['documents']} that Paragraph Vector was trained on"
-        told += f"{read} are cut {facts['truncated']} at {labels.LONGEST:,} known words"
-    return told
+# ---- the table ----------------------------------------------------------------------------------
 
 
-def _count_read(lesson: Lesson) -> int:
-    """How many documents fill whole updates."""
-    from lib.experiments import models
+def compare_student(bench: Bench, student: TrainedStudent) -> tuple[pd.DataFrame, list[str]]:
+    """Compare a student with its base, its teacher, the mean of the teacher's chunks and TF-IDF.
 
-    per_update = lesson.batch_size * lesson.training.accumulation * models.count_processes()
-    return len(lesson.documents.token_ids) // per_update * per_update
+    Measures are the MRR with which halves of held-out documents find each other, which needs no
+    labels; accuracies by the readout "compare", which converges on few examples; MAP and MRR.
+
+    Returns
+    -------
+    table
+        As by `lib.vectors.comparison.make_table`.
+    lines
+        On the table, and on what could not be judged. The last one recommends the simplest model
+        that cannot be distinguished from the best, on measures with some model above guessing.
+
+    Raises
+    ------
+    ValueError
+        With these lines, if there is no measure.
+    """
+    from lib.vectors import comparison, judging
+
+    own, seeds = f"student ({student.variant})", [student.seed]
+    names = {**NAMES, student.variant.identity: own}
+    classify = partial(bench.with_readout("compare").run, seeds=seeds, split="test")
+    judges = {judging.HALVES: partial(_judge_halves, bench, student.seed)}
+    judges |= {task: partial(classify, tasks=[task]) for task in bench.classifications}
+    judges |= {t: partial(bench.retrieve, seeds=seeds, tasks=[t]) for t in bench.retrievals}
+    frames, lines = [], ["One seed: the intervals account for other texts, not for other seeds."]
+    for task, judge in judges.items():
+        try:
+            rows = judge([*names])
+        except ValueError as error:  # only this measure is lost
+            lines.append(f"{task} could not be judged: {' '.join(str(error).split())}")
+            continue
+        if missing := [names[each] for each in names if each not in {*rows["model"]}]:
+            lines.append(f"{task}: there are no words for {missing[0]}")
+        counts = rows["queries"] if "queries" in rows else rows["scores"].map(len)
+        rows = rows.assign(model=rows["model"].map(names), examples=counts)
+        frames += [frame for _, frame in rows.groupby(["task", "metric"], sort=False)]
+    if not frames:
+        raise ValueError("; ".join(lines[1:]))
+    table = comparison.make_table(frames)
+    for _, row in table[table["model"] == own].iterrows():
+        lines.append(f"{row['measure']}: the student is {row['than_base']} the base, its start")
+    tables = [rows for _, rows in table.groupby("measure", sort=False)]
+    told = [each for each, rows in zip(frames, tables, strict=True) if comparison.is_told(rows)]
+    simplest = ["base", "teacher, cut", "teacher, chunks", own]
+    best = comparison.choose_model(told, None, simplest).model if told else "base"
+    advice = f"Over all measures: use {best} (docs/own_documents.md has the code)"
+    if best != own:
+        advice += ", or train with another loss or on fewer texts (training.documents)"
+    return table, [*lines, *comparison.describe_table(table), advice]
 
 
-def _judge(bench: Bench, student: Any, variant: variants.Variant, seed: int) -> dict[str, Any]:
-    """Compare the student with base, teacher and TF-IDF; prints it, and returns it for the card."""
-    from lib.ledger import own_student
+def _judge_halves(bench: Bench, seed: int, names: list[str]) -> pd.DataFrame:
+    """Judge models by the halves of documents that no training has read."""
+    from lib.vectors import judging
 
-    cells, sentences = own_student.describe_comparison(
-        *own_student.compare_student(student, variant, seed, bench)
-    )
-    print(cells.to_string(index=False), *sentences, sep="\n")
-    return {"scores": cells.to_dict("records"), "verdict": sentences}
+    documents = {each.text: each.group or each.id for each in bench.corpus.validation}
+    for task in bench.tasks.values():
+        documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
+    texts, groups = [*documents], [*documents.values()]
+    models = {name: bench.model(name, seed) for name in names}
+    return judging.judge_halves(judging.draw_halves(texts, TOKENS_PER_WORD), texts, groups, models)
 
 
-def _write_card(
-    bench: Bench, lesson: Lesson, student: Any, losses: list[float], *, own: bool
-) -> dict[str, Any]:
+def _write_card(bench: Bench, model: TrainedStudent, *, own: bool) -> dict[str, Any]:
     """The model card's description of a training.
 
     `own` means that shares of the profile's folders are numbers of documents.
     """
-    from transformers import AutoConfig
+    from lib.experiments.devices import count_ranks
 
-    from lib.experiments import models
-
-    profile, variant = bench.profile, lesson.variant
+    profile, variant, losses = bench.profile, model.variant, model.history()["loss"]
     form = "{:g} documents, those held out among them" if own else "share {:g} of the documents"
-    data: dict[str, Any] = {
-        folder.folder: form.format(folder.share) for folder in profile.corpus.folders
-    }
+    data = {folder.folder: form.format(folder.share) for folder in profile.corpus.folders}
     title = f"{variant}, of documents from {', '.join(data)}"
-    data["texts read in training"] = _count_read(lesson)
-    section, teacher = profile.student, profile.structural_teacher
-    folder = Path(section.model)
-    base = AutoConfig.from_pretrained(
-        models.find_model(section.model), revision=section.revision, trust_remote_code=False
-    )
-    teachers = []
+    per_update = model.batch_size * model.training.accumulation * count_ranks()
+    data["texts read in training"] = str(len(losses) // model.training.passes * per_update)
+    section, teachers = profile.structural_teacher, []
     if variant.structural:
-        teachers.append(f"{Path(teacher.model).name}, first {teacher.max_tokens} tokens")
+        teachers.append(f"{Path(section.model).name}, first {section.max_tokens} tokens")
     if variant.contextual:
         most = f"first {labels.LONGEST:,} known words"
         teachers.append(f"Paragraph Vector {variant.contextual}, {most}")
-    layers = student.config.num_hidden_layers
+    base = Path(profile.student.model)
     return {
         "title": title,
         # Of a local folder only the name, because its path is private.
-        "base_model": folder.name if folder.is_dir() else section.model,
+        "base_model": base.name if base.is_dir() else profile.student.model,
         "teachers": teachers,
         "losses": variant.losses,
         "data": data,
         "training": {
             "updates": len(losses),
             "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}",
-            "seed": lesson.seed,
-            "batch_size": lesson.batch_size,
-            "learning_rate": lesson.training.learning_rate,
-            "precision": lesson.precision,
-            "layers": f"{layers} of the base's {base.num_hidden_layers}",
+            "seed": model.seed,
+            "batch_size": model.batch_size,
+            "learning_rate": model.training.learning_rate,
+            "precision": model.base.precision,
         },
-        "provenance": provenance.commit() | provenance.versions(),
+        "provenance": versions.commit() | versions.versions(),
     }
 
 

@@ -95,12 +95,12 @@ def dataset_folders_are_built_once(shared):
 def filled_store(shared):
     """A store in which three models of smoke were trained and judged; to be copied, or read."""
     from lib.config import profiles
-    from lib.experiments import Bench
-    from lib.store.cache import Cache
+    from lib.experiments.bench import Bench
+    from lib.store import Store
 
     store = shared / "store"
     with FileLock(shared / "store.lock"):
-        bench = Bench(profiles.load("smoke", overrides={"tasks.limit": 60}), Cache(store))
+        bench = Bench(profiles.load("smoke", overrides={"tasks.limit": 60}), Store(store))
         bench.run(("Longformer", "cosine", "MSE"), seeds=[0])
     return store
 

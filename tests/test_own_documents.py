@@ -9,9 +9,11 @@ import papermill
 import pytest
 
 from lib.config import paths, profiles
+from lib.experiments.base import Base
 from lib.experiments.bench import Bench
 from lib.runner.execution import PATIENCE
-from lib.store.cache import Cache
+from lib.store import Store
+from tests.vectors.conftest import write_lines
 
 NOTEBOOK = paths.NOTEBOOKS / "own_documents.ipynb"
 SUBJECTS = (
@@ -23,19 +25,7 @@ SUBJECTS = (
 @pytest.fixture
 def bench(filled_store):
     """Stands for mini's: its base has seen less, and is there."""
-    return Bench(profiles.load("smoke", overrides={"tasks.limit": 60}), Cache(filled_store))
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes rows as a dataset folder, and returns its place."""
-
-    def write_rows(rows):
-        (tmp_path / "notes").mkdir()
-        (tmp_path / "notes/documents.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        return str(tmp_path / "notes")
-
-    return write_rows
+    return Bench(profiles.load("smoke", overrides={"tasks.limit": 60}), Store(filled_store))
 
 
 @pytest.fixture
@@ -59,7 +49,7 @@ def run_here(bench, monkeypatch):
 
 
 @pytest.mark.smoke
-def test_it_searches_pairs_and_maps(tmp_path, bench, write, monkeypatch):
+def test_it_searches_pairs_and_maps(tmp_path, bench, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
     monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel shows figures in the notebook
@@ -75,9 +65,10 @@ def test_it_searches_pairs_and_maps(tmp_path, bench, write, monkeypatch):
         {"id": "blank", "text": " "},
         {"id": "again", "text": rows[0]["text"].replace(" ", "\n"), "title": "again"},
     ]
-    bench.base_student().export(tmp_path / "student")
+    write_lines(tmp_path / "notes/documents.jsonl", rows)
+    bench.base.load().export(tmp_path / "student")
     parameters = {
-        "folder": write(rows),
+        "folder": str(tmp_path / "notes"),
         "student": str(tmp_path / "student"),
         "query": "ships on water",
     }
@@ -102,20 +93,14 @@ def test_it_searches_pairs_and_maps(tmp_path, bench, write, monkeypatch):
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 1
 
 
-def test_texts_that_are_alike_and_have_no_spaces_are_shown(run_here, write, capsys):
-    """Two have the same vector, which no mean is left of. The encoder is the base, untrained."""
-    rows = [{"id": n, "text": text + "北京市政府" * 40} for n, text in enumerate("Aa")]
-    run_here(folder=write(rows), query="$ 'quotes' \"and\" 🥲")
-    shown = capsys.readouterr().out
-    assert "A北京市政府" in shown and "a北京市政府" in shown and "untrained" in shown
-
-
 @pytest.mark.parametrize("texts", [["the only one"] * 5, [" ", "\u200b"]], ids=["one", "none"])
-def test_fewer_than_two_documents_are_one_line(run_here, write, monkeypatch, texts):
+def test_fewer_than_two_documents_are_one_line(run_here, tmp_path, monkeypatch, texts):
     """Before anything is loaded or drawn."""
-    monkeypatch.setattr(Bench, "base_student", lambda _: pytest.fail("a student is loaded"))
+    monkeypatch.setattr(Base, "load", lambda _: pytest.fail("a student is loaded"))
+    rows = [{"id": n, "text": text} for n, text in enumerate(texts)]
+    write_lines(tmp_path / "notes/documents.jsonl", rows)
     with pytest.raises(profiles.ParameterError, match="two are needed"):
-        run_here(folder=write([{"id": n, "text": text} for n, text in enumerate(texts)]))
+        run_here(folder=str(tmp_path / "notes"))
 
 
 def test_as_it_is_it_reads_what_mini_writes(run_here):

@@ -11,18 +11,13 @@ ALIKE, NEAR = "cosine between texts", "cosine to the teacher"
 def measure_base(bench: Bench) -> dict[str, float]:
     """Measure the base on held-out documents.
 
-    Returns
-    -------
-    dict
-        If the base is a language model, `LOSS` and `BY_FREQUENCY`, in nats per word to guess.
-        `ALIKE`, the mean cosine between its embeddings of two texts, which is high in raw language
-        models. `NEAR`, the mean cosine between its embedding of a text and the structural
-        teacher's.
+    `ALIKE` is the mean cosine between its embeddings of two texts, which is high in raw language
+    models; `NEAR` that between its embedding of a text and the structural teacher's. A language
+    model also has `LOSS` and `BY_FREQUENCY`, in nats per word to guess.
     """
-    embeddings = bench.embeddings("Longformer", bench.profile.seeds[0], split=None)["validation"]
-    teacher, learned = bench.structural("validation")["embeddings"][:], bench.language_model()
-    numbers = (
-        {} if learned is None else {LOSS: learned["held_out"], BY_FREQUENCY: learned["unigram"]}
-    )
+    embeddings, teacher = (each.embed(bench.held_out)[:] for each in (bench.base, bench.teacher))
+    numbers, learned = {}, bench.base.history()
+    if learned is not None:
+        numbers = {LOSS: float(learned["held_out"]), BY_FREQUENCY: float(learned["unigram"])}
     near = float(cosines(embeddings, teacher).mean())
     return numbers | {ALIKE: mean_cosine(embeddings), NEAR: near}

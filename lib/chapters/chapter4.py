@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from lib import figures
 from lib.chapters.published_noise import measure_published_noise
 from lib.config.profiles import grid, matches
+from lib.config.schema import Profile
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
+from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
-from lib.experiments.judging import READOUTS
 from lib.figures.boxplots import UNTRAINED
 from lib.published import figure_models
 from lib.statistics.effects import corrected_runs
@@ -25,8 +26,7 @@ COMPARED_CLOSELY = ("fig4_3", "fig4_12")
 def list_references(label: str = "") -> tuple[str, ...]:
     """Identities of the models that measure the seed noise of a figure; by default, of all figures.
 
-    These are students, except in Figure 4.5, where they are the contextual teachers. Figure 4.7 has
-    its own references, because students of Paragraph Vector alone have their own
+    Figure 4.7 has its own, because students of Paragraph Vector alone have their own
     `Variant.seed_class`.
     """
     if label == "fig4_5":
@@ -38,56 +38,35 @@ def list_references(label: str = "") -> tuple[str, ...]:
     return (*structural, *NO_WEIGHTING.values(), *own)
 
 
-def list_models(label: str, bench: Bench) -> dict[str, str]:
-    """The models of a figure that the profile's `only` and `max_variants` keep.
+def list_models(label: str, profile: Profile) -> dict[str, str]:
+    """Name as printed -> identity of the models that the profile's `only` and `max_variants` keep.
 
-    Returns
-    -------
-    dict
-        Name as printed -> identity.
-
-    Raises
-    ------
-    ValueError
-        If a variant of a grid cannot be trained.
+    Raises `ValueError` for a variant of a grid that cannot be trained.
     """
-    profile = bench.profile
-    shown = {
-        name: parse(identity).identity for name, identity in figure_models.shown(label).items()
-    }
+    shown = {name: parse(model).identity for name, model in figure_models.shown(label).items()}
+    kept = {*shown.values()}
     if profile.only:
-        shown = {
-            name: model
-            for name, model in shown.items()
-            if model in UNTRAINED or matches(name, profile.only)
-        }
+        kept = {model for name, model in shown.items() if matches(name, profile.only)}
     if profile.max_variants is not None:
         always = {*UNTRAINED, *list_references(label)}
-        others = [model for model in shown.values() if model not in always]
-        kept = {*always, *others[: profile.max_variants]}
-        shown = {name: model for name, model in shown.items() if model in kept}
-    return shown
+        others = [model for model in shown.values() if model in kept - always]
+        kept = kept & always | {*others[: profile.max_variants]}
+    return {name: model for name, model in shown.items() if model in {*UNTRAINED, *kept}}
 
 
 def select_students(models: Mapping[str, str], *, contextual: bool = False) -> dict[str, Variant]:
-    """Name -> variant of the students among models, which are name -> identity.
-
-    With `contextual`, only students with a contextual teacher are selected.
-    """
-    variants = {name: parse(identity) for name, identity in models.items()}
-    return {
-        name: variant
-        for name, variant in variants.items()
-        if variant.kind == "student" and (variant.contextual or not contextual)
-    }
+    """Name -> variant of the students among models, or only those with a contextual teacher."""
+    variants = {name: parse(model) for name, model in models.items()}
+    students = {name: each for name, each in variants.items() if each.kind == "student"}
+    return {name: each for name, each in students.items() if each.contextual or not contextual}
 
 
 def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
     """Records of all models of the figures and of their references, as of `Bench.run`."""
     models: list[str] = []
     for label in [labels] if isinstance(labels, str) else labels:
-        models += [*list_models(label, bench).values(), *list_references(label)]
-    return bench.run(list(dict.fromkeys(models)), seeds=assign_seeds(bench))
+        models += [*list_models(label, bench.profile).values(), *list_references(label)]
+    return bench.run(list(dict.fromkeys(models)), seeds=assign_seeds(bench.profile))
 
 
 def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
@@ -96,15 +75,13 @@ def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def assign_seeds(bench: Bench, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
-    """Identity -> seeds of the models that also run with the reference seeds.
+def assign_seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
+    """Identity -> seeds of the models that also run with the reference seeds, `repeated`.
 
-    All other models run only with the profile's seeds. `repeated` are the identities of these
-    models. By default they are the references and the contextual teachers. If the profile's
-    `repeated` is "compared", the models of `COMPARED_CLOSELY` are added, and the halved sums of
-    losses, which findings compare with the whole sums.
+    By default they are the references and the contextual teachers. If the profile's `repeated` is
+    "compared", the models of `COMPARED_CLOSELY` are added, and the halved sums of losses, which
+    findings compare with the whole sums.
     """
-    profile = bench.profile
     if not repeated:
         repeated = [*list_references(), *CONTEXTUAL_TEACHERS]
         if profile.repeated == "compared":
@@ -120,43 +97,39 @@ def rename_models(records: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFra
     return records.assign(identity=records["model"], model=records["model"].map(names))
 
 
-def select_records(records: pd.DataFrame, label: str, bench: Bench) -> pd.DataFrame:
+def select_records(records: pd.DataFrame, label: str, profile: Profile) -> pd.DataFrame:
     """The records of the models that a figure shows."""
-    shown = list_models(label, bench).values()
+    shown = list_models(label, profile).values()
     return records[records["model"].isin(shown)].reset_index(drop=True)
 
 
-def measure_noise(records: pd.DataFrame, label: str, bench: Bench) -> SeedNoise:
-    """The seed noise of a model's mean chance-corrected accuracy.
-
-    It is pooled over models with several seeds, from the class that the figure shows most.
-    """
+def measure_noise(records: pd.DataFrame, label: str, profile: Profile) -> SeedNoise:
+    """The seed noise of a mean chance-corrected accuracy, of the class that a figure shows most."""
     references = {parse(model).seed_class for model in list_references(label)}
-    shown = Counter(parse(model).seed_class for model in list_models(label, bench).values())
+    shown = Counter(parse(model).seed_class for model in list_models(label, profile).values())
     most = max(references, key=lambda name: shown[name])
     seeds = records.groupby("model")["seed"].nunique()
-    several = [model for model, count in seeds.items() if count > 1]
-    several = [model for model in several if parse(model).seed_class == most]
+    several = [model for model in seeds.index[seeds > 1] if parse(model).seed_class == most]
     return seed_noise(corrected_runs(records[records["model"].isin(several)]))
 
 
 def draw_boxplot(
-    label: str, records: pd.DataFrame, bench: Bench
+    label: str, records: pd.DataFrame, profile: Profile
 ) -> tuple[Figure, pd.DataFrame, pd.DataFrame]:
     """Draw a boxplot figure; returns the figure, its data, and the records that it shows."""
-    shown = select_records(records, label, bench)
+    shown = select_records(records, label, profile)
     noise = {
-        "ours": measure_noise(records, label, bench),
+        "ours": measure_noise(records, label, profile),
         "published": measure_published_noise(label),
     }
     data = figures.boxplot_frame(label, shown, noise)
-    order, told = bench.profile.row_order, describe_encoders(bench)
+    order, told = profile.row_order, describe_encoders(profile)
     return figures.boxplot(data, label, order=order, untrained=told), data, shown
 
 
-def describe_encoders(bench: Bench) -> str:
+def describe_encoders(profile: Profile) -> str:
     """Describe our rows "Longformer" and "SBERT"; empty if they are the thesis' models."""
-    student, teacher = bench.profile.student, bench.profile.structural_teacher
+    student, teacher = profile.student, profile.structural_teacher
     if student.base == "longformer":
         return ""
     layers = f"{len(student.layers)} layers" if student.layers else "all layers"

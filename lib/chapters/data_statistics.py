@@ -1,162 +1,127 @@
 """The tables and lengths of Sections 4.1, 4.2, 5.1 and 5.2 for a profile's own data."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from lib.data.task_files import Task, downsample
+from lib.config.schema import Profile
+from lib.data.corpus import Corpus
+from lib.data.examples import downsample
+from lib.data.task_files import Task
 from lib.distillation.variants import MASK_LABEL
-from lib.experiments.bench import Bench, Texts
+from lib.experiments.base import Base
+from lib.experiments.bench import Texts
 
 LIMITS = (int(MASK_LABEL), 512)  # tokens, on the thesis' scale
+Tasks = Mapping[str, Task]
 
 
-def count_corpus_tokens(bench: Bench) -> pd.DataFrame:
+def count_corpus_tokens(corpus: Corpus, base: Base) -> pd.DataFrame:
     """A row for each document of the corpus, with its lengths before truncation.
 
     Columns: source, split, longformer_tokens, sbert_tokens.
     """
     frames = []
     for split in ("train", "validation"):
-        documents = getattr(bench.corpus, split)
-        lengths = bench.count_tokens(Texts(documents))
+        documents = getattr(corpus, split)
+        lengths = _count_tokens(Texts(documents), base)
         lengths.insert(0, "source", [document.source for document in documents])
         lengths.insert(1, "split", split)
         frames.append(lengths)
     return pd.concat(frames, ignore_index=True)
 
 
-def tabulate_corpus(lengths: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Tables 4.1 and 5.1: documents, tokens, and the share of documents above each of `LIMITS`.
-
-    `lengths` is what `count_corpus_tokens` returns.
-    """
-    rows = []
-    for split, documents in lengths.groupby("split", sort=False):
-        tokens = documents["longformer_tokens"]
-        row = {
-            "split": split,
-            "documents": len(documents),
-            "tokens": int(tokens.sum()),
-            "tokens_mean": tokens.mean(),
-            "tokens_sd": tokens.std(ddof=0),
-        }
-        rows.append(row | _count_long(documents, bench))
-    return pd.DataFrame(rows)
-
-
-def count_task_tokens(bench: Bench) -> pd.DataFrame:
+def count_task_tokens(tasks: Tasks, base: Base) -> pd.DataFrame:
     """A row for each task, split and distinct text, with its lengths before truncation.
 
     Columns: task, split, longformer_tokens, sbert_tokens. All texts of a retrieval are in "test".
     """
     frames = []
-    for name, task in bench.tasks.items():
-        for split, ids in _list_texts(task).items():
-            lengths = bench.count_tokens([task.texts[text_id] for text_id in ids])
+    for name, task in tasks.items():
+        splits = {"test": [list(task.texts)]} if task.kind == "retrieval" else task.inputs
+        for split, inputs in splits.items():
+            ids = dict.fromkeys(text_id for example in inputs for text_id in example)
+            lengths = _count_tokens([task.texts[text_id] for text_id in ids], base)
             lengths.insert(0, "task", name)
             lengths.insert(1, "split", split)
             frames.append(lengths)
     return pd.concat(frames, ignore_index=True)
 
 
+def _count_tokens(texts: Sequence[str], base: Base) -> pd.DataFrame:
+    """`longformer_tokens`, with special tokens, and `sbert_tokens`, without."""
+    whole, read = base.tokens(texts)["whole"], base.teacher.lengths(texts)
+    return pd.DataFrame({"longformer_tokens": whole[:], "sbert_tokens": read[:]})
+
+
+def tabulate_corpus(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """Tables 4.1 and 5.1, from `count_corpus_tokens`: documents, tokens, and long documents."""
+    tokens = lengths.groupby("split", sort=False)["longformer_tokens"]
+    table = pd.DataFrame({"documents": tokens.size(), "tokens": tokens.sum()})
+    table = table.assign(tokens_mean=tokens.mean(), tokens_sd=tokens.std(ddof=0))
+    return table.reset_index().merge(_count_long(lengths, ["split"], profile), on="split")
+
+
 def tabulate_classifications(
-    bench: Bench, splits: Sequence[str], limit: int | None = None
+    tasks: Tasks, splits: Sequence[str], limit: int | None = None
 ) -> pd.DataFrame:
-    """Tables 4.2 and 5.3: examples and classes of each task and split.
+    """Tables 4.2 and 5.3: examples and classes of each classification and split.
 
-    Parameters
-    ----------
-    limit
-        At most this many examples of each split.
-
-    Returns
-    -------
-    DataFrame
-        task, split, documents (examples), inputs, truncated (whether the limit removed examples),
-        classes, class_percent_mean and class_percent_sd (of the classes' shares).
+    Columns: task, split, documents (examples), inputs, truncated (whether the limit removed
+    examples), classes, class_percent_mean and class_percent_sd (of the classes' shares).
     """
     rows = []
-    for name, split, task in _list_classifications(bench, splits):
-        labels = task.labels[split]
+    for name, split, labels in _list_splits(tasks, splits):
         kept = labels if limit is None else labels[downsample(labels, limit)]
-        shares = 100 * np.bincount(kept, minlength=len(task.classes)) / len(kept)
-        pairs = len(task.inputs[split][0]) == 2
-        row = {
-            "task": name,
-            "split": split,
-            "documents": len(kept),
-            "inputs": "pairs of documents" if pairs else "documents",
-            "truncated": "yes" if len(kept) < len(labels) else "no",
-            "classes": len(shares),
-            "class_percent_mean": shares.mean(),
-            "class_percent_sd": shares.std(),
-        }
-        rows.append(row)
-    return pd.DataFrame(rows)
+        shares = 100 * np.bincount(kept, minlength=len(tasks[name].classes)) / len(kept)
+        pairs = len(tasks[name].inputs[split][0]) == 2
+        inputs = "pairs of documents" if pairs else "documents"
+        truncated = "yes" if len(kept) < len(labels) else "no"
+        facts = (len(kept), inputs, truncated, len(shares), shares.mean(), shares.std())
+        rows.append((name, split, *facts))
+    columns = ["task", "split", "documents", "inputs", "truncated", "classes"]
+    return pd.DataFrame(rows, columns=[*columns, "class_percent_mean", "class_percent_sd"])
 
 
-def tabulate_lengths(bench: Bench) -> pd.DataFrame:
-    """Table 5.4: examples of each task and split, and the share of texts above `LIMITS`."""
-    lengths = dict(iter(count_task_tokens(bench).groupby(["task", "split"])))
+def tabulate_lengths(tasks: Tasks, lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """Table 5.4, from `count_task_tokens`: examples of classifications, and long texts."""
+    keys, splits = ["task", "split"], _list_splits(tasks, ("train", "test"))
+    rows = [(name, split, len(labels)) for name, split, labels in splits]
+    table = pd.DataFrame(rows, columns=[*keys, "documents"])
+    return table.merge(_count_long(lengths, keys, profile), on=keys)
+
+
+def tabulate_retrievals(tasks: Tasks, lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """Table 5.5, from `count_task_tokens`: texts, sources and targets of retrievals."""
     rows = []
-    for name, split, task in _list_classifications(bench, ("train", "test")):
-        row = {"task": name, "split": split, "documents": len(task.labels[split])}
-        rows.append(row | _count_long(lengths[name, split], bench))
-    return pd.DataFrame(rows)
+    for name, task in tasks.items():
+        if task.kind == "retrieval":
+            named = task.relevant.values()
+            targets = np.array([sum(target in task.texts for target in each) for each in named])
+            rows.append((name, len(task.texts), len(targets), targets.mean(), targets.std()))
+    columns = ["task", "documents", "sources", "targets_mean", "targets_sd"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.merge(_count_long(lengths, ["task"], profile), on="task")
 
 
-def tabulate_retrievals(bench: Bench) -> pd.DataFrame:
-    """Table 5.5: texts, sources and targets of the retrieval tasks."""
-    lengths = dict(iter(count_task_tokens(bench).groupby("task")))
-    rows = []
-    for name in bench.retrievals:
-        task = bench.tasks[name]
-        targets = np.array(
-            [sum(target in task.texts for target in named) for named in task.relevant.values()]
-        )
-        row = {
-            "task": name,
-            "documents": len(task.texts),
-            "sources": len(targets),
-            "targets_mean": targets.mean(),
-            "targets_sd": targets.std(),
-        }
-        rows.append(row | _count_long(lengths[name], bench))
-    return pd.DataFrame(rows)
+def find_scale(profile: Profile) -> float:
+    """The ratio of the thesis' and the profile's limit of the structural teacher, at least 1."""
+    return max(1.0, LIMITS[0] / profile.structural_teacher.max_tokens)
 
 
-def find_scale(bench: Bench) -> float:
-    """The factor from the profile's lengths to the thesis' scale, at least 1.
-
-    It is the ratio of the two structural teachers' limits.
-    """
-    return max(1.0, LIMITS[0] / bench.profile.structural_teacher.max_tokens)
-
-
-def _list_texts(task: Task) -> dict[str, list[str]]:
-    """Split -> ids of its texts, each once."""
-    if task.kind == "retrieval":
-        return {"test": list(task.texts)}
-    ids = {}
-    for split, inputs in task.inputs.items():
-        ids[split] = list(dict.fromkeys(text_id for example in inputs for text_id in example))
-    return ids
-
-
-def _list_classifications(bench: Bench, splits: Sequence[str]) -> Iterator[tuple[str, str, Task]]:
-    for name in bench.classifications:
-        task = bench.tasks[name]
-        for split in splits:
+def _list_splits(tasks: Tasks, splits: Sequence[str]) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Each classification and each of its splits, with the labels."""
+    for name, task in tasks.items():
+        for split in splits if task.kind == "classification" else ():
             if split in task.labels:
-                yield name, split, task
+                yield name, split, task.labels[split]
 
 
-def _count_long(lengths: pd.DataFrame, bench: Bench) -> dict[str, float]:
-    """Percent of texts above `LIMITS` on the thesis' scale, and how many texts the student cuts."""
-    tokens = lengths["sbert_tokens"] * find_scale(bench)
-    over = {f"over_{limit}_percent": 100 * float((tokens > limit).mean()) for limit in LIMITS}
-    return over | {
-        "cut": int((lengths["longformer_tokens"] > bench.profile.student.max_positions).sum())
-    }
+def _count_long(lengths: pd.DataFrame, keys: list[str], profile: Profile) -> pd.DataFrame:
+    """For each group, percent of texts above `LIMITS`, and how many texts the student cuts."""
+    tokens = lengths["sbert_tokens"] * find_scale(profile)
+    over = {f"over_{limit}_percent": tokens > limit for limit in LIMITS}
+    cut = lengths["longformer_tokens"] > profile.student.max_positions
+    groups = lengths[keys].assign(**over, cut=cut).groupby(keys, sort=False)
+    return (100 * groups[list(over)].mean()).assign(cut=groups["cut"].sum()).reset_index()

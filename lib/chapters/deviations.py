@@ -5,18 +5,18 @@ from typing import Any
 import pandas as pd
 
 from lib.config.profiles import read_yaml
-from lib.experiments.bench import Bench
+from lib.config.schema import Profile
 
 
-def tabulate_deviations(bench: Bench) -> pd.DataFrame:
+def tabulate_deviations(profile: Profile) -> pd.DataFrame:
     """The deviations of a profile: columns topic, thesis, here, reason.
 
     A parameter that has the thesis' value is no deviation.
     """
-    values, rows = bench.profile.flat(), []
+    values, rows = profile.flat(), []
     for entry in read_yaml("deviations.yaml").values():
         here = values[entry["key"]] if "key" in entry else entry["here"]
-        applies = bench.profile.name in entry.get("profiles", [bench.profile.name])
+        applies = profile.name in entry.get("profiles", [profile.name])
         if applies and here != entry["thesis"]:
             texts = _format_value(entry["thesis"]), _format_value(here)
             rows.append((entry["topic"], *texts, entry["reason"]))

@@ -8,9 +8,10 @@ from lib import published
 from lib.chapters import chapter4
 from lib.config import roles
 from lib.config.profiles import grid
+from lib.config.schema import Profile
 from lib.distillation.variants import parse
+from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
-from lib.experiments.judging import READOUTS
 from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
@@ -32,81 +33,60 @@ def list_students() -> tuple[str, ...]:
     return tuple(name for name, identity in models if parse(identity).kind == "student")
 
 
-def list_models(bench: Bench) -> dict[str, str]:
+def list_models(profile: Profile) -> dict[str, str]:
     """All models that a profile judges in Chapter 5: name -> identity."""
-    return load_models() | {name: parse(name).identity for name in bench.profile.final.baselines}
+    return load_models() | {name: parse(name).identity for name in profile.final.baselines}
 
 
 def prepare_bench(bench: Bench) -> Bench:
-    """A bench with the training scheme of Table 5.2 and newly trained contextual teachers.
-
-    Raises `ValueError` if the documents do not fill one update.
-    """
+    """A bench with the training scheme of Table 5.2 and newly trained contextual teachers."""
     final = bench.profile.final
-    longer = bench.changed(
-        "training",
-        documents=final.documents,
-        passes=final.passes,
-        learning_rate=final.learning_rate,
-        accumulation=final.accumulation,
-    )
-    updates = longer.profile.training.updates
+    scheme = final.model_dump(include={"documents", "passes", "learning_rate", "accumulation"})
+    updates = bench.profile.changed("training", **scheme).training.updates
     if updates == 0:
         raise ValueError(
             f"final.documents={final.documents} do not fill one update of "
             f"final.accumulation={final.accumulation} batches; raise final.documents"
         )
     warmup_share = min(final.warmup_updates / updates, 0.5)
-    return longer.changed("training", warmup_share=warmup_share).changed(
-        "contextual_teacher", seed=final.contextual_seed
-    )
+    longer = bench.changed("training", **scheme, warmup_share=warmup_share)
+    return longer.changed("contextual_teacher", seed=final.contextual_seed)
 
 
 def run_classifications(bench: Bench) -> pd.DataFrame:
-    """Test accuracies of every model in every round, as `Bench.run` returns them.
+    """Test accuracies of every model, by its name in Chapter 5, in every round (column round).
 
-    Models have the names of Chapter 5. A column round is added.
+    In the round with all examples, base, students and the profile's further baselines also read
+    only as far as the structural teacher; they are then called "<name>;cut".
     """
-    final, frames = prepare_bench(bench), []
-    for name, limit in bench.profile.final.rounds.items():
-        records = final.run(
-            list(list_models(bench).values()), seeds=assign_seeds(bench), split="test", limit=limit
-        )
-        frames.append(records.assign(round=name))
-    return _rename_models(pd.concat(frames, ignore_index=True), bench)
+    profile, final = bench.profile, prepare_bench(bench)
+    models, seeds = list_models(profile), assign_seeds(profile)
+    cut = {
+        f"{name};cut": f"{models[name]};cut"
+        for name in ("Longformer", *list_students(), *profile.final.baselines)
+    }
+    seeds |= {f"{identity};cut": numbers for identity, numbers in seeds.items()}
+    names = {identity: name for name, identity in (models | cut).items()}
+    runs = [(models, name, limit) for name, limit in profile.final.rounds.items()]
+    frames = [
+        final.run(list(run.values()), seeds=seeds, split="test", limit=limit).assign(round=name)
+        for run, name, limit in [*runs, (cut, "all", None)]
+    ]
+    return chapter4.rename_models(pd.concat(frames, ignore_index=True), names)
 
 
 def run_readouts(bench: Bench) -> pd.DataFrame:
-    """`run_classifications` and `run_cut`, by every readout."""
-    frames = []
-    for name in READOUTS:
-        changed = bench.with_readout(name)
-        frames += [run_classifications(changed), run_cut(changed)]
+    """`run_classifications` by every readout."""
+    frames = [run_classifications(bench.with_readout(name)) for name in READOUTS]
     return pd.concat(frames, ignore_index=True)
 
 
 def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:
-    """MAP and MRR of every model, as `Bench.retrieve` returns them, with the names of Chapter 5.
-
-    Only the first `top` texts of a ranking count; None for all.
-    """
-    models = list(list_models(bench).values())
-    records = prepare_bench(bench).retrieve(models, seeds=assign_seeds(bench), top=top)
-    return _rename_models(records.assign(round=""), bench)
-
-
-def run_cut(bench: Bench) -> pd.DataFrame:
-    """Accuracies of models that read only as far as the structural teacher.
-
-    They are the base, the students and the profile's further baselines. Records are as in
-    `run_classifications`, for the round with all examples. Models are called "<name>;cut".
-    """
-    models = list_models(bench)
-    wanted = ("Longformer", *list_students(), *bench.profile.final.baselines)
-    names = {f"{models[name]};cut": f"{name};cut" for name in wanted}
-    seeds = {f"{identity};cut": numbers for identity, numbers in assign_seeds(bench).items()}
-    records = prepare_bench(bench).run(list(names), seeds=seeds, split="test")
-    return chapter4.rename_models(records.assign(round="all"), names)
+    """MAP and MRR of every model, by its name in Chapter 5; for `top` see `Bench.retrieve`."""
+    names = {identity: name for name, identity in list_models(bench.profile).items()}
+    seeds = assign_seeds(bench.profile)
+    records = prepare_bench(bench).retrieve(list(names), seeds=seeds, top=top)
+    return chapter4.rename_models(records.assign(round=""), names)
 
 
 def tabulate_scores(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFrame:
@@ -149,28 +129,21 @@ def measure_numbers(bench: Bench) -> dict[str, float]:
     structural_updates_ratio: how many documents a final student reads for each one that the
     structural loss does not mask; NaN if it masks all.
     """
-    lengths = prepare_bench(bench).structural("train")["lengths"][:]
+    lengths = bench.teacher.lengths(prepare_bench(bench).documents)[:]
     unmasked = float((lengths <= bench.profile.training.max_structural_len).mean())
     return {"structural_updates_ratio": 1 / unmasked if unmasked else math.nan}
 
 
 def measure_noise(accuracies: pd.DataFrame) -> SeedNoise:
     """The seed noise of a final student's mean chance-corrected accuracy in one round."""
-    runs = accuracies[accuracies["model"].isin(PUBLISHED)]
-    students = runs["model"].isin(list_students())
-    runs = runs.assign(model=runs["model"] + ";" + runs["round"])
-    return seed_noise(corrected_runs(runs[students]))
+    runs = accuracies[accuracies["model"].isin(list_students())]
+    return seed_noise(corrected_runs(runs.assign(model=runs["model"] + ";" + runs["round"])))
 
 
-def assign_seeds(bench: Bench) -> dict[str, list[int]]:
+def assign_seeds(profile: Profile) -> dict[str, list[int]]:
     """Identity -> seeds: final students and Paragraph Vectors also have the reference seeds."""
-    models = load_models()
-    return chapter4.assign_seeds(bench, [models[name] for name in (*list_students(), "DM", "PV")])
-
-
-def _rename_models(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    names = {identity: name for name, identity in list_models(bench).items()}
-    return chapter4.rename_models(records, names)
+    repeated = [load_models()[name] for name in (*list_students(), "DM", "PV")]
+    return chapter4.assign_seeds(profile, repeated)
 
 
 def _summarise(scores: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -4,36 +4,31 @@ import pandas as pd
 
 from lib import published
 from lib.config.profiles import grid, read_yaml
+from lib.config.schema import Profile
 from lib.distillation import projection
 from lib.distillation.variants import MASK_LABEL
-from lib.experiments.bench import Bench
 
-_WORDS = {
-    "True": "Yes",
-    "False": "No",
-    "bf16": "Yes, where the device supports bfloat16",
-    "fp32": "No",
-}
+_WORDS = {"True": "Yes", "False": "No", "fp32": "No"}
+_WORDS["bf16"] = "Yes, where the device supports bfloat16"
 
 
-def tabulate_settings(label: str, bench: Bench) -> pd.DataFrame:
+def tabulate_settings(label: str, profile: Profile) -> pd.DataFrame:
     """Table 4.3 (tab4_3), 4.4, 4.5, 4.9, 5.2 or 5.6, rows in the published order.
 
     `params/hyperparameters.yaml` says which settings or grids of the profile each row shows.
     """
     forms = read_yaml("hyperparameters.yaml")[label]
     frame = published.load(label).rename(columns={"value": "published"})
-    settings = {**dict(bench.profile), **_list_searched(bench)}
+    settings = {**dict(profile), **_list_searched(profile)}
     values = [forms[name].format(**settings) for name in frame["parameter"]]
     frame.insert(1, "value", [_WORDS.get(value, value) for value in values])
     return frame
 
 
-def _list_searched(bench: Bench) -> dict[str, str]:
+def _list_searched(profile: Profile) -> dict[str, str]:
     """Name -> values searched for Paragraph Vector and weightings, printed as in the thesis."""
-    profile, searched = bench.profile, {}
-    for name, values in (grid("pv") | grid("weighting")).items():
-        searched[name] = ", ".join(map(str, values))
+    grids = grid("pv") | grid("weighting")
+    searched = {name: ", ".join(map(str, values)) for name, values in grids.items()}
     limit = str(profile.training.max_structural_len)
     if limit != MASK_LABEL:
         limit += f" (label {MASK_LABEL})"

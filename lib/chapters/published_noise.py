@@ -40,14 +40,9 @@ def measure_rerun_noise(*, without: str = "") -> SeedNoise:
 
         sd^2 = mean over pairs and tasks of gap^2 / 2
 
-    The twelve gaps of `tabulate_reruns` give .0138 with twelve degrees of freedom. A mean over six
-    tasks is then off by .0138 / sqrt(6) = .0056. The gaps of the two means, .0092 and .0080, give
-    .0061, so tasks vary nearly independently; but that rests on only two degrees of freedom.
-
-    Parameters
-    ----------
-    without
-        A figure whose pair is left out, for claims about that pair itself.
+    The twelve gaps of `tabulate_reruns` give .0138. A mean over six tasks is then off by .0056; the
+    gaps of the two means give .0061, so tasks vary nearly independently. The pair of the figure
+    `without` is left out, for claims about that pair itself.
     """
     table = tabulate_reruns()
     gaps = table.loc[table["label"] != without, "gap"]
@@ -63,11 +58,8 @@ def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:
     a is the mean accuracy of the figure's models on the task. All models are tested on the same
     examples, so their difference depends only on the share D on which two of them disagree. Each
     model gets half of the variance. The variance of near re-runs already contains part of it, so
-    the sum of both is a little too large, which is the safe side.
-
-    Returns
-    -------
-    A standard deviation: .0032 for the mean over the six tasks of Figure 4.3.
+    the sum of both is a little too large, which is the safe side. The standard deviation is .0032
+    for the mean over the six tasks of Figure 4.3.
     """
     tasks = published.load(figure).groupby("task")
     accuracy, examples, chance = (tasks[name].mean() for name in ("accuracy", "examples", "chance"))
@@ -85,14 +77,7 @@ def measure_published_noise(
     of test examples taken as known. For the mean over the six tasks of Figure 4.3 the standard
     deviation is .0065 with 21 degrees of freedom, so two models differ if they are .0190 apart.
 
-    Parameters
-    ----------
-    figure
-        A boxplot figure of Chapter 4, or "fig5_3".
-    weights
-        Task -> weight in the score, by default one over the number of tasks.
-    without
-        As in `measure_rerun_noise`.
+    `weights` are those of the figure's tasks in the score, by default equal.
     """
     tasks = published.load(figure)["task"].unique()
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))

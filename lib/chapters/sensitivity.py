@@ -1,7 +1,6 @@
 """How much results depend on the heads that judge students, and on how long students train."""
 
 import math
-from itertools import product
 
 import pandas as pd
 
@@ -10,6 +9,7 @@ from lib.chapters import chapter4
 from lib.chapters.published_noise import measure_published_noise
 from lib.chapters.teacher_distances import cosines
 from lib.config.profiles import grid
+from lib.config.schema import Profile
 from lib.distillation.variants import MM_MSE, parse
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
@@ -25,27 +25,26 @@ from lib.statistics.intervals import (
 
 CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
 THESIS_BATCHES = 313  # in an epoch of the thesis' heads: 10,000 examples in batches of 32
-READOUTS = {"heads": "thesis", "no head": "none"}  # column of Figure A.4 -> `judging.READOUTS`
+READOUTS = {"heads": "thesis", "no head": "none"}  # column of Figure A.4 -> `readouts.READOUTS`
 NO_HEAD = "no head"
 
 
 def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
     """Records of a figure's models with all their seeds, under every setting of heads.
 
-    They are as `Bench.run` returns them, with a column heads: the name of the setting in
-    `params/grids/beyond.yaml`. Only heads are trained again. Under `CONTROL`, heads of the thesis'
-    protocol make as many steps as the thesis' heads did, for models that the file calls
-    `controlled`.
+    A column heads has the name of the setting in `params/grids/beyond.yaml`. Under `CONTROL`, heads
+    of the thesis' protocol make as many steps as the thesis' heads did, for models that the file
+    calls `controlled`.
     """
-    names = {identity: name for name, identity in chapter4.list_models(label, bench).items()}
-    frames = []
-    for setting, changes in grid("beyond")["heads"].items():
+    profile, settings, frames = bench.profile, grid("beyond"), []
+    names = {identity: name for name, identity in chapter4.list_models(label, profile).items()}
+    for setting, changes in settings["heads"].items():
         models = [*names]
         if setting == CONTROL:
-            changes = changes | {"steps": THESIS_BATCHES * bench.profile.heads.epochs}
-            models = [model for model in names if model in grid("beyond")["controlled"]]
+            changes = changes | {"steps": THESIS_BATCHES * profile.heads.epochs}
+            models = [model for model in names if model in settings["controlled"]]
         changed = bench.changed("heads", **changes)
-        records = changed.run(models, seeds=chapter4.assign_seeds(changed))
+        records = changed.run(models, seeds=chapter4.assign_seeds(profile))
         frames.append(records.assign(heads=setting))
     return chapter4.rename_models(pd.concat(frames, ignore_index=True), names)
 
@@ -53,9 +52,8 @@ def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
 def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
     """Mean scores of the models of `run_other_heads`, the best by the thesis' heads first.
 
-    Each setting has a column of chance-corrected accuracies, means over tasks and seeds, NaN if the
-    setting leaves out a model. The column "no label" has the MRR of finding the other half of a
-    held-out document.
+    Each setting has a column of chance-corrected accuracies, NaN if it leaves out a model. The
+    column "no label" has the MRR of finding the other half of a held-out document.
     """
     corrected = records.assign(score=chance_corrected)
     scores = corrected.pivot_table("score", "model", "heads")
@@ -67,10 +65,7 @@ def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
 
 
 def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
-    """Compare two models of `run_other_heads`, `left` minus `right`, under each setting with both.
-
-    Columns are heads and those of `verdicts.compare` except q.
-    """
+    """`verdicts.compare` two models of `run_other_heads`, under each setting that has both."""
     tables = {}
     for setting, shown in records.groupby("heads", sort=False):
         pairs = [(left, right)] if {left, right} <= {*shown["model"]} else []
@@ -79,36 +74,24 @@ def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
 
 
 def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine") -> pd.DataFrame:
-    """Every student of a figure minus the `reference` student, ours and published.
+    """Every student of `run_other_heads` for a figure minus the `reference`, ours and published.
 
-    Parameters
-    ----------
-    records
-        As `run_other_heads` returns them.
-    label
-        The figure.
-    reference
-        The student that is subtracted.
-
-    Returns
-    -------
-    DataFrame
-        Columns model, by (the setting of heads, or "published"), difference (of mean
-        chance-corrected accuracy), low, high.
+    Columns: model, by (the setting of heads, or "published"), difference (of mean chance-corrected
+    accuracy), low, high.
     """
     theirs = published.load(label).rename(columns={"accuracy": "value"}).assign(seed=0)
-    noise = measure_published_noise(label)
     evidence = {
         setting: _weigh(shown, setting)
         for setting, shown in records.groupby("heads", sort=False)
         if setting != CONTROL
     }
+    noise = measure_published_noise(label)
     evidence["published"] = from_runs(corrected_runs(theirs), noise=noise)
     frames = []
-    for by, one in evidence.items():
-        others = [name for name in one.means.index if name not in (reference, *UNTRAINED)]
-        pairs = [(name, reference) for name in others if reference in one.means.index]
-        frames.append(verdicts.compare(pairs, one).assign(by=by))
+    for by, part in evidence.items():
+        others = [name for name in part.means.index if name not in (reference, *UNTRAINED)]
+        pairs = [(name, reference) for name in others if reference in part.means.index]
+        frames.append(verdicts.compare(pairs, part).assign(by=by))
     table = pd.concat(frames, ignore_index=True).rename(columns={"left": "model"})
     return table[["model", "by", "difference", "low", "high"]]
 
@@ -121,56 +104,43 @@ def _weigh(records: pd.DataFrame, setting: str) -> Evidence:
     )
 
 
-def change_length(bench: Bench, times: float) -> Bench:
-    """A bench whose students read `times` as many documents as in Chapter 4.
-
-    They read further documents of the corpus if there are enough, otherwise the same ones again.
-    """
-    training, there = bench.profile.training, bench.profile.corpus.train_documents
+def find_length(profile: Profile, times: float) -> dict[str, int]:
+    """Settings of a training on `times` as many documents: on further ones if there are enough."""
+    training = profile.training
     count = round(times * training.passes * training.documents)
-    passes = math.ceil(count / there)
-    return bench.changed("training", documents=count // passes, passes=passes)
+    passes = math.ceil(count / profile.corpus.train_documents)
+    return {"documents": count // passes, "passes": passes}
 
 
 def run_lengths(bench: Bench) -> pd.DataFrame:
     """Records of the "base", and of the students of Figure A.4 after each length of training.
 
-    They are as `Bench.run` returns them, by each of `READOUTS` and with at most three reference
-    seeds, with the columns readout, times (0 for the base) and updates.
+    They have at most three reference seeds, and the columns readout (one of `READOUTS`), times (0
+    for the base), updates, and cosine (to the structural teacher, mean over held-out documents).
     """
-    identities, seeds = _list_identities(), bench.profile.reference_seeds[:3]
-    students = [model for name, model in identities.items() if name != "base"]
-    lengths = {0: (bench, 0)}
-    for times in grid("beyond")["times"]:
-        changed = change_length(bench, times)
-        lengths[times] = changed, changed.profile.training.updates
-    frames = []
-    for (times, (changed, updates)), readout in product(lengths.items(), READOUTS):
-        models = students[: bench.profile.max_variants] if times else [identities["base"]]
-        records = changed.with_readout(READOUTS[readout]).run(models, seeds=seeds)
-        frames.append(records.assign(readout=readout, times=times, updates=updates))
+    profile, frames = bench.profile, []
+    (base, *students), seeds = _list_identities(), profile.reference_seeds[:3]
+    teacher = bench.teacher.embed(bench.held_out)[:]
+    for times in (0, *grid("beyond")["times"]):
+        models = students[: profile.max_variants] if times else [base]
+        changed = bench.changed("training", **find_length(profile, times)) if times else bench
+        updates = changed.profile.training.updates if times else 0
+        for column, readout in READOUTS.items():
+            records = changed.with_readout(readout).run(models, seeds=seeds)
+            runs = records[["model", "seed"]].drop_duplicates()
+            embedded = [changed.embeddings(*run)["validation"] for run in runs.to_numpy()]
+            runs["cosine"] = [float(cosines(rows, teacher).mean()) for rows in embedded]
+            facts = {"readout": column, "times": times, "updates": updates}
+            frames.append(records.assign(**facts).merge(runs, on=["model", "seed"]))
     records = pd.concat(frames, ignore_index=True)
-    names = {identity: name for name, identity in identities.items()}
-    return records.assign(model=records["model"].map(names))
+    return records.assign(model=records["model"].map(_list_identities()))
 
 
-def tabulate_lengths(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Figure A.4's data, from `run_lengths`.
-
-    Columns: model, updates, seed, cosine (to the structural teacher, mean over held-out documents)
-    and one for each of `READOUTS` (chance-corrected accuracy, mean over tasks).
-    """
-    keys = ["model", "times", "updates", "seed"]
+def tabulate_lengths(records: pd.DataFrame) -> pd.DataFrame:
+    """Figure A.4's data, from `run_lengths`: chance-corrected accuracies by each of `READOUTS`."""
+    keys = ["model", "updates", "seed", "cosine"]
     table = records.assign(score=chance_corrected).pivot_table("score", keys, "readout", sort=False)
-    table = table[list(READOUTS)].rename_axis(columns=None).reset_index()
-    identities, teacher = _list_identities(), bench.structural("validation")["embeddings"][:]
-    cosine = []
-    for row in table.itertuples():
-        changed = change_length(bench, row.times) if row.times else bench
-        student = changed.embeddings(identities[row.model], row.seed)["validation"]
-        cosine.append(float(cosines(student, teacher).mean()))
-    table.insert(4, "cosine", cosine)
-    return table.drop(columns="times")
+    return table[list(READOUTS)].rename_axis(columns=None).reset_index()
 
 
 def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
@@ -183,27 +153,25 @@ def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
     shown = records[records["readout"] == readout]
     named = shown.assign(model=shown["model"] + " ×" + shown["times"].map("{:g}".format))
     base, lengths = "base ×0", sorted({*shown["times"]} - {0})
-    names_of = _list_identities()
-    names = {identity: name for name, identity in names_of.items()}
+    names = _list_identities()
     students = [name for name in names.values() if name != "base" and name in {*shown["model"]}]
-    pairs = []
-    for name in students:
-        pairs += [(f"{name} ×{times:g}", base) for times in lengths]
-    for name in students:
-        doubled = [times for times in lengths if times / 2 in lengths]
-        pairs += [(f"{name} ×{times:g}", f"{name} ×{times / 2:g}") for times in doubled]
+    pairs = [(f"{name} ×{times:g}", base) for name in students for times in lengths]
+    doubled = [times for times in lengths if times / 2 in lengths]
+    pairs += [(f"{name} ×{x:g}", f"{name} ×{x / 2:g}") for name in students for x in doubled]
     for left, right in ((MM_MSE, "cosine"), ("cosine", "MSE")):
         if {names[left], names[right]} <= {*students}:
             pairs += [(f"{names[left]} ×{x:g}", f"{names[right]} ×{x:g}") for x in lengths]
+    identities = {name: identity for identity, name in names.items()}
     evidence = from_examples(
         task_scores(named),
         given=[base],
-        class_of=lambda name: str(parse(names_of[name.rpartition(" ×")[0]]).structural is None),
+        class_of=lambda name: str(parse(identities[name.rpartition(" ×")[0]]).structural is None),
         processor_sd=PROCESSOR_SD,
     )
     return verdicts.compare(pairs, evidence)
 
 
 def _list_identities() -> dict[str, str]:
-    """Name in Figure A.4 -> identity, the base first."""
-    return {"base": "Longformer"} | grid("beyond")["students"]
+    """Identity -> name in Figure A.4, the base first."""
+    students = grid("beyond")["students"].items()
+    return {"Longformer": "base"} | {identity: name for name, identity in students}

@@ -9,6 +9,20 @@ import pandas as pd
 from lib import published
 from lib.experiments.bench import Bench
 
+TEACHER = "SBERT (teacher)"
+
+
+def embed_models(bench: Bench) -> dict[str, np.ndarray]:
+    """Held-out documents, (documents, dim), by each model of Figure 4.4 and by `TEACHER`."""
+    seed = bench.profile.seeds[0]
+    embedded = {model: bench.embeddings(model, seed)["validation"] for model in list_models()}
+    return embedded | {TEACHER: bench.teacher.embed(bench.held_out)[:]}
+
+
+def list_models() -> list[str]:
+    """The models of Figure 4.4, as printed."""
+    return list(published.load("fig4_4")["model"].unique())
+
 
 def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.DataFrame:
     """Distances of students' embeddings to their teacher's, with two ways of pairing negatives.
@@ -17,23 +31,14 @@ def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -
     published ones, the author's code rolled the batch without naming an axis, so nearly every one
     is the document's own embedding with its dimensions shifted.
 
-    Parameters
-    ----------
-    student, teacher
-        (documents, dim) embeddings.
-    batch
-        Documents in a batch. Documents that do not fill the last batch are left out.
+    Embeddings are (documents, dim). Documents that do not fill the last batch are left out. Raises
+    `ValueError` if they do not fill one.
 
     Returns
     -------
     DataFrame
         A row for each pair: negatives ("as published" or "true"), distance ("squared L2", a mean
         over dimensions, or "cosine"), to ("positives" or "negatives"), value.
-
-    Raises
-    ------
-    ValueError
-        If the documents do not fill one batch.
     """
     batches = len(student) // batch
     if batches == 0:
@@ -59,37 +64,6 @@ def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -
     return pd.concat(frames, ignore_index=True)
 
 
-def measure_students(bench: Bench) -> pd.DataFrame:
-    """`measure_distances` of Figure 4.4's models on held-out documents, with a column model."""
-    teacher = bench.structural("validation")["embeddings"]
-    frames = []
-    for model, rows in _embed_students(bench).items():
-        table = measure_distances(rows, teacher, batch=bench.profile.training.batch_size)
-        frames.append(table.assign(model=model))
-    return pd.concat(frames, ignore_index=True)
-
-
-def measure_norms(bench: Bench) -> pd.DataFrame:
-    """Mean and sd of the norms of held-out embeddings, by Figure 4.4's models and the teacher."""
-    embedded = _embed_students(bench)
-    embedded["SBERT (teacher)"] = bench.structural("validation")["embeddings"]
-    rows = []
-    for model, embedding in embedded.items():
-        lengths = np.linalg.norm(embedding, axis=1)
-        rows.append((model, lengths.mean(), lengths.std()))
-    return pd.DataFrame(rows, columns=["model", "norm", "sd"])
-
-
-def list_models() -> list[str]:
-    """The models of Figure 4.4, as printed."""
-    return list(published.load("fig4_4")["model"].unique())
-
-
 def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(...) cosines between the rows of two (..., dim) embeddings, row by row."""
     return (x * y).sum(-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1))
-
-
-def _embed_students(bench: Bench) -> dict[str, np.ndarray]:
-    seed = bench.profile.seeds[0]
-    return {model: bench.embeddings(model, seed)["validation"] for model in list_models()}

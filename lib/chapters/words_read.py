@@ -1,11 +1,8 @@
 """How a contextual teacher improves with the words that it reads, and how many reach SBERT."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
-from lib import words
 from lib.config.profiles import grid
 from lib.experiments.bench import Bench
 from lib.statistics.effects import chance_corrected
@@ -20,10 +17,9 @@ FARTHEST = 6  # decades of words; a level that needs more is never reached
 def run_words(bench: Bench) -> pd.DataFrame:
     """Records of a Paragraph Vector and of LSA that read growing parts of the corpus, and of SBERT.
 
-    They are as `Bench.run` returns them, by each readout of `params/grids/beyond.yaml`, with the
-    columns readout, documents and words (how many were read; words as `count_words` counts them).
-    The Paragraph Vector runs with the reference seeds; if the profile repeats only references, one
-    that reads part of the corpus runs with the first seed.
+    They have the columns documents and words (how many were read). The Paragraph Vector runs with
+    the reference seeds; if the profile repeats only references, one that reads part of the corpus
+    runs with the profile's seeds.
     """
     settings, profile, frames = grid("beyond")["words"], bench.profile, []
     texts = bench.first_texts(profile.contextual_teacher.documents)
@@ -36,10 +32,9 @@ def run_words(bench: Bench) -> pd.DataFrame:
             if count < len(texts):
                 part = judged.changed("contextual_teacher", documents=count)
             else:
-                models.append(TARGET)
-                seeds = profile.reference_seeds
-            facts = {"readout": readout, "documents": count, "words": read[count - 1]}
-            frames.append(part.run(models, seeds={TEACHER: seeds}).assign(**facts))
+                models, seeds = [*models, TARGET], profile.reference_seeds
+            records = part.run(models, seeds={TEACHER: seeds})
+            frames.append(records.assign(documents=count, words=read[count - 1]))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -51,12 +46,9 @@ def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
     This line is fitted to its scores and extended to SBERT's, on the assumption that it stays
     straight. Intervals account for test texts and seeds.
 
-    Returns
-    -------
-    DataFrame
-        A row for each readout: gain (b, what ten times the words add), gain_low, gain_high, missing
-        (SBERT's score minus the line's at the whole corpus), times with low and high (1 if the line
-        is there already, infinity above a million), words (of the corpus).
+    Columns: readout, gain (b, what ten times the words add), gain_low, gain_high, missing (SBERT's
+    score minus the line's at the whole corpus), times with low and high (1 if the line is there
+    already, infinity above a million), words (of the corpus).
     """
     rows = []
     for readout, part in records.groupby("readout", sort=False):
@@ -81,19 +73,6 @@ def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
         row |= dict(zip(("low", "high"), bounds, strict=True))
         rows.append(row | {"words": sizes[-1]})
     return pd.DataFrame(rows)
-
-
-def describe_reach(row: Any) -> str:
-    """Tell a row of `extrapolate_words` in two sentences."""
-    gain = f"{words.signed(row.gain)} {words.interval(row.gain_low, row.gain_high)}"
-    told = f"By the readout `{row.readout}`, ten times as many words add {gain}."
-    if row.times == 1:
-        return f"{told} The large DBOW is at SBERT's level already."
-    ends = f"{words.multiple(row.low)} to {words.multiple(row.high)}"
-    return (
-        f"{told} To reach SBERT, the large DBOW would have to read {words.multiple(row.times)} "
-        f"our words (interval: {ends})."
-    )
 
 
 def tabulate_words(records: pd.DataFrame) -> pd.DataFrame:

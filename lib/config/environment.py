@@ -20,23 +20,15 @@ OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_
 
 
 def process_variables(*, offline: bool) -> dict[str, str]:
-    """Return the environment variables for a process that computes.
+    """Return the variables of a process that computes, whatever its caller has set.
 
-    They override whatever the caller has set.
-
-    Parameters
-    ----------
-    offline : bool
-        Whether Hugging Face's libraries may not use the network.
+    `offline` keeps Hugging Face's libraries from the network.
     """
     return _REPEATABLE | _openblas() | _MEMORY | (OFFLINE if offline else {})
 
 
 def set_process_environment(*, offline: bool) -> None:
-    """Set `process_variables` for this process and those it starts.
-
-    Call this before NumPy and torch are imported.
-    """
+    """Set `process_variables` here, before NumPy and torch are imported, and for children."""
     os.environ.update(process_variables(offline=offline))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
@@ -45,9 +37,8 @@ def set_process_environment(*, offline: bool) -> None:
 def _openblas() -> dict[str, str]:
     """Choose OpenBLAS's kernels for AVX2, on every processor that has it.
 
-    gensim multiplies with OpenBLAS. If sums are added in another order, the resulting Paragraph
-    Vector differs as if it had another seed. On processors with AVX-512 this costs no time, because
-    the products are short.
+    gensim multiplies with OpenBLAS, and a Paragraph Vector from sums in another order differs as if
+    it had another seed. AVX-512 would save no time, because the products are short.
     """
     processor = Path("/proc/cpuinfo")
     if processor.exists() and {"avx2", "fma"} <= {*processor.read_text().split()}:

@@ -11,12 +11,8 @@ from lib.config import paths, profiles
 from lib.config.schema import Profile, Settings, Text
 
 PUBLISHED = "published"  # a profile, and its only notebook
-_WORDS = {
-    "fig": "Figure",
-    "tab": "Table",
-    "news_tab": "Trofimchuk (2022), Table",
-    "news_fig": "Trofimchuk (2022), Figure",
-}
+NEWS = "Trofimchuk (2022), "
+_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": NEWS + "Table", "news_fig": NEWS + "Figure"}
 
 
 class Entry(Settings):
@@ -50,10 +46,7 @@ def load() -> dict[str, Entry]:
 
 
 def full_name(label: str) -> str:
-    """Write out a label: `fig4_10` is "Figure 4.10", `figA_1` is "Figure A.1".
-
-    `news_tab1` is "Trofimchuk (2022), Table 1".
-    """
+    """Write out a label: `figA_1` is "Figure A.1", `news_tab1` "Trofimchuk (2022), Table 1"."""
     match = re.fullmatch(r"(news_tab|news_fig|fig|tab)(?=[_\dA-Z])_?(.+)", label)
     return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
@@ -63,35 +56,21 @@ def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
 
     `PUBLISHED` redraws everything that has a number in the thesis or the news paper.
     """
-    if notebook == PUBLISHED:
-        return {
-            label: entry
-            for label, entry in entries.items()
-            if label[3:4].isdigit() or label.startswith("news_")
-        }
     return {
-        label: entry for label, entry in entries.items() if notebook in (entry.notebook, entry.also)
+        label: entry
+        for label, entry in entries.items()
+        if notebook in (entry.notebook, entry.also)
+        or (notebook == PUBLISHED and (label[3:4].isdigit() or label.startswith("news_")))
     }
 
 
 def select(
     entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]
 ) -> list[str]:
-    """Return the notebooks that make what is requested, in order.
+    """Return those of the notebooks that make what is requested, in order; all if nothing is.
 
-    Parameters
-    ----------
-    entries : dict
-        Entries that the notebooks can make.
-    notebooks : iterable of str
-        All existing notebooks.
-    requests : iterable of str
-        Labels, and names or numbers of notebooks. Without any, all notebooks are returned.
-
-    Raises
-    ------
-    ParameterError
-        If a request matches nothing.
+    Requests are labels of the entries, and names or numbers of notebooks. ParameterError for one
+    that matches nothing.
     """
     names = sorted(notebooks)
     wanted: set[str] = set()

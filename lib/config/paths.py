@@ -15,7 +15,7 @@ PARAMS = ROOT / "params"
 def artifacts() -> Path:
     """Return the artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`.
 
-    If the package was installed by pip, there is no checkout, and the root is in the user's cache.
+    A package that pip installed has no checkout; its root is in the user's cache.
     """
     home = ROOT
     if not (ROOT / "pyproject.toml").is_file():
@@ -25,22 +25,12 @@ def artifacts() -> Path:
 
 
 def store() -> Path:
-    """Return the folder of the cache (`lib.store.cache`), which all profiles share."""
+    """Return the folder of products (`lib.store`), which all profiles share."""
     return artifacts() / "store"
 
 
-def is_kept(folder: Path) -> bool:
-    """Whether a folder contains the store or the data, or is inside one of them."""
-    root = artifacts().resolve()
-    kept = {root / "store", root / "data"}
-    return folder in (root, *root.parents) or bool(kept & {folder, *folder.parents})
-
-
 def run_name(profile: Profile) -> str:
-    """Return the folder name of a run.
-
-    The name of a changed profile ends in a hash, so that its results do not overwrite others.
-    """
+    """Return the folder name of a run; a changed profile has its own, which ends in a hash."""
     if not profile.departures:
         return profile.name
     text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False)
@@ -48,18 +38,10 @@ def run_name(profile: Profile) -> str:
 
 
 def figures(profile: Profile) -> Path:
-    """Return where figures are saved: `figures/<profile>` in the checkout.
-
-    Figures of a changed profile are saved under the artifact root.
-    """
+    """Return where figures are saved: in the checkout, or of a changed profile with artifacts."""
     return (artifacts() if profile.departures else ROOT) / "figures" / run_name(profile)
 
 
 def run_folder(profile: Profile) -> Path:
     """Return the folder for the rest of a run: executed notebooks, logs, notes, provenance."""
     return artifacts() / run_name(profile)
-
-
-def provenance(profile: Profile) -> Path:
-    """Return the folder of the files `<label>.json`, which say how figures and tables were made."""
-    return run_folder(profile) / "provenance"

@@ -1,10 +1,11 @@
 """Reads and checks the parameters in `params/`.
 
-An invalid one is a `ParameterError`, one line with the file, the key and the nearest valid name.
+An invalid one is a `ParameterError`: one line with the file, the key and what pydantic says.
 """
 
 import difflib
 import fnmatch
+import re
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, get_args
@@ -16,15 +17,6 @@ from ruamel.yaml.error import YAMLError
 from lib.config import paths
 from lib.config.schema import GRIDS, Profile
 
-OTHER_FILES = {
-    "claims",
-    "deviations",
-    "figures",
-    "hyperparameters",
-    "manifest",
-    "questions",
-    "tables",
-}
 Overrides = Mapping[str, Any] | list[str] | str | None
 
 
@@ -50,8 +42,9 @@ def make_unknown_error(what: str, name: Any, valid: Iterable[str]) -> ParameterE
 
 
 def list_profiles() -> list[str]:
-    """List the names of the profiles."""
-    return sorted({path.stem for path in paths.PARAMS.glob("*.yaml")} - OTHER_FILES)
+    """List the profiles: the files of `params/` that have a `name`."""
+    files = sorted(paths.PARAMS.glob("*.yaml"))
+    return [file.stem for file in files if re.search(rb"^name:", file.read_bytes(), re.M)]
 
 
 def load(
@@ -65,60 +58,45 @@ def load(
 
     Parameters
     ----------
-    name
-        A file in `params/`, without its suffix.
     overrides
         Values by dotted key, `{"training.documents": 60}`, assignments,
         `["training.documents=60"]`, or either of these as text.
     seeds
-        Seeds of every student instead of the profile's: an integer, several, or text such as
-        `"0,1"`. None keeps those of the profile.
+        Seeds of every student instead of the profile's: one, several, or text such as `"0,1"`.
     only
-        The variants to run: shell patterns for display labels, separated by commas, such as
-        `"cosine,max-margin;MSE*"`.
+        The variants to run: shell patterns for labels, such as `"cosine,max-margin;MSE*"`.
 
     Raises
     ------
     ParameterError
         For an unknown profile or key, or a value that is not allowed.
     """
-    if name not in list_profiles():
-        raise make_unknown_error("profile", name, list_profiles())
     where = f"params/{name}.yaml"
-    values = _values(name)
+    values = _read_profile(name)
     before = validated(Profile, values, where).flat()
-    for key, value in _assignments(overrides).items():
-        _assign(values, str(key), value, f"override of {where}")
+    for key, value in _read_overrides(overrides).items():
+        _assign(values, str(key), value)
     if seeds is not None:
         values["seeds"] = seeds
     if only:
         values["only"] = only
     profile = validated(Profile, values, f"override of {where}")
-    if profile.name != name:
-        raise ParameterError(
-            f"{where}: name: expected {name!r}, as the file is called, got {profile.name!r}"
-        )
+    if profile.name != name:  # its results would be saved as those of another
+        raise ParameterError(f"{where}: name: expected {name!r}, got {profile.name!r}")
     profile._departures |= {
         key: value for key, value in profile.flat().items() if before.get(key, ...) != value
     }
-    if name == "published" and profile.departures:
-        raise ParameterError(
-            f"{where}: {next(iter(profile.departures))}: "
-            "what was published has no settings to change"
-        )
     return profile
 
 
-def _values(name: str) -> Any:
+def _read_profile(name: str) -> Any:
     """Read the values of a profile's file, merged into those of the profile that it `extends`."""
+    if name not in list_profiles():
+        raise make_unknown_error("profile", name, list_profiles())
     values = read_yaml(f"{name}.yaml")
     if not isinstance(values, dict) or "extends" not in values:
         return values
-    if (other := values.pop("extends")) not in list_profiles():
-        raise ParameterError(
-            f"params/{name}.yaml: extends: {make_unknown_error('profile', other, list_profiles())}"
-        )
-    extended = _values(other)
+    extended = _read_profile(values.pop("extends"))
     both = [
         key
         for key, value in values.items()
@@ -128,13 +106,7 @@ def _values(name: str) -> Any:
 
 
 def grid(name: str) -> dict[str, Any]:
-    """Read and check the grid `params/grids/<name>.yaml`, what the thesis varied in one section.
-
-    Raises
-    ------
-    ParameterError
-        If the file is not valid.
-    """
+    """Read the grid `params/grids/<name>.yaml`, what the thesis varied in one section."""
     file = f"grids/{name}.yaml"
     return validated(GRIDS[name], read_yaml(file), f"params/{file}").model_dump()
 
@@ -145,10 +117,7 @@ def matches(name: str, only: str) -> bool:
 
 
 def check_only(only: str, names: Collection[str]) -> None:
-    """Raise ParameterError if a pattern of the filter `only` matches none of the names.
-
-    names: those of the models in the requested figures.
-    """
+    """Raise ParameterError if a pattern of `only` matches no name of a model."""
     for pattern in only.split(","):
         if not any(matches(name, pattern) for name in names):
             near = find_nearest(pattern, names)
@@ -157,57 +126,49 @@ def check_only(only: str, names: Collection[str]) -> None:
 
 def read_yaml(file: str) -> Any:
     """Read a YAML file of `params/`; ParameterError with file and line if it is not valid YAML."""
-    return _parsed((paths.PARAMS / file).read_bytes(), f"params/{file}")
+    return _parse((paths.PARAMS / file).read_bytes(), f"params/{file}")
 
 
 def entries(file: str) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield the entries of a file of `params/` as key, fields, and the place for messages."""
-    for key, fields in read_yaml(file).items():
-        yield key, fields, f"{file}: {key}"
+    yield from ((key, fields, f"{file}: {key}") for key, fields in read_yaml(file).items())
 
 
-def _parsed(text: str | bytes, where: str) -> Any:
+def _parse(text: str | bytes, where: str) -> Any:
     """Parse a text as YAML 1.2, where `1e-4` is a number and a repeated key is an error."""
     try:
         return YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, RecursionError, TypeError, ValueError) as error:
+    except (YAMLError, TypeError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark else ""
         problem = str(getattr(error, "problem", None) or error).splitlines()[0]
         raise ParameterError(f"{where}{line}: not valid YAML: {problem}") from None
 
 
-def _assignments(overrides: Overrides) -> Mapping[str, Any]:
+def _read_overrides(overrides: Overrides) -> Mapping[str, Any]:
     """Convert overrides in any accepted form to dotted key -> value."""
     if isinstance(overrides, str) and overrides.startswith("{"):
-        overrides = _parsed(overrides, "overrides")
+        overrides = _parse(overrides, "overrides")
     if isinstance(overrides, Mapping):
         return overrides
     values = {}
-    for text in overrides if isinstance(overrides, list) else [overrides] if overrides else []:
-        key, equals, value = str(text).partition("=")
+    for text in [overrides] if isinstance(overrides, str) else overrides or ():
+        key, equals, value = text.partition("=")
         if not equals:
             raise ParameterError(
                 f"override {text!r}: expected key=value, for example training.documents=60"
             )
-        try:
-            values[key] = _parsed(value, f"override {key}")
-        except ParameterError as error:
-            if not value.startswith(("[", "{")):
-                raise
-            raise ParameterError(f"{error}; on a command line, quote it if it has spaces") from None
+        values[key] = _parse(value, f"override {key}")
     return values
 
 
-def _assign(values: dict[str, Any], key: str, value: Any, where: str) -> None:
-    """Set a dotted key in nested values."""
+def _assign(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key in nested values. Whether there is such a key is checked later."""
     *sections, field = key.split(".")
-    for part in sections:
-        values = values.setdefault(part, {})
-        if not isinstance(values, dict):
-            raise ParameterError(
-                f"{where}: {key}: unknown key; nearest: {find_nearest(key, names(Profile))}"
-            )
+    for section in sections:
+        if not isinstance(values.get(section), dict):
+            values[section] = {}
+        values = values[section]
     values[field] = value
 
 
@@ -227,10 +188,9 @@ def validated(model: type[BaseModel], values: Any, where: str) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
-        given = reprlib.repr(first["input"])[:80]  # because YAML aliases can make a value endless
-        problem = {
-            "extra_forbidden": f"unknown key; nearest: {find_nearest(key, names(model))}",
-            "missing": "is missing",
-            "value_error": first["msg"].removeprefix("Value error, "),
-        }.get(first["type"], f"{first['msg'].replace('Input should be', 'expected')}, got {given}")
+        problem = first["msg"]
+        if first["type"] == "extra_forbidden":
+            problem = f"unknown key; nearest: {find_nearest(key, names(model))}"
+        elif not isinstance(first["input"], dict):
+            problem += f", got {reprlib.repr(first['input'])[:80]}"  # an alias can be endless
         raise ParameterError(f"{where}: {key + ': ' if key else ''}{problem}") from None

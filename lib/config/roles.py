@@ -24,11 +24,11 @@ def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[s
 def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:
     """Return round -> its name for readers.
 
-    The name is "1k" if the profile has as many examples as the thesis. Otherwise it also says how
-    many: "25 (1k)", or "25% (1k)" for a share.
+    It is "1k" if the profile has as many examples as the thesis; else "25 (1k)", or "25% (1k)".
     """
-    other = {name: size for name, size in rounds.items() if ROUNDS.get(name, size) != size}
-    sizes = {
-        name: f"{size:.0%}" if size and size < 1 else size or "all" for name, size in other.items()
-    }
-    return {name: f"{sizes[name]} ({name})" if name in sizes else name for name in rounds}
+    names = dict(zip(rounds, rounds, strict=True))
+    for name, size in rounds.items():
+        if ROUNDS.get(name, size) != size:
+            told = f"{size:.0%}" if size and size < 1 else size or "all"
+            names[name] = f"{told} ({name})"
+    return names

@@ -1,18 +1,9 @@
 """The types of all values in `params/`. The comments there say what the values mean."""
 
-import re
-import unicodedata
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    RootModel,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, model_validator
 
 from lib.config import roles
 
@@ -32,53 +23,31 @@ Texts = Listed[Text]
 class Settings(BaseModel):
     """Frozen, without unknown keys or silent conversion: "0.1" is not a number, 1.0 not a count."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, regex_engine="python-re", protected_namespaces=()
+    )
 
 
-def _folder(value: Any) -> Any:
-    """Expand a plain name to a folder without further settings."""
-    return {"folder": value} if isinstance(value, str) else value
+def _from_text(expand: Callable[[str], Any]) -> BeforeValidator:
+    """Accept a text as the short form of what `expand` makes of it."""
+    return BeforeValidator(lambda value: expand(value) if isinstance(value, str) else value)
 
 
-def _listed(value: Any) -> Any:
-    """Expand a single text to a list of one."""
-    return [value] if isinstance(value, str) else value
-
-
-def _like(pattern: str, form: str) -> AfterValidator:
-    """Require a text that begins with the pattern; the error describes it as `form`."""
-
-    def check(value: str) -> str:
-        if re.match(pattern, value):
-            return value
-        raise ValueError(f"expected {form}, got {value[:80]!r}")
-
-    return AfterValidator(check)
-
-
-def _check_pattern(value: str) -> str:
-    """A regular expression."""
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(f"{value!r} is no regular expression: {error}") from None
-    return value
-
-
-def _seeds(value: Any) -> Any:
-    """Read seeds as notebooks and commands give them: text such as "0,1", a number, or several."""
+def _list_seeds(value: Any) -> Any:
+    """Read seeds as commands give them: text such as "0,1", one number, or several."""
     if isinstance(value, str):
-        try:
-            return [int(part) for part in value.split(",")]
-        except ValueError:
-            raise ValueError(f"expected whole numbers such as 0,1, got {value[:80]!r}") from None
-    return [value] if isinstance(value, int | float) else value
+        return [int(part) if part.strip().isdecimal() else part for part in value.split(",")]
+    return [value] if isinstance(value, int) else value
+
+
+_TASK = r"^[^/.][^/]*/[^/.][^/]*$"
+_NAMED = _from_text(lambda name: {"folder": name})
 
 
 class CorpusFolder(Settings):
     """A dataset folder of the corpus; shares are relative to each other."""
 
-    folder: Annotated[str, _like(r"[^/.][^/]*\Z", "the name of a folder in a data root")]
+    folder: Annotated[str, Field(pattern=r"^[^/.][^/]*$")]  # its name in a data root
     share: Positive = 1.0
     min_tokens: Annotated[int, Field(ge=0)] = 0
 
@@ -86,7 +55,7 @@ class CorpusFolder(Settings):
 class CorpusSettings(Settings):
     """The distillation corpus: dataset folders and their shares."""
 
-    folders: Filled[Annotated[CorpusFolder, BeforeValidator(_folder)]]
+    folders: Filled[Annotated[CorpusFolder, _NAMED]]
     order: Literal["listed", "shuffled"]
     train_documents: Annotated[int, Field(ge=2)]
     validation_documents: Annotated[int, Field(ge=2)]
@@ -100,19 +69,19 @@ class CorpusSettings(Settings):
 class TaskFolder(Settings):
     """Where a task is, how it is cross-validated, and how many texts to keep."""
 
-    folder: Annotated[str, _like(r"[^/.][^/]*/[^/.][^/]*\Z", "<folder>/<task>")]
+    folder: Annotated[str, Field(pattern=_TASK)]  # <folder>/<task>
     folds: Annotated[int, Field(ge=2)] | None = None
     cross_fit: bool = False  # Chapter 4 has the folds of train.jsonl, Chapter 5 those of test.jsonl
     blocks: Annotated[int, Field(ge=2)] | None = None  # of texts, whatever splits there are
     texts: Annotated[int, Field(ge=4)] | None = None  # keeps those that most examples use
-    without: Annotated[str, AfterValidator(_check_pattern)] | None = None  # leaves out what matches
+    without: Text | None = None  # a regular expression; leaves out what matches
 
 
 class TaskSettings(Settings):
     """The evaluation tasks by name, and how they are reduced in size."""
 
     # If there are none, students are judged without labels.
-    folders: dict[Text, Annotated[TaskFolder, BeforeValidator(_folder)]]
+    folders: dict[Text, Annotated[TaskFolder, _NAMED]]
     limit: Count
     seed: Seed
 
@@ -136,19 +105,17 @@ class MiniBuild(Settings):
 
 
 # Files of the hub must be named with their commit, because branches change.
-_PINNED = _like(
-    r"(?!hf://)|[^@]*@[^/]{40}(/|$)", "the pinned hf://datasets/<id>@<40 hex digits>/<files>"
-)
+Place = Annotated[str, Field(pattern=r"^(?!hf://)|^hf://[^@]+@[0-9a-f]{40}(/|$)")]
 
 
 class ThesisBuild(Settings):
     """The files from which the dataset folders of profile thesis are made."""
 
     builder: Literal["thesis"]
-    wikipedia: Filled[Annotated[Text, _PINNED]]
-    news: Filled[Annotated[Text, _PINNED]]
+    wikipedia: Filled[Place]
+    news: Filled[Place]
     # {role: {split or file: place on the hub, or URL}}
-    tasks: dict[Text, dict[Text, Annotated[Text, _PINNED]]]
+    tasks: dict[Text, dict[Text, Place]]
 
 
 class StructuralTeacherSettings(Settings):
@@ -269,10 +236,15 @@ class FinalSettings(Settings):
     baselines: Texts = ()  # models beside those of grids/beyond.yaml, by identity
 
 
+Design = Literal[
+    "LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"
+]
+
+
 class NewsSettings(Settings):
     """The second paper: events, texts for distillation, and the training of its students."""
 
-    events: Annotated[str, Field(pattern=r"^[^/.][^/]*/[^/.][^/]*$")]
+    events: Annotated[str, Field(pattern=_TASK)]
     positives: Annotated[float, Field(gt=0, lt=1)]
     texts: Filled[Text]
     words: Count
@@ -283,12 +255,7 @@ class NewsSettings(Settings):
     batch_size: Count
     triplets: Count | None
     tuned_teacher: bool
-    rates: dict[
-        Literal[
-            "LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"
-        ],
-        Positive,
-    ]
+    rates: dict[Design, Positive]  # of learning
     patience: Count
     plateau_patience: Annotated[int, Field(ge=0)]
 
@@ -298,8 +265,8 @@ class Profile(Settings):
 
     name: Text
     offline: bool
-    data_roots: Annotated[Texts, BeforeValidator(_listed)]  # "built" is the folder of `build`
-    seeds: Annotated[Filled[Seed], BeforeValidator(_seeds)]
+    data_roots: Annotated[Texts, _from_text(lambda root: [root])]  # "built": what `build` writes
+    seeds: Annotated[Filled[Seed], BeforeValidator(_list_seeds)]
     reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
@@ -324,27 +291,28 @@ class Profile(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for key, listed in {
+        for key, values in {
             "seeds": self.seeds,
             "reference_seeds": self.reference_seeds,
             "data_roots": self.data_roots,
             "corpus.folders": self.corpus.names,
             "news.texts": self.news.texts,
         }.items():
-            # Names in different Unicode forms mean the same folder.
-            values = [unicodedata.normalize("NFC", str(value)) for value in listed]
             if len(set(values)) < len(values):
-                raise ValueError(f"{key}: expected each value once, got {', '.join(values)}")
-        there = self.corpus.train_documents
+                raise ValueError(f"{key}: expected each value once, got {values}")
+        documents = self.corpus.train_documents
         used = {"training": self.training.documents, "final": self.final.documents}
-        more = [f"{key}.documents={wanted}" for key, wanted in used.items() if wanted > there]
-        if more:
-            told = f"is less than {' and '.join(more)}: lower that too"
-            raise ValueError(f"corpus.train_documents={there} {told}")
+        for key, wanted in used.items():
+            if wanted > documents:
+                raise ValueError(
+                    f"corpus.train_documents={documents} is less than "
+                    f"{key}.documents={wanted}: lower that too"
+                )
         size = max(self.training.batch_size, self.training.cca_batch_size)
         if self.training.documents < size:
-            told = f"do not fill a batch of {size}"
-            raise ValueError(f"training.documents={self.training.documents} {told}")
+            raise ValueError(
+                f"training.documents={self.training.documents} do not fill a batch of {size}"
+            )
         return self
 
     @property
@@ -358,33 +326,25 @@ class Profile(Settings):
 
     def reseeded(self, seed: int) -> Self:
         """Copy the profile, with `seed` added to the seed of Paragraph Vectors."""
-        return self.changed(
-            "contextual_teacher", seed=(self.contextual_teacher.seed + seed) % 2**32
-        )
+        seed += self.contextual_teacher.seed
+        return self.changed("contextual_teacher", seed=seed % 2**32)
 
     def flat(self) -> dict[str, Any]:
         """Return the profile as dotted key -> plain value; a mapping in a field is one value."""
         values: dict[str, Any] = {}
         for key, value in self.model_dump(mode="json").items():
-            inner = isinstance(getattr(self, key), Settings)
-            values |= (
-                {f"{key}.{field}": part for field, part in value.items()} if inner else {key: value}
-            )
+            if isinstance(getattr(self, key), Settings):
+                values |= {f"{key}.{field}": part for field, part in value.items()}
+            else:
+                values[key] = value
         return values
-
-
-class MaxMarginGrid(Settings):
-    """Max-margin losses: all combinations of distances and gammas."""
-
-    distances: Listed[Literal["MSE", "cosine"]]
-    gammas: Listed[Positive]
 
 
 class StructuralGrid(Settings):
     """The structural losses of Section 4.4."""
 
     losses: Texts  # checked by `lib.distillation.variants`, which knows all losses
-    max_margin: MaxMarginGrid
+    max_margin: dict[Literal["distances", "gammas"], Listed[Text | Positive]]  # all combinations
     reference: Filled[Text]
 
 
@@ -416,46 +376,10 @@ class ParagraphVectorGrid(Settings):
     compound: dict[Literal["dm", "dbow"], Texts]
 
 
-class WordsElsewhere(Settings):
-    """Scores of SBERT and of a Paragraph Vector that had read another number of words."""
-
-    corpus: Text
-    words: Positive
-    paragraph_vector: Share
-    sbert: Share
-    readout: Text
-
-
-class WordsGrid(Settings):
-    """How the quality of a contextual teacher depends on the number of words that it reads."""
-
-    shares: Filled[Annotated[float, Field(gt=0, le=1)]]
-    readouts: Filled[Text]
-    elsewhere: Listed[WordsElsewhere]
-
-
-class BeyondGrid(Settings):
-    """Comparisons beyond the grids of Chapter 4, with models by name and identity."""
-
-    final: dict[Text, Text]
-    drafts: dict[Text, Text]
-    twins: dict[Text, Text]
-    factors: Listed[Count]
-    trained_factors: dict[Count, Share]
-    heads: dict[Text, dict[Text, Any]]
-    controlled: Filled[Text]
-    students: dict[Text, Text]
-    times: Listed[Positive]
-    words: WordsGrid
-    robust: dict[Text, dict[Text, Any]]
-    ingredients: dict[Text, Text]
-    steps: dict[Text, Annotated[tuple[Text, Text], Field(strict=False)]]
-    compared_students: dict[Text, Text]
-
-
 # Section 4.5.2, Tables 4.6 to 4.8
 ProjectionGrid = RootModel[
     dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]
 ]
 GRIDS: dict[str, type[BaseModel]] = {"structural": StructuralGrid, "projections": ProjectionGrid}
-GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid, "beyond": BeyondGrid}
+GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid}
+GRIDS["beyond"] = RootModel[dict[Text, dict[Any, Any] | list[Any]]]

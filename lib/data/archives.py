@@ -12,11 +12,7 @@ from pathlib import Path
 def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
     """Open an archive as a stream, whose files must be read one after another.
 
-    Raises
-    ------
-    ValueError
-        In one line, if the archive is cut off or damaged. Some damage is found only at the end, so
-        do not use what was read before the archive is closed without an error.
+    Raises `ValueError` if it is damaged, perhaps only at the end.
     """
     try:
         # gzip checks its checksum at the end, which tarfile does not reach when it unpacks gzip.
@@ -25,5 +21,4 @@ def open_archive(path: Path) -> Iterator[tarfile.TarFile]:
             while stream.read(2**20):
                 pass
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        told = f"the archive is cut off or damaged ({error}); copy it again"
-        raise ValueError(f"{path}: {told}") from error
+        raise ValueError(f"{path}: the archive is damaged ({error}); copy it again") from error

@@ -2,12 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
 
 from lib.config import paths, profiles
-from lib.config.schema import StructuralTeacherSettings, StudentSettings
 from lib.config.terminal import escape_unprintable
 from lib.data import sources
+from lib.data.builders import fetch
 
 MODEL_FILES = "*.json,*.txt,*.safetensors,pytorch_model.bin"
 
@@ -20,29 +19,19 @@ def main(arguments: list[str] | None = None) -> int:
     problems = []
     try:
         profile = profiles.load(parser.parse_args(arguments).profile)
+        models = (profile.structural_teacher, profile.student)
+        pinned = [f"hf://{m.model}@{m.revision}/{MODEL_FILES}" for m in models if m.revision]
         try:
-            fetch_models([profile.structural_teacher, profile.student])
+            fetch.fetch_all({place: place for place in pinned}, paths.artifacts())
         except ValueError as error:
             problems.append(str(error))
-        roots = sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
-        print(*roots, sep="\n")
+        print(*sources.find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
     except (ValueError, OSError) as error:
         problems.append(str(error))
     if problems:
         print("error: " + "\n".join(problems), file=sys.stderr)
         return 2
     return 0
-
-
-def fetch_models(sections: Iterable[StructuralTeacherSettings | StudentSettings]) -> None:
-    """Download the models that sections of a profile pin to a commit of the hub."""
-    pinned = [section for section in sections if section.revision]
-    places = [f"hf://{each.model}@{each.revision}/{MODEL_FILES}" for each in pinned]
-    if places:
-        from lib.data.builders import fetch  # slow to import
-
-        cache = paths.artifacts()
-        fetch.fetch_all({place: place for place in places}, cache, cache, room=0)
 
 
 if __name__ == "__main__":

@@ -13,24 +13,16 @@ from lib.config.schema import CorpusSettings
 from lib.data.dataset_folder import Document, Documents
 
 _BATCH = 1000  # documents whose tokens are counted at once, to limit memory
-# Arrays that the cache can keep: "train" and "validation", (documents, 2) with folder and row, and
-# "left_out" as JSON.
+# "train" and "validation", (documents, 2) with folder and row, and "left_out" as JSON.
 Selection = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class PickedDocuments(Sequence[Document]):
-    """Chosen documents of several folders, read from disk when they are indexed.
-
-    Attributes
-    ----------
-    folders : list of Documents
-    picks : (documents, 2) int64
-        Number of the folder, and row in it, of each document.
-    """
+    """Chosen documents of several folders, read from disk when they are indexed."""
 
     folders: list[Documents]
-    picks: np.ndarray
+    picks: np.ndarray  # (documents, 2) int64: number of the folder, and row in it
 
     def __len__(self) -> int:
         return len(self.picks)
@@ -53,14 +45,11 @@ class PickedDocuments(Sequence[Document]):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents for training, held-out documents to monitor it, and counts of those left out.
-
-    `left_out` is {dataset folder: {reason: number of documents}}.
-    """
+    """Documents for training, held-out documents to monitor it, and counts of those left out."""
 
     train: PickedDocuments
     validation: PickedDocuments
-    left_out: Mapping[str, Mapping[str, int]]
+    left_out: Mapping[str, Mapping[str, int]]  # {dataset folder: {reason: number of documents}}
 
     @classmethod
     def read(cls, selection: Selection, folders: list[Documents]) -> Self:
@@ -81,29 +70,13 @@ def draw(
     """Draw the documents of a corpus from its folders, in their shares and without repetition.
 
     Documents without text are left out, and so are documents whose text is held out or repeats an
-    earlier one, even of another folder. With `order: listed` documents are taken in the order of
-    the files, with `shuffled` in random order. Validation documents are drawn first. Every prefix
-    of the training documents has the given shares, until a folder runs out and the others replace
-    it.
+    earlier one, even of another folder. Validation documents are drawn first. Every prefix of the
+    training documents has the given shares, until a folder runs out and the others replace it.
 
-    Parameters
-    ----------
-    section : CorpusSettings
-    folders : list of Documents
-        One for each of `section.folders`, in that order.
-    held_out : (texts,) uint64
-        Checksums of texts that the corpus must not contain, see `task_files.held_out_contents`.
-    count_tokens : callable, optional
-        Maps texts to their lengths in the student's tokens; needed if a folder has `min_tokens`.
-
-    Returns
-    -------
-    {"train": (documents, 2), "validation": (documents, 2), "left_out": JSON}
-
-    Raises
-    ------
-    ValueError
-        If the folders hold too few documents, or `count_tokens` is needed and missing.
+    folders: one for each of `section.folders`, in that order. held_out: (texts,) uint64 checksums
+    that the corpus must not contain, see `task_files.held_out_contents`. count_tokens: maps texts
+    to their lengths in the student's tokens; needed if a folder has `min_tokens`. Raises
+    `ValueError` if the folders hold too few documents.
     """
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}
@@ -117,7 +90,7 @@ def draw(
         seen = np.union1d(seen, contents)
         counts = {"without text": empty, "in a test": tested, "copies": copied}
         left_out[entry.folder] = {reason: int(rows.sum()) for reason, rows in counts.items()}
-        left_out[entry.folder]["too short"] = 0
+        left_out[entry.folder]["too short"] = 0  # counted while they are drawn
         rows = np.flatnonzero(~empty & ~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, number]).permutation(rows)
@@ -135,10 +108,8 @@ def draw(
     wanted = section.validation_documents + section.train_documents
     usable = len(validation) + len(train)
     if usable < wanted:
-        totals = pd.DataFrame(left_out).sum(axis=1).items()
-        reasons = ", ".join(f"{count} {reason}" for reason, count in totals)
-        told = f"({reasons} left out): lower corpus.train_documents"
-        raise ValueError(f"{usable} of {wanted} documents {told}")
+        told = f"left out: {json.dumps(left_out)}; lower corpus.train_documents"
+        raise ValueError(f"{usable} of {wanted} documents, {told}")
     return {"validation": validation, "train": train, "left_out": np.array(json.dumps(left_out))}
 
 
@@ -163,11 +134,7 @@ def _skip_short(
 def _interleave(draws: list[Iterator[int]], shares: list[float], wanted: int) -> np.ndarray:
     """Take the next document from the folder furthest below its share (Webster's method).
 
-    The first folder wins a tie.
-
-    Returns
-    -------
-    (wanted, 2), folder and row; fewer if the folders run out
+    The first folder wins a tie. Returns (wanted, 2), or fewer if the folders run out.
     """
     taken = dict.fromkeys(range(len(draws)), 0)
     picks = array("q")

@@ -22,22 +22,11 @@ def find_roots(
     """Return the data roots, the folders that contain dataset folders.
 
     The builder's folder, if there is one, comes first. With a builder, the environment variable
-    `THESIS_DATA` adds a folder before a person's own; without a builder it replaces them. A folder
-    that is named twice, or in two Unicode forms, is one root.
+    `THESIS_DATA` adds a folder before a person's own; without a builder it replaces them.
 
-    Parameters
-    ----------
-    build : MiniBuild, ThesisBuild or None
-        Settings of the builder. If it is None, "built" is ignored.
-    data_roots : sequence of str
-        "built", and folders relative to the checkout.
-    artifacts : Path
-        The artifact root, below which the builder writes.
-
-    Raises
-    ------
-    ValueError
-        If a root is not a folder, or there is no root at all.
+    build: settings of the builder. data_roots: "built", and folders relative to the checkout.
+    artifacts: the artifact root, below which the builder writes. Raises `ValueError` if a root is
+    not a folder, or there is no root at all.
     """
     names = [name for name in data_roots if name != BUILT]
     if named := os.environ.get("THESIS_DATA"):
@@ -79,10 +68,7 @@ def find_dataset(roots: Sequence[Path], name: str) -> Path:
 
 
 def find_folder(parent: Path, name: str) -> Path:
-    """Return the folder of this name, even if its name on disk has another Unicode form.
-
-    Hidden folders are not searched. If there is no such folder, the path is `parent / name`.
-    """
+    """Return the folder of this name in any Unicode form; `parent / name` if there is none."""
     path = parent / name
     if path.is_dir():
         return path

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lib.distillation.objective import Objective
 
@@ -33,23 +34,21 @@ def contextual_share(
     if structural is None:
         return 1.0
     device = next((parameter.device for parameter in objective.parameters()), torch.device("cpu"))
-
-    def tensor(values: np.ndarray, rows: slice) -> torch.Tensor:
-        return torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
-
     shares = []
     for start in range(0, len(student) - batch_size + 1, batch_size):
-        rows = slice(start, start + batch_size)
-        output, count = tensor(student, rows), tensor(lengths, rows)
+        output, first, second, count = (
+            torch.from_numpy(np.ascontiguousarray(values[start : start + batch_size])).to(device)
+            for values in (student, structural, contextual, lengths)
+        )
         with torch.enable_grad():
-            teachers = tensor(structural, rows), tensor(contextual, rows)
-            s, c = objective.terms(output.requires_grad_(), *teachers, count)
+            s, c = objective.terms(output.requires_grad_(), first, second, count)
             assert s is not None and c is not None
-            structural_side = objective.combined(s, c.detach(), count).mean()
-            contextual_side = objective.combined(s.detach(), c, count).mean()
-            s_norm, c_norm = (
-                float(torch.autograd.grad(side, output, retain_graph=True)[0].norm())
-                for side in (structural_side, contextual_side)
-            )
+            s_side = objective.combined(s, c.detach(), count).mean()
+            c_side = objective.combined(s.detach(), c, count).mean()
+        s_norm, c_norm = (_find_norm(side, output) for side in (s_side, c_side))
         shares.append(c_norm / (s_norm + c_norm))
     return float(np.mean(shares))
+
+
+def _find_norm(loss: Tensor, output: Tensor) -> float:
+    return float(torch.autograd.grad(loss, output, retain_graph=True)[0].norm())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = 10) -> float:
-    """Average the first canonical correlations between two embeddings of held-out documents.
+    """Average the first canonical correlations of two embeddings of held-out documents, 0 to 1.
 
     Both sides are first reduced to their largest principal components. A few dozen documents do not
     support more than ten: with fewer documents than dimensions, CCA finds perfect correlations in
@@ -28,26 +28,13 @@ def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = 10)
     student, teacher : (documents, dim); the two dims may differ
     components : number of components, reduced to the smaller dim or a third of the documents if
         that is less
-
-    Returns
-    -------
-    from 0 to 1
     """
     components = min(components, student.shape[1], teacher.shape[1], len(student) // 3)
     return cca(_principal(student, components), _principal(teacher, components)) / components
 
 
 def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
-    """Average `held_out_cca` over 20 random pairings of documents: the score of unrelated ones.
-
-    Parameters
-    ----------
-    student, teacher : (documents, dim); the two dims may differ
-
-    Returns
-    -------
-    from 0 to 1
-    """
+    """Average `held_out_cca` over 20 random pairings of documents: the score of unrelated ones."""
     generator = np.random.default_rng(0)
     scores = [held_out_cca(student, generator.permutation(teacher)) for _ in range(20)]
     return float(np.mean(scores))
@@ -67,10 +54,7 @@ class Watch:
     precision : as in `Student.encode`
     every : number of updates between two measurements. After the last update nothing is measured,
         because code that embeds the documents with the trained student can call `measure`.
-
-    Attributes
-    ----------
-    measurements : list of (update, cca, projected cca, share), see `measure`
+    measurements : the results, (update, cca, projected cca, share) each, see `measure`
     """
 
     token_ids: Sequence[list[int]]
@@ -95,9 +79,7 @@ class Watch:
         held-out CCA of the embeddings, held-out CCA of both sides after the objective's
         projections, and the contextual share of the gradient (`gradient_share`)
         """
-        device = next(
-            (parameter.device for parameter in objective.parameters()), torch.device("cpu")
-        )
+        device = next((weight.device for weight in objective.parameters()), torch.device("cpu"))
 
         def projected(module: nn.Module, values: np.ndarray) -> np.ndarray:
             with torch.no_grad():
@@ -113,10 +95,10 @@ class Watch:
         return held_out_cca(embeddings, self.contextual), held_out_cca(student, teacher), share
 
     def state_dict(self) -> dict[str, Any]:
-        return {"measurements": self.measurements}
+        return {"measurements": [tuple(map(float, row)) for row in self.measurements]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.measurements[:] = [tuple(row) for row in state["measurements"]]
+        self.measurements[:] = state["measurements"]
 
 
 def _principal(x: np.ndarray, components: int) -> np.ndarray:

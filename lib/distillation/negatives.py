@@ -19,10 +19,7 @@ class RowsWithNegatives:
     count : int
         Negatives per document. They repeat only if there are fewer other documents than that.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than two documents.
+    Raises `ValueError` for fewer than two documents.
     """
 
     values: Any
@@ -50,12 +47,7 @@ class RowsWithNegatives:
         return joined if np.ndim(asked) else joined[0]
 
     def draw(self, row: int) -> np.ndarray:
-        """Draw the negatives of a document; the same ones in every call.
-
-        Returns
-        -------
-        (1 + count,) the row itself, then the rows of its negatives
-        """
+        """(1 + count,): the row itself, then those of its negatives, the same in every call."""
         others = len(self) - 1
         generator = np.random.default_rng([SEED, row])
         drawn = generator.choice(others, self.count, replace=self.count > others)

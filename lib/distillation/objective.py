@@ -25,20 +25,14 @@ class Objective(nn.Module):
     Parameters
     ----------
     variant : gives losses, projections and weighting
-    dim, contextual_dim : dimensions of the student and of the contextual teacher
+    dim, contextual_dim : dimensions of the student and of the contextual teacher, if there is one
     width : factor for the widths in the labels of projections
     max_structural_len : number of tokens that the structural teacher reads; masked variants mask
         longer documents
     soft_cca : arguments of `losses.SoftCCA`
 
-    Raises
-    ------
-    ValueError
-        If the variant has no loss, or `contextual_dim` is missing.
-
-    Notes
-    -----
-    PyTorch's global generator initialises the projections. They are trained with the student.
+    Raises `ValueError` for a variant without a loss. PyTorch's global generator initialises the
+    projections, which are trained with the student.
     """
 
     student_projection: nn.Module
@@ -66,10 +60,7 @@ class Objective(nn.Module):
         if variant.structural is not None:
             self.structural_loss = structural_loss(variant.structural)
         if variant.contextual is not None:
-            if contextual_dim is None:
-                raise ValueError(
-                    "contextual_dim, the width of the contextual teacher's embeddings, is missing"
-                )
+            assert contextual_dim is not None
             student_label = projection.scale(variant.student_projection or "-", width)
             contextual_label = projection.scale(variant.contextual_projection or "-", width)
             self.student_projection = projection.build(student_label, dim)
@@ -92,20 +83,13 @@ class Objective(nn.Module):
             The teachers' embeddings; None for a teacher that the student does not have.
         lengths : (batch,)
             Lengths in tokens of the structural teacher.
-
-        Returns
-        -------
-        (batch,)
         """
         return self.combined(*self.terms(student, structural, contextual, lengths), lengths)
 
     def terms(
         self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
     ) -> tuple[Rows, Rows]:
-        """Compute S and C, (batch,) each; None for a teacher that the student does not have.
-
-        The parameters are those of `forward`.
-        """
+        """Compute S and C, (batch,) each; None for a teacher that the student does not have."""
         s = c = None
         if self.structural_loss is not None:
             mask = None
@@ -119,19 +103,7 @@ class Objective(nn.Module):
         return s, c
 
     def combined(self, structural: Rows, contextual: Rows, lengths: Tensor) -> Tensor:
-        """Combine the two terms into the loss.
-
-        Parameters
-        ----------
-        structural, contextual : (batch,), or None
-            S and C from `terms`, of which at most one is None.
-        lengths : (batch,)
-            Lengths in tokens of the structural teacher.
-
-        Returns
-        -------
-        (batch,)
-        """
+        """Combine S and C of `terms` into the loss, (batch,)."""
         if structural is None:
             assert contextual is not None
             return contextual

@@ -4,7 +4,6 @@
 (docs/scale.md).
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from transformers import get_cosine_schedule_with_warmup
 from lib.distillation import ranks
 from lib.distillation.checkpoint import load_checkpoint, save_checkpoint
 from lib.distillation.objective import Objective
+from lib.store import hash_arrays
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,10 @@ class DistillationData:
         for name in ("lengths", "structural", "contextual"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.token_ids):
-                rows = f"{len(self.token_ids)} documents but {len(values)} rows of {name}"
-                raise ValueError(f"{rows}: they must match")
+                raise ValueError(
+                    f"{len(self.token_ids)} documents but {len(values)} rows of {name}: "
+                    "they must match"
+                )
 
 
 @dataclass(frozen=True)
@@ -144,20 +146,19 @@ def distill(
     ----------
     student, objective : both on the device of the training. The caller sets the seed before making
         the objective, whose projections are random.
-    data : what the student learns from
-    scheme : how it is trained
+    data, scheme : what the student learns from, and how
     seed : for the order of the data and for dropout
     callbacks : each is called with an `Update` after every update. The state of a callback is saved
-        in checkpoints if it has `state_dict` and `load_state_dict`; JSON must be able to hold it.
-    checkpoint : folder to resume from if it exists. It is written after the last update and, unless
-        `checkpoint_every` is 0, after every `checkpoint_every` updates. It stays until the caller
-        removes it with `checkpoint.remove_checkpoint`.
+        in checkpoints if it has `state_dict` and `load_state_dict`; it has plain values.
+    checkpoint : file to resume from if it exists. It is written after the last update and, unless
+        `checkpoint_every` is 0, after every `checkpoint_every` updates. Its name must tell this
+        training from others. It stays until the caller removes it (`remove_checkpoint`).
 
     Raises
     ------
     ValueError
         If the documents do not fill one update, if the processes have different data or settings,
-        or if the checkpoint was written by another number of processes.
+        or if the checkpoint was written for other batches.
     FloatingPointError
         If the loss is not finite.
     """
@@ -178,15 +179,14 @@ def distill(
     model, optimizer, schedule = accelerator.prepare(trained, optimizer, schedule)
 
     history = History([])
-    kept: list[Any] = [callback for callback in callbacks if hasattr(callback, "state_dict")]
-    settings = _settings(accelerator, trained, data, scheme, seed, kept)
-    ranks.agree(settings)
+    name, rows = hash_arrays(batches), batches[0].ravel()
+    teachers = [each for each in _teachers(data, rows, torch.device("cpu")) if each is not None]
+    read = hash_arrays(*(data.token_ids[row] for row in rows), *teachers)
+    ranks.agree({"seed": seed, **asdict(scheme), "batches": name, "data": read})
+    parts = [trained, optimizer, schedule]
+    parts += [callback for callback in callbacks if hasattr(callback, "state_dict")]
     if checkpoint is not None:
-        progress = load_checkpoint(checkpoint, accelerator, settings)
-        if progress is not None:
-            history.loss = progress["loss"]
-            for callback, state in zip(kept, progress["callbacks"], strict=True):
-                callback.load_state_dict(state)
+        history.loss = load_checkpoint(checkpoint, accelerator, parts, name) or []
         ranks.agree({"updates in their checkpoint": len(history.loss)})
 
     for number, update in enumerate(batches, start=1):
@@ -202,9 +202,10 @@ def distill(
                 accelerator.backward(part / scheme.accumulation)
             loss += part.item() / scheme.accumulation
         if not np.isfinite(loss):
-            advice = "lower the learning rate, use fp32 or embed the documents again"
-            place = f"at update {number} of {len(batches)}"
-            raise FloatingPointError(f"the loss is {loss} {place}: {advice}")
+            raise FloatingPointError(
+                f"the loss is {loss} at update {number} of {len(batches)}: "
+                "lower the learning rate, use fp32 or embed the documents again"
+            )
         accelerator.clip_grad_norm_(model.parameters(), scheme.clip)
         optimizer.step()
         schedule.step()
@@ -215,9 +216,7 @@ def distill(
             callback(Update(number, len(batches), loss, student, objective))
         due = checkpoint_every and number % checkpoint_every == 0
         if checkpoint is not None and (due or number == len(batches)):
-            states = [callback.state_dict() for callback in kept]
-            progress = {"loss": history.loss, "callbacks": states}
-            save_checkpoint(checkpoint, accelerator, settings, progress)
+            save_checkpoint(checkpoint, accelerator, parts, name, history.loss)
     model.eval()
     return history
 
@@ -225,20 +224,9 @@ def distill(
 def draw_batches(
     data: DistillationData, scheme: Scheme, *, processes: int, seed: int
 ) -> np.ndarray:
-    """Draw the documents of every batch.
+    """Draw the documents of every batch, from the lengths of `data` in the student's tokens.
 
     No update contains a document twice, because no update extends into the next pass.
-
-    Parameters
-    ----------
-    data : DistillationData
-        Only the number of documents and their lengths in the student's tokens matter.
-    scheme : Scheme
-        Gives the batch sizes and the number of passes.
-    processes : int
-        Number of processes that train together, each with its own batches.
-    seed : int
-        Seed of the order.
 
     Returns
     -------
@@ -254,8 +242,10 @@ def draw_batches(
     per_update = scheme.accumulation * processes * scheme.batch_size
     updates = len(sizes) // per_update
     if updates == 0:
-        short = f"{len(sizes)} documents do not fill one update of {per_update}"
-        raise ValueError(f"{short}: use more, or smaller batches")
+        raise ValueError(
+            f"{len(sizes)} documents do not fill one update of {per_update}: "
+            "use more, or smaller batches"
+        )
     generator = np.random.default_rng(seed)
     orders = [
         length_mixed_order(sizes, bucket=scheme.length_bucket, seed=generator)
@@ -281,8 +271,6 @@ def length_mixed_order(
         Lengths in tokens.
     bucket : int
         Width of a bucket in tokens.
-    seed : int or Generator
-        Seed of the order.
 
     Returns
     -------
@@ -318,30 +306,3 @@ def _teachers(
         None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
         for values in (data.structural, data.contextual, data.lengths)
     ]
-
-
-def _settings(
-    accelerator: Accelerator,
-    trained: nn.Module,
-    data: DistillationData,
-    scheme: Scheme,
-    seed: int,
-    kept: list[Any],
-) -> dict[str, Any]:
-    """Plain values that identify this training. A checkpoint with other values is not resumed."""
-    shapes = {name: list(tensor.shape) for name, tensor in trained.state_dict().items()}
-    digest = hashlib.sha256(str([len(ids) for ids in data.token_ids]).encode())
-    sample = np.arange(0, len(data.token_ids), 1 + len(data.token_ids) // 100)
-    for values in (data.structural, data.contextual, data.lengths):
-        if values is not None:
-            digest.update(np.ascontiguousarray(values[sample]).tobytes())
-    return {
-        "processes": accelerator.num_processes,
-        "device": accelerator.device.type,
-        "seed": seed,
-        **asdict(scheme),
-        "weights": hashlib.sha256(str(shapes).encode()).hexdigest()[:16],
-        "documents": len(data.token_ids),
-        "data": digest.hexdigest()[:16],
-        "callbacks": [type(callback).__name__ for callback in kept],
-    }

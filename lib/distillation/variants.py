@@ -82,9 +82,7 @@ class Variant:
         baseline that is not in the thesis: "tfidf", "lsa" (TF-IDF reduced by singular vectors of
         the corpus that Paragraph Vectors are trained on), "sbert_chunks" (mean of SBERT's
         embeddings of the pieces of a text), "both" (the last two side by side)
-    structural : label of the structural loss, as in Figure 4.3. With ";chunks" at its end, the
-        target is the mean of the teacher's embeddings of all chunks of a document. Otherwise it is
-        the embedding of the beginning.
+    structural : label of the structural loss, as in Figure 4.3; see `reads_chunks` for ";chunks"
     contextual : label of the contextual teacher, with parts joined by "+"; for kind
         "paragraph_vector" the label of the model itself
     student_projection, contextual_projection : labels of Section 4.5.2, unscaled
@@ -138,7 +136,10 @@ class Variant:
 
     @property
     def reads_chunks(self) -> bool:
-        """Whether the structural target is the mean over the chunks of a document."""
+        """Whether the structural target is the mean over all chunks of a document.
+
+        Otherwise it is the embedding of the beginning.
+        """
         return (self.structural or "").endswith(_CHUNKS)
 
     @property
@@ -179,12 +180,8 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
     """Return the name of a structural loss in `lib.losses`, and its arguments.
 
     "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}). The distance is the
-    name of a function as well. A ";chunks" at the end of the label is ignored.
-
-    Raises
-    ------
-    ValueError
-        For an unknown label; the message names the known forms.
+    name of a function as well. A ";chunks" at the end of the label is ignored. Raises `ValueError`
+    for an unknown label, with the known forms.
     """
     distances = rf"(?P<distance>{'|'.join(DISTANCES)})"
     number = r"(?P<gamma>\d+(\.\d+)?)"
@@ -195,15 +192,11 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
         match = re.fullmatch(pattern, label.removesuffix(_CHUNKS))
         if match is None:
             continue
-        arguments: dict[str, str | float] = {}
-        for key, value in match.groupdict().items():
-            arguments[key] = _READERS[key](value)
-        return name, arguments
-    dimensions = "|".join(_PARTS)
+        return name, {key: _READERS[key](value) for key, value in match.groupdict().items()}
     raise ValueError(
         f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector "
-        f"(DM;100;stem;2), a structural loss ({', '.join(STRUCTURAL_LOSSES)}), or "
-        f"<only-contextual|mm-MSE|structural loss>;<{dimensions}>;S:<projection>;C:<projection>"
+        f"(DM;100;stem;2), a structural loss ({', '.join(STRUCTURAL_LOSSES)}), or <only-contextual|"
+        f"mm-MSE|structural loss>;<{'|'.join(_PARTS)}>;S:<projection>;C:<projection>"
         f"[;<None|{MASK_LABEL}>;λ=<weight>], perhaps with {_CUT}"
     )
 
@@ -211,18 +204,16 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
 def parse(label: str) -> Variant:
     """Read the variant of a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
 
-    Raises
-    ------
-    ValueError
-        For an unknown label; the message names the known forms.
+    Raises `ValueError` for an unknown label, with the known forms.
     """
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
         if whole.cut or whole.kind not in _CAN_BE_CUT:
-            names = [_FIXED[kind] for kind in _CAN_BE_CUT if kind in _FIXED]
-            told = f"{_CUT} may follow only a student, {', '.join(names)}, and only once"
-            raise ValueError(f"{label!r}: {told}")
+            raise ValueError(
+                f"{label!r}: {_CUT} may follow only once, and only a student, "
+                f"{', '.join(_FIXED[kind] for kind in _CAN_BE_CUT if kind in _FIXED)}"
+            )
         return replace(whole, cut=True)
     for kind, name in _FIXED.items():
         if label == name:

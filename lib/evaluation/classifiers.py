@@ -1,12 +1,18 @@
-"""Classifiers other than the thesis' head: comparing features, similarity, and TF-IDF."""
+"""Classifiers other than the thesis' head: comparing features, similarity, and words.
 
+Each takes a job and returns (test,) predicted classes. None uses the job's seed.
+"""
+
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
 from lib.evaluation.heads import Job
 
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # of dense vectors next to TF-IDF, both of norm 1
 TOLERANCE = 1e-6  # largest entry of the gradient at which logistic regression has converged
 
 
@@ -20,14 +26,6 @@ def by_comparing(job: Job) -> np.ndarray:
     normal weights with variance 1 / width (scikit-learn's C = 1 / width). Under this prior, a logit
     has a standard deviation of about one, whatever the width of the embeddings. The loss is convex
     and minimised to convergence, so the result depends on neither a seed nor a learning rate.
-
-    Parameters
-    ----------
-    job : features, items and labels; its seed is not used
-
-    Returns
-    -------
-    (test,) predicted classes
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
@@ -50,14 +48,6 @@ def by_similarity(job: Job) -> np.ndarray:
     The scale of embeddings does not matter. A single text gets the class of the nearest centroid
     of embeddings scaled to norm 1. A pair is classified by whether the cosine of its embeddings is
     above the threshold that separates the training pairs best.
-
-    Parameters
-    ----------
-    job : features, items and labels; its seed is not used
-
-    Returns
-    -------
-    (test,) predicted classes
     """
     from sklearn.metrics.pairwise import paired_cosine_distances
     from sklearn.neighbors import NearestCentroid
@@ -79,15 +69,9 @@ def by_words(job: Job) -> np.ndarray:
     """Classify TF-IDF vectors in the usual way: texts by logistic regression, pairs by cosine.
 
     Weights of single words would say little about pairs, because different words matter in each
-    article. The cosine measures how much the two texts have in common.
-
-    Parameters
-    ----------
-    job : its features are a sparse array (texts, words)
-
-    Returns
-    -------
-    (test,) predicted classes
+    article. The cosine measures how much the two texts have in common. Features, (texts, words)
+    sparse or dense with rows of norm 1, are not standardised: the scale of a word or of an LSA
+    direction says how much it explains.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -97,9 +81,56 @@ def by_words(job: Job) -> np.ndarray:
     return classifier.fit(x[job.train], job.labels[job.train]).predict(x[job.test])
 
 
-# Values of a profile's `heads.classifier` besides "head"; "words" is the classifier for TF-IDF.
+def by_both(job: Job) -> np.ndarray:
+    """Classify [TF-IDF; weight x dense vectors] as `by_words` does, with a weight for each job.
+
+    The job's features are the pair of TF-IDF, (texts, words), and dense vectors, (texts, dim), both
+    with rows of norm 1. The weight is that of `choose_weight`, and 1 for pairs of texts.
+    """
+    words, dense = job.features
+    weight, rows = 1.0, job.inputs[job.train, 0]
+    if job.inputs.shape[1] == 1:
+        groups = None if job.groups is None else job.groups[job.train]
+        weight = choose_weight(words[rows], dense[rows], job.labels[job.train], groups)
+    return by_words(replace(job, features=join_words(words, dense, weight)))
+
+
+def choose_weight(
+    words: sparse.csr_array, dense: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
+) -> float:
+    """The weight of dense vectors, one of `WEIGHTS`, with the most right answers in three folds.
+
+    `groups` are numbers of texts that folds must not part. Of equally good weights the smallest is
+    taken. If folds cannot be made, the weight is 0.5.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    splitter = StratifiedKFold(3) if groups is None else StratifiedGroupKFold(3)
+    texts = np.arange(len(labels))[:, None]
+    right = []
+    try:
+        with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
+            folds = list(splitter.split(labels, labels, groups))
+        for weight in WEIGHTS:
+            x = join_words(words, dense, weight)
+            answers = (by_words(Job(x, texts, labels, *fold)) == labels[fold[1]] for fold in folds)
+            right.append(sum(int(each.sum()) for each in answers))
+    except ValueError:  # a class of too few texts, or a fold without texts or other classes
+        return 0.5
+    return WEIGHTS[int(np.argmax(right))]
+
+
+def join_words(words: sparse.csr_array, dense: np.ndarray, weight: float) -> sparse.csr_array:
+    """[TF-IDF; weight x dense vectors], (texts, words + dim), for a linear classifier."""
+    if not weight:
+        return sparse.csr_array(words)
+    return sparse.hstack([words, weight * dense], format="csr")
+
+
+# Values of a profile's `heads.classifier` besides "head"; "words" and "joint" are for TF-IDF.
 CLASSIFIERS: dict[str, Callable[[Job], np.ndarray]] = {
     "compare": by_comparing,
     "similarity": by_similarity,
     "words": by_words,
+    "joint": by_both,
 }

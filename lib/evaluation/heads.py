@@ -27,7 +27,8 @@ import torch
 from torch import Tensor
 from torch.optim.adamw import adamw
 
-FEATURES = ("raw", "unit norm", "standardized")
+from lib.config.schema import HeadSettings
+
 # Heads trained together; no result depends on this number. A head with 1536 inputs takes 1.2 MB,
 # including both moments of AdamW.
 _TOGETHER = 20
@@ -44,92 +45,38 @@ class Job:
     Parameters
     ----------
     features : (n, dim) float32, one row per text. Jobs of one model should share one array, which
-        is never copied.
+        is never copied. Other classifiers take further kinds of features.
     inputs : (m, 1) or (m, 2) row numbers of `features`; the head reads the two embeddings of a pair
         concatenated
     labels : (m,) classes, 0 .. classes - 1
     train, test : indices into `inputs`
     seed : seed of initial weights, order and dropout
     name : name of the job in error messages
+    groups : (m,) numbers of what folds must not part; no head needs them
     """
 
-    features: np.ndarray | Tensor
+    features: Any
     inputs: np.ndarray
     labels: np.ndarray
     train: np.ndarray
     test: np.ndarray
-    seed: int
+    seed: int = 0
     name: str = ""
-
-
-@dataclass(frozen=True)
-class HeadResult:
-    """A head's accuracy on its `test` items, and its predictions, (test,) int64, in their order."""
-
-    accuracy: float
-    predictions: np.ndarray
+    groups: np.ndarray | None = None
 
 
 class _Data(NamedTuple):
-    """A checked job as tensors; `inputs` and `labels` are the training items."""
+    """A job as tensors; `inputs` and `labels` are the training items."""
 
     features: Tensor
     inputs: Tensor
     labels: Tensor
     test_inputs: Tensor
-    test_labels: np.ndarray
     seed: int
     name: str
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How heads are trained. The defaults are those of the author's code.
-
-    Parameters
-    ----------
-    clip : largest norm of the gradient, for each head separately
-    features : "raw" embeddings (the author's code), embeddings of "unit norm", or "standardized" to
-        mean 0 and standard deviation 1 over the texts of the job's training items. The students'
-        losses do not determine the scale of embeddings. With raw ones, this scale decides how far
-        a head gets in a few hundred steps.
-    steps : smallest number of updates of a head. If it is given, the number of epochs is as large
-        as this requires, and `epochs` is ignored.
-
-    Raises
-    ------
-    ValueError
-        For a setting out of range.
-    """
-
-    classes: int
-    hidden: int = 50
-    dropout: float = 0.5
-    epochs: int = 10
-    batch_size: int = 32
-    learning_rate: float = 1e-4
-    weight_decay: float = 0.1
-    label_smoothing: float = 0.1
-    clip: float = 1.0
-    features: str = "raw"
-    steps: int | None = None
-
-    def __post_init__(self) -> None:
-        for names, expected, possible in (
-            (("hidden", "epochs", "batch_size"), "be at least 1", lambda value: value >= 1),
-            (("classes",), "be at least 2", lambda value: value >= 2),
-            (("dropout", "label_smoothing"), "lie in [0, 1)", lambda value: 0 <= value < 1),
-            (("learning_rate", "clip"), "be above 0", lambda value: value > 0),
-        ):
-            for name in names:
-                if not possible(getattr(self, name)):
-                    raise ValueError(f"heads: {name} must {expected}, got {getattr(self, name)}")
-        if self.features not in FEATURES:
-            known = ", ".join(FEATURES)
-            raise ValueError(f"heads: features must be one of {known}, got {self.features!r}")
-
-
-def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[HeadResult]:
+def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> list[np.ndarray]:
     """Train one head per job and test it.
 
     Jobs with equal input width and equally many training items share one batched computation, which
@@ -139,66 +86,85 @@ def train_heads(jobs: Sequence[Job], *, classes: int, **options: Any) -> list[He
     ----------
     jobs : heads to train
     classes : number of classes
-    options : other fields of `Settings`
+    settings : how they are trained. `features` are "raw" embeddings (the author's code), embeddings
+        of "unit norm", or "standardized" to mean 0 and standard deviation 1 over the texts of the
+        job's training items. The students' losses do not determine the scale of embeddings. With
+        raw ones, this scale decides how far a head gets in a few hundred steps. `clip` is the
+        largest norm of the gradient, for each head separately.
 
     Returns
     -------
-    One result per job, in the order of `jobs`.
+    For each job the (test,) predicted classes, int64.
 
     Raises
     ------
     ValueError
-        For NaN or infinite features, labels outside the classes, an empty split, an index out of
-        range, wrong shapes, and weights that are not finite after training. The message names the
-        job.
+        For features that are not finite, other shapes, and weights that are not finite after
+        training. The message names the job.
     """
-    settings = Settings(classes, **options)
-    finite: dict[int, Tensor] = {}
-    data = [_check_job(job, index, classes, finite) for index, job in enumerate(jobs)]
-    if settings.features != "raw":
-        data = _scale_features(jobs, data, settings.features)
+    data = _prepare(jobs, settings.features)
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, item in enumerate(data):
         shape = (*item.features.shape[1:], *item.inputs.shape)
         groups.setdefault(shape, []).append(index)
-    results: dict[int, HeadResult] = {}
+    predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for indices in groups.values():
             for start in range(0, len(indices), _TOGETHER):
                 block = indices[start : start + _TOGETHER]
-                weights = _train([data[index] for index in block], settings)
+                weights = _train([data[index] for index in block], classes, settings)
                 for row, index in enumerate(block):
-                    results[index] = _evaluate(data[index], [tensor[row] for tensor in weights])
-    return [results[index] for index in range(len(data))]
+                    own = [tensor[row] for tensor in weights]
+                    predictions[index] = _predict(data[index], own)
+    return [predictions[index] for index in range(len(data))]
 
 
-def _scale_features(jobs: Sequence[Job], data: list[_Data], features: str) -> list[_Data]:
-    """Scale features. Jobs that share embeddings and training items share the result."""
-    shared: dict[tuple[int, int, int], Tensor] = {}
-    scaled = []
-    for job, item in zip(jobs, data, strict=True):
+def _prepare(jobs: Sequence[Job], scale: str) -> list[_Data]:
+    """Jobs as tensors; those that share embeddings and training items share scaled embeddings."""
+    shared: dict[tuple[int, ...], Tensor] = {}
+    data = []
+    for job in jobs:
+        if job.labels.shape != job.inputs.shape[:1]:
+            shapes = f"{job.inputs.shape} and {job.labels.shape}"
+            raise ValueError(f"{job.name}: expected labels (m,) of inputs (m, texts), got {shapes}")
+        inputs, labels = (torch.from_numpy(x.astype(np.int64)) for x in (job.inputs, job.labels))
         key = (id(job.features), id(job.inputs), id(job.train))
         if key not in shared:
-            if features == "unit norm":
-                shared[key] = torch.nn.functional.normalize(item.features, dim=1)
-            else:
-                seen = item.features[item.inputs.unique()]
-                spread = seen.std(0, correction=0)
-                constant = spread <= 1e-6 * seen.abs().max()  # up to rounding
-                spread[constant] = math.inf  # such features become 0
-                shared[key] = (item.features - seen.mean(0)) / spread
-        scaled.append(item._replace(features=shared[key]))
-    return scaled
+            shared[key] = _scale(_read_features(job), inputs[job.train], scale)
+        numbers = (inputs[job.train], labels[job.train], inputs[job.test])
+        data.append(_Data(shared[key], *numbers, job.seed, job.name))
+    return data
 
 
-def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
+def _read_features(job: Job) -> Tensor:
+    features = torch.as_tensor(job.features).detach().to("cpu", torch.float32).contiguous()
+    if not (finite := features.isfinite().all(1)).all():
+        row = int(finite.int().argmin())
+        raise ValueError(f"{job.name}: NaN or infinity in the embeddings, first in row {row}")
+    return features
+
+
+def _scale(features: Tensor, inputs: Tensor, scale: str) -> Tensor:
+    """Scale embeddings, (texts, dim); `inputs` are the training items."""
+    if scale == "unit norm":
+        return torch.nn.functional.normalize(features, dim=1)
+    if scale == "standardized":
+        seen = features[inputs.unique()]
+        spread = seen.std(0, correction=0)
+        constant = spread <= 1e-6 * seen.abs().max()  # up to rounding
+        spread[constant] = math.inf  # such features become 0
+        return (features - seen.mean(0)) / spread
+    return features
+
+
+def _train(data: list[_Data], classes: int, settings: HeadSettings) -> list[Tensor]:
     """Train heads of equal shapes together.
 
     Returns
     -------
     W1 (heads, hidden, width), b1 (heads, hidden), W2 (heads, classes, hidden), b2 (heads, classes)
     """
-    stack = _Stack(data, settings)
+    stack = _Stack(data, classes, settings)
     batches, epochs = math.ceil(stack.rows / settings.batch_size), settings.epochs
     if settings.steps is not None:
         epochs = math.ceil(settings.steps / batches)
@@ -221,10 +187,10 @@ def _train(data: list[_Data], settings: Settings) -> list[Tensor]:
 class _Stack:
     """Weights, gradients, optimiser and shuffled items of heads that are stepped together."""
 
-    def __init__(self, data: list[_Data], settings: Settings):
+    def __init__(self, data: list[_Data], classes: int, settings: HeadSettings):
         self.data, self.settings = data, settings
         self.rows, columns = data[0].inputs.shape
-        heads, units, classes = len(data), settings.hidden, settings.classes
+        heads, units = len(data), settings.hidden
         width = data[0].features.shape[1] * columns
 
         # The parameters of all heads are views of one (heads, size) tensor, and so are the
@@ -318,62 +284,10 @@ def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
     return views
 
 
-def _evaluate(item: _Data, weights: list[Tensor]) -> HeadResult:
+def _predict(item: _Data, weights: list[Tensor]) -> np.ndarray:
     w1, b1, w2, b2 = weights
     predictions = []
     for rows in item.test_inputs.split(_EVALUATION_ROWS):
         hidden = torch.relu(torch.nn.functional.linear(item.features[rows].flatten(1), w1, b1))
         predictions.append(torch.nn.functional.linear(hidden, w2, b2).argmax(1))
-    predicted = torch.cat(predictions).numpy()
-    return HeadResult(float(np.mean(predicted == item.test_labels)), predicted)
-
-
-def _check_job(job: Job, index: int, classes: int, finite: dict[int, Tensor]) -> _Data:
-    """Check a job and turn it into tensors; `finite` holds checked feature arrays, by identity."""
-    name = f"job {index} ({job.name})" if job.name else f"job {index}"
-    features = finite.get(id(job.features))
-    if features is None:
-        features = finite[id(job.features)] = _check_features(name, job.features)
-    inputs, labels = np.asarray(job.inputs), np.asarray(job.labels)
-    if inputs.ndim != 2 or inputs.shape[1] not in (1, 2) or labels.shape != inputs.shape[:1]:
-        shapes = f"{inputs.shape} and {labels.shape}"
-        raise ValueError(f"{name}: expected inputs (m, 1) or (m, 2) and labels (m,), got {shapes}")
-    _check_range(name, "inputs", inputs, len(features))
-    _check_range(name, "labels", labels, classes)
-    train, test = np.asarray(job.train), np.asarray(job.test)
-    for split, items in (("train", train), ("test", test)):
-        if items.ndim != 1 or not len(items):
-            expected = f"{split} must be a non-empty list of indices"
-            raise ValueError(f"{name}: {expected}, got shape {items.shape}")
-        _check_range(name, split, items, len(labels))
-    rows, labels = torch.from_numpy(inputs.astype(np.int64)), labels.astype(np.int64)
-    return _Data(
-        features=features,
-        inputs=rows[train],
-        labels=torch.from_numpy(labels[train]),
-        test_inputs=rows[test],
-        test_labels=labels[test],
-        seed=int(job.seed),
-        name=name,
-    )
-
-
-def _check_features(name: str, values: np.ndarray | Tensor) -> Tensor:
-    features = torch.as_tensor(values).detach()
-    if features.ndim != 2 or not features.is_floating_point():
-        got = f"{tuple(features.shape)} {features.dtype}"
-        raise ValueError(f"{name}: features must be (n, dim) floats, got {got}")
-    features = features.to("cpu", torch.float32).contiguous()
-    bad = (~features.isfinite().all(1)).nonzero().flatten().tolist()
-    if bad:
-        count = f"{len(bad)} of {len(features)} embeddings"
-        raise ValueError(f"{name}: NaN or infinity in {count}, first in row {bad[0]}")
-    return features
-
-
-def _check_range(name: str, what: str, values: np.ndarray, limit: int) -> None:
-    if not np.issubdtype(values.dtype, np.integer):
-        raise ValueError(f"{name}: {what} must be integers, got {values.dtype}")
-    if values.size and (values.min() < 0 or values.max() >= limit):
-        wrong = values[(values < 0) | (values >= limit)].flat[0]
-        raise ValueError(f"{name}: {what} must lie in 0 .. {limit - 1}, got {wrong}")
+    return torch.cat(predictions).numpy()

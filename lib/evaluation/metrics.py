@@ -1,23 +1,14 @@
-"""Metrics: normalised accuracy, retrieval by cosine (MAP, MRR), canonical correlation.
+"""Metrics: normalised accuracy, average precision, reciprocal rank, canonical correlation.
 
-This module does not import PyTorch, so that figures can be drawn from records without it, but it
-accepts tensors. scikit-learn's metrics support neither relevant items without a rank nor the
-published limit of a thousand ranks.
+scikit-learn's metrics support neither relevant items without a rank nor the published limit of a
+thousand ranks. This module does not import PyTorch, so that figures can be drawn without it.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from lib.evaluation.canonical_correlation import cca as cca  # one of the metrics
-from lib.evaluation.canonical_correlation import matrix
-
-# Cosines that agree to this many decimals are ties. The matrix product may give two copies of a
-# vector cosines with different last bits, and their order must not depend on the machine.
-TIE_DECIMALS = 12
 
 
 def normalized_accuracy(
@@ -37,78 +28,16 @@ def normalized_accuracy(
     Returns
     -------
     A copy of `frame` with the column `normalized`.
-
-    Raises
-    ------
-    ValueError
-        For a missing column, an accuracy that is not a finite number >= 0, and a task without a
-        best accuracy above 0.
     """
-    for column in ("model", "task", "accuracy"):
-        if column not in frame.columns:
-            problem = f"{column!r} is not in {list(frame.columns)}"
-            raise ValueError(f"frame needs columns model, task, accuracy; {problem}")
-    scores = pd.to_numeric(frame["accuracy"], errors="coerce").astype(float)
-    wrong = frame[~(np.isfinite(scores) & (scores >= 0))]
-    if len(wrong):
-        model, task, accuracy = wrong[["model", "task", "accuracy"]].iloc[0]
-        where = f"for model {model!r}, task {task!r}"
-        raise ValueError(f"accuracy must be a finite number >= 0, got {accuracy} {where}")
     if best is None:
-        tops = scores.groupby(frame["task"]).transform("max")
+        tops = frame.groupby("task")["accuracy"].transform("max")
     else:
-        tops = frame["task"].map(best).astype(float)
-    unknown = frame.loc[~(tops > 0), "task"]
-    if len(unknown):
-        raise ValueError(
-            f"task {unknown.iloc[0]!r} has no best accuracy above 0, so it cannot be normalised"
-        )
-    return frame.assign(normalized=scores / tops)
-
-
-def rank(
-    embeddings: Float[Any, "texts dim"], ids: Sequence[Hashable], sources: Iterable[Hashable]
-) -> dict:
-    """For each source, rank all other texts by decreasing cosine to it.
-
-    Parameters
-    ----------
-    embeddings : (texts, dim) array or tensor; a zero vector has cosine 0 to all others
-    ids : unique names of the texts, in the same order. Ties (to 12 decimals) keep this order, so
-        duplicate texts are ranked in the same way on every machine.
-    sources : the ids of the queries
-
-    Returns
-    -------
-    {source: list of the other ids, nearest first}
-
-    Raises
-    ------
-    ValueError
-        For embeddings that are not finite, ids that do not name each embedding once, and an unknown
-        source.
-    """
-    x, _ = matrix(embeddings, "embeddings")
-    ids, names = list(ids), np.empty(len(ids), dtype=object)
-    names[:] = ids
-    row_of = {name: row for row, name in enumerate(ids)}
-    if len(ids) != len(x) or len(row_of) != len(ids):
-        got = f"{len(ids)} ids, {len(row_of)} different"
-        raise ValueError(f"ids must name each of {len(x)} embeddings once, got {got}")
-    norm = np.linalg.norm(x, axis=1, keepdims=True)
-    x = np.divide(x, norm, out=np.zeros_like(x), where=norm > 0)
-    rankings = {}
-    for source in sources:
-        if source not in row_of:
-            raise ValueError(f"source {source!r} has no embedding; leave it out or embed its text")
-        row = row_of[source]
-        order = np.argsort(-np.round(x @ x[row], TIE_DECIMALS), kind="stable")
-        rankings[source] = names[order[order != row]].tolist()
-    return rankings
+        tops = frame["task"].map(best)
+    return frame.assign(normalized=frame["accuracy"] / tops)
 
 
 def average_precision(
-    relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None
+    relevant: Collection[Hashable], ranking: Sequence[Hashable], top: int | None = None
 ) -> float:
     """Average, over the relevant items, the precision at each one's rank.
 
@@ -125,59 +54,23 @@ def average_precision(
     Returns
     -------
     from 0 to 1; 0 if no relevant item is ranked
-
-    Raises
-    ------
-    ValueError
-        Without a relevant item, for an id ranked twice, and for a `top` that is not an integer
-        >= 1.
     """
-    relevant, ranks = _hits(relevant, ranking, top)
-    counted = len(ranks) if top is not None else len(relevant)
+    ranks = _find_ranks(relevant, ranking, top)
+    counted = len(ranks) if top is not None else len(set(relevant))
     return float(sum(n / rank for n, rank in enumerate(ranks, 1)) / counted) if ranks else 0.0
 
 
 def reciprocal_rank(
-    relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None = None
+    relevant: Collection[Hashable], ranking: Sequence[Hashable], top: int | None = None
 ) -> float:
-    """Return one over the rank of the first relevant item; 0 if none is ranked within `top`.
-
-    Parameters
-    ----------
-    relevant, ranking
-        As for `average_precision`, which raises the same errors.
-    top : int or None
-        Ranks below this one do not count; None uses the whole ranking.
-
-    Returns
-    -------
-    from 0 to 1
-    """
-    _, ranks = _hits(relevant, ranking, top)
+    """Return one over the rank of the first relevant item; 0 if none is ranked within `top`."""
+    ranks = _find_ranks(relevant, ranking, top)
     return 1.0 / ranks[0] if ranks else 0.0
 
 
-def _hits(
-    relevant: Iterable[Hashable], ranking: Sequence[Hashable], top: int | None
-) -> tuple[set, list[int]]:
-    """Check the arguments; return the relevant ids and those of their ranks that are within `top`.
-
-    Ranks count from 1.
-    """
-    for name, ids in (("relevant", relevant), ("ranking", ranking)):
-        if isinstance(ids, str | bytes):
-            raise ValueError(
-                f"{name} must be a collection of ids, got the text {ids!r}; put it in a list"
-            )
-    relevant, ranking = set(relevant), list(ranking)
-    if not relevant:
-        raise ValueError(
-            "relevant must name at least one item; leave out queries without relevant items"
-        )
-    if len(set(ranking)) != len(ranking):
-        got = f"{len(ranking)} entries, {len(set(ranking))} different"
-        raise ValueError(f"ranking must name each item once, got {got}")
-    integer = isinstance(top, int | np.integer) and not isinstance(top, bool)
-    if top is not None and (not integer or top < 1):
-        raise ValueError(f"top must be an integer >= 1 or None, got {top!r}")
-    return relevant, [rank for rank, name in enumerate(ranking[:top], 1) if name in relevant]
+def _find_ranks(
+    relevant: Collection[Hashable], ranking: Sequence[Hashable], top: int | None
+) -> list[int]:
+    """Return the ranks of relevant items that are within `top`, ascending; the first rank is 1."""
+    wanted = set(relevant)
+    return [rank for rank, name in enumerate(ranking[:top], 1) if name in wanted]

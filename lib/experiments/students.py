@@ -1,45 +1,316 @@
-"""Training one student, from plain values."""
+"""One student as a model: what it learns from, its training, its vectors."""
 
+from __future__ import annotations
+
+import functools
 import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lib.config.schema import SoftCCASettings, TrainingSettings
+from lib.distillation import variants
 from lib.distillation.variants import Variant
-from lib.experiments import models
+from lib.experiments.base import PACKAGES, STUDENT, Base, pack_weights, unpack_weights
+from lib.experiments.devices import count_ranks, find_device
+from lib.experiments.model import Model
+from lib.store import Arrays, Product, hash_arrays, hash_texts
+
+if TYPE_CHECKING:
+    from lib.experiments.structural import Teacher
 
 MEASUREMENTS = 4  # of a student of a contextual teacher, after each quarter of its training
 FITTED = 10_000  # at most so many training documents give means and standard deviations
 DEAL_SEED = 7  # of the orders in which the documents of controls get each other's rows
+TRAINING = (
+    "experiments.students",
+    "distillation.objective",
+    "distillation.ranks",
+    "distillation.training",
+)
+CONTEXTUAL = (  # what students without a contextual teacher do not run
+    "distillation.gradient_share",
+    "distillation.held_out_cca",
+    "distillation.projection",
+    "evaluation.canonical_correlation",
+)
+LOSSES = {  # a loss, and the modules of lib.losses that compute it
+    "mse": ("mse",),
+    "cosine": ("cosine",),
+    "contrastive": ("contrastive", "cosine"),
+    "max_margin": ("max_margin", "mse"),
+    "max_margin_drawn": ("max_margin_drawn", "mse"),
+    "structural_mask": ("weighting",),
+    "SoftCCA": ("soft_cca",),
+    "cca": ("cca",),
+    "weighted": ("weighting",),
+}
 
 
-@dataclass(frozen=True)
-class JoinedColumns:
-    """Arrays with the same rows, joined when rows are read, because they may exceed memory."""
+@dataclass(frozen=True, eq=False)
+class TrainedStudent(Model):
+    """A variant trained with a seed. Row i of all that it reads is document i of `documents`.
 
-    parts: Sequence[Any]
+    Parameters
+    ----------
+    teacher : Teacher
+        Counts the tokens that the mask of Listing 4.1 depends on.
+    structural, contextual : Model or None
+        The teachers; None for one that the variant does not have.
+    """
 
-    def __len__(self) -> int:
-        return len(self.parts[0])
+    base: Base
+    variant: Variant
+    seed: int
+    training: TrainingSettings
+    soft_cca: SoftCCASettings
+    width: float
+    documents: Sequence[str]
+    held_out: Sequence[str]
+    teacher: Teacher
+    structural: Model | None
+    contextual: Model | None
 
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        return np.concatenate([part[rows] for part in self.parts], axis=-1)
+    @functools.cached_property
+    def trained(self) -> Product:
+        """The weights and losses, named by what goes in: nothing is computed for this name."""
+        variant, settings = replace(self.variant, cut=False), self.training
+        unread = {"checkpoint_every", "gradient_checkpointing"}
+        if variant.contextual is None:
+            unread |= {"contextual_features", "contextual_rows"}
+        if variant.contextual_loss != "cca":
+            unread.add("cca_batch_size")
+        if not variant.masked:
+            unread.add("max_structural_len")
+        inputs: dict[str, Any] = {
+            "variant": asdict(variant),
+            "losses": variant.losses,
+            "arguments": variant.structural and variants.structural_loss(variant.structural),
+            "seed": self.seed,
+            "base": self.base.start,
+            "training": settings.model_dump(mode="json", exclude=unread),
+            "computed": [find_device(), self.base.precision, count_ranks()],
+            "documents": hash_arrays(hash_texts(self.documents)),
+            "structural": self.structural and self.structural.product,
+        }
+        files = [file for name in variant.losses for file in LOSSES[name]]
+        modules = (*STUDENT, *TRAINING, "losses._checks", *(f"losses.{file}" for file in files))
+        packages = (*PACKAGES, "accelerate")
+        if self.contextual is not None:
+            inputs |= {"contextual": self.contextual.product, "width": self.width}
+            inputs |= {"held_out": hash_arrays(hash_texts(self.held_out))}
+            if variant.contextual_loss == "soft_cca":
+                inputs["soft_cca"] = self.soft_cca.model_dump(mode="json")
+            modules, packages = (*modules, *CONTEXTUAL), (*packages, "scikit-learn")
+        if variant.negatives:
+            modules = (*modules, "distillation.negatives")
+        if variant.pooling == "cls":
+            modules = (*modules, "student.cls")
+        label = f"{variant.identity}, seed {self.seed}"
+        return Product("student", inputs, tuple(dict.fromkeys(modules)), packages, label)
+
+    @functools.cached_property
+    def product(self) -> Product:
+        inputs = {"model": self.trained, "read": self.base.count_read(self.variant.cut)}
+        modules = (*STUDENT, "student.cls") if self.variant.pooling == "cls" else STUDENT
+        return Product("vectors", inputs, modules, PACKAGES, self.trained.label)
+
+    @property
+    def batch_size(self) -> int:
+        """Documents in a batch; plain CCA needs more of them."""
+        plain = self.variant.contextual_loss == "cca"
+        return self.training.cca_batch_size if plain else self.training.batch_size
+
+    @property
+    def updates(self) -> int:
+        per_update = self.batch_size * self.training.accumulation * count_ranks()
+        return self.training.passes * (len(self.documents) // per_update)
+
+    def list_needs(self) -> list[tuple[Model, Sequence[str]]]:
+        """The base, which may have to learn its words, and the teachers of all documents."""
+        teachers = [each for each in (self.structural, self.contextual) if each is not None]
+        parts = [part for each in teachers for part in each.parts]
+        read = (self.documents, self.held_out) if self.contextual else (self.documents,)
+        needs = [need for part in parts for need in part.list_needs()]
+        return [
+            (self.base, self.held_out),
+            *needs,
+            *((part, texts) for part in parts for texts in read),
+        ]
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """(texts, dim) float32. The student is trained if it is missing."""
+        return self.base.encode_with(self.loaded, texts, self.variant.cut)
+
+    @functools.cached_property
+    def loaded(self) -> Any:
+        """The trained student, a `lib.student.Student`."""
+        arrays = self.store.get(self.trained, self.train)
+        return unpack_weights(self._build(), arrays).to(find_device())
+
+    def history(self) -> Arrays:
+        """How it was trained; it is trained if it is missing.
+
+        Returns
+        -------
+        dict
+            `loss` (updates,), the mean loss of each; `seconds` of a core; with a contextual
+            teacher also `watched` (measurements, 4): update, held-out CCA of the embeddings and of
+            their projections, and the contextual share of the gradient.
+        """
+        names = ("loss", "seconds", *(("watched",) if self.contextual else ()))
+        found = self.store.find(self.trained, *names)
+        return found or self.store.get(self.trained, self.train)
+
+    def train(self, callbacks: Sequence[Callable] = (), checkpoint: Path | None = None) -> Arrays:
+        """Train the student, from its last checkpoint if there is one.
+
+        The seed sets the order of documents, the projections' first weights, and dropout.
+
+        Parameters
+        ----------
+        callbacks : sequence of callable
+            See `lib.distillation.training.distill`.
+        checkpoint : Path, optional
+            Where the state of the training is kept. By default it is kept in the store, unless the
+            training is short.
+
+        Returns
+        -------
+        Weights and what `history` returns.
+        """
+        import torch
+
+        from lib.distillation.checkpoint import remove_checkpoint
+        from lib.distillation.objective import Objective
+        from lib.distillation.training import Scheme, distill
+
+        settings, started = self.training, time.process_time()
+        student = self._build().to(find_device())
+        student.gradient_checkpointing = settings.gradient_checkpointing
+        if settings.freeze_token_embeddings:
+            student.freeze_token_embeddings()
+        data = self.read(self.documents)
+        torch.manual_seed(self.seed)
+        objective = Objective(
+            self.variant,
+            student.dim,
+            None if data.contextual is None else len(data.contextual[0]),
+            width=self.width,
+            max_structural_len=settings.max_structural_len,
+            **self.soft_cca.model_dump(),
+        ).to(find_device())
+        scheme = Scheme(
+            batch_size=self.batch_size,
+            learning_rate=settings.learning_rate,
+            warmup_updates=round(settings.warmup_share * self.updates),
+            weight_decay=settings.weight_decay,
+            clip=settings.clip,
+            accumulation=settings.accumulation,
+            precision=self.base.precision,
+            length_bucket=settings.length_bucket,
+            passes=settings.passes,
+        )
+        watch, measured = self._watch(), []
+        if watch is not None:
+            start = self.base.embed(self.held_out)[:]
+            measured.append((0, *watch.measure(start, objective)))
+            callbacks = (*callbacks, watch)
+        kept = self.store.path(self.trained, ".checkpoint")
+        if checkpoint is None and (kept.exists() or self.updates > settings.checkpoint_every):
+            checkpoint = kept
+        history = distill(
+            student,
+            objective,
+            data,
+            scheme,
+            seed=self.seed,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            checkpoint_every=settings.checkpoint_every,
+        )
+        facts: Arrays = {"loss": history.loss}
+        if watch is not None:
+            rows = student.encode(watch.token_ids, precision=self.base.precision)
+            measured += [*watch.measurements, (len(history.loss), *watch.measure(rows, objective))]
+            facts["watched"] = measured
+        if checkpoint is not None:
+            remove_checkpoint(checkpoint)
+        return facts | {"seconds": time.process_time() - started} | pack_weights(student)
+
+    def read(self, texts: Sequence[str]) -> Any:
+        """What the student and its teachers read of documents, a `DistillationData`."""
+        from lib.distillation.negatives import RowsWithNegatives
+        from lib.distillation.training import DistillationData
+
+        structural = None if self.structural is None else self.structural.embed(texts)
+        if self.variant.negatives:
+            structural = RowsWithNegatives(structural, self.variant.negatives)
+        contextual = None if self.contextual is None else self.prepare_rows(texts)
+        lengths = self.teacher.lengths(texts)[:]
+        return DistillationData(self.base.tokens(texts)["ids"], lengths, structural, contextual)
+
+    def prepare_rows(self, texts: Sequence[str]) -> ContextualRows:
+        """(texts, dim) rows of the contextual teacher, as the student learns from them.
+
+        With `contextual_features` "standardized", each feature has mean 0 and standard deviation 1
+        over the training documents. SoftCCA compares projections as they are, and most of a raw
+        row is common to all documents. From raw rows students would learn this common part, or
+        learn to shrink it. With `contextual_rows` "dealt", training documents get each other's
+        rows, in an order that is a variant's own, so that a mean over controls does not depend on
+        a single one.
+        """
+        from sklearn.preprocessing import StandardScaler
+
+        rows, scaler, order = self.contextual.embed(texts), None, None
+        if self.training.contextual_features == "standardized":
+            fitted = self.contextual.embed(self.documents)
+            scaler = StandardScaler().fit(fitted[: min(FITTED, len(fitted))])
+        if self.training.contextual_rows == "dealt" and texts is self.documents:
+            generator = np.random.default_rng([DEAL_SEED, *self.variant.identity.encode()])
+            order = generator.permutation(len(rows))
+        return ContextualRows(rows, scaler, order)
+
+    def _build(self) -> Any:
+        """The student before training; a `[CLS]` variant has the pooling of the drafts."""
+        student = self.base.load(self.training.dropout, self.training.attention_dropout)
+        if self.variant.pooling == "mean":
+            return student
+        from lib.student.cls import ClsStudent
+
+        return ClsStudent(student)
+
+    def _watch(self) -> Any:
+        """The callback that measures a contextual teacher's student while it trains; else None."""
+        if self.contextual is None:
+            return None
+        from lib.distillation.held_out_cca import Watch
+
+        data = self.read(self.held_out)
+        dealt = self.training.contextual_rows == "dealt"  # controls are measured at the end
+        return Watch(
+            data.token_ids[:],
+            data.contextual[:],
+            None if data.structural is None else data.structural[:],
+            data.lengths,
+            batch_size=self.training.batch_size,
+            precision=self.base.precision,
+            every=math.ceil(self.updates / (1 if dealt else MEASUREMENTS)),
+        )
 
 
 @dataclass(frozen=True)
 class ContextualRows:
-    """(documents, dim) embeddings by a contextual teacher, as students learn from them.
+    """(documents, dim) rows of a contextual teacher, read from `values` when they are indexed.
 
     Parameters
     ----------
     values : rows
-        The teacher's rows, perhaps on disk.
     scaler : StandardScaler or None
-        Applied to rows when they are read.
     order : (documents,) or None
         Which document's row each document gets; None for its own.
     """
@@ -56,188 +327,3 @@ class ContextualRows:
         if self.scaler is None:
             return values
         return self.scaler.transform(np.atleast_2d(values)).reshape(values.shape)
-
-
-@dataclass(frozen=True)
-class TaughtDocuments:
-    """Documents as a student reads them, and its teachers' rows of them.
-
-    Attributes
-    ----------
-    token_ids : sequence of (tokens,) int
-        The student's, special tokens included.
-    lengths : sequence of int
-        In the structural teacher's tokens.
-    structural, contextual : (documents, dim) or None
-        None for a teacher that the student does not have.
-    """
-
-    token_ids: Sequence[np.ndarray]
-    lengths: Sequence[int]
-    structural: Any = None
-    contextual: ContextualRows | None = None
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """All that makes a student, as plain values.
-
-    Attributes
-    ----------
-    held_out : TaughtDocuments or None
-        Documents on which a student of a contextual teacher is measured.
-    start : (documents, dim) or None
-        The base's embeddings of these documents.
-    """
-
-    variant: Variant
-    seed: int
-    base: models.Base
-    training: TrainingSettings
-    soft_cca: SoftCCASettings
-    width: float
-    precision: str
-    documents: TaughtDocuments
-    held_out: TaughtDocuments | None = None
-    start: Any = None
-
-    @property
-    def batch_size(self) -> int:
-        """Documents in a batch; plain CCA needs more of them."""
-        plain_cca = self.variant.contextual_loss == "cca"
-        return self.training.cca_batch_size if plain_cca else self.training.batch_size
-
-    @property
-    def parts(self) -> int:
-        """The student is measured after each of so many parts of training, a control only at the
-        end.
-        """
-        return 1 if self.training.contextual_rows == "dealt" else MEASUREMENTS
-
-    @property
-    def updates(self) -> int:
-        per_update = self.batch_size * self.training.accumulation * models.count_processes()
-        return self.training.passes * (self.training.documents // per_update)
-
-
-def standardize_rows(
-    training_rows: Any, rows: Any, settings: TrainingSettings, order: np.ndarray | None = None
-) -> ContextualRows:
-    """Contextual rows as the setting `training.contextual_features` says.
-
-    With "standardized", each feature has mean 0 and standard deviation 1 over the training
-    documents. SoftCCA compares projections as they are, and most of a raw row is common to all
-    documents. From raw rows students would learn this common part, or learn to shrink it.
-    """
-    from sklearn.preprocessing import StandardScaler
-
-    if settings.contextual_features == "raw":
-        return ContextualRows(rows, order=order)
-    scaler = StandardScaler().fit(training_rows[: min(FITTED, len(training_rows))])
-    return ContextualRows(rows, scaler, order)
-
-
-def deal_rows(variant: Variant, count: int) -> np.ndarray:
-    """(count,) random order in which the documents of a control get each other's rows.
-
-    Each variant has its own order, so that a mean over controls does not depend on a single one.
-    """
-    return np.random.default_rng([DEAL_SEED, *variant.identity.encode()]).permutation(count)
-
-
-def train_student(
-    lesson: Lesson, *, checkpoint: Path | None = None, callbacks: Sequence[Callable] = ()
-) -> tuple[Any, list[float], np.ndarray]:
-    """Train a student on its teachers; training continues from the last checkpoint, if any.
-
-    The seed sets the data order, the projections' initial weights and dropout.
-
-    Returns
-    -------
-    student : lib.student.Student
-    losses : list of float
-        The mean loss of each update.
-    watched : (measurements, 4)
-        Update, held-out CCA of the embeddings and of their projections, and the contextual share of
-        the gradient; no rows without a contextual teacher.
-    """
-    import torch
-
-    from lib.distillation.objective import Objective
-    from lib.distillation.training import DistillationData, Scheme, distill
-
-    settings, variant = lesson.training, lesson.variant
-    student = build_student(lesson).to(models.find_device())
-    student.gradient_checkpointing = settings.gradient_checkpointing
-    if settings.freeze_token_embeddings:
-        student.freeze_token_embeddings()
-    documents = lesson.documents
-    data = DistillationData(
-        documents.token_ids, documents.lengths, documents.structural, documents.contextual
-    )
-    torch.manual_seed(lesson.seed)
-    objective = Objective(
-        variant,
-        student.dim,
-        None if documents.contextual is None else len(documents.contextual[0]),
-        width=lesson.width,
-        max_structural_len=settings.max_structural_len,
-        **lesson.soft_cca.model_dump(),
-    ).to(models.find_device())
-    scheme = Scheme(
-        batch_size=lesson.batch_size,
-        learning_rate=settings.learning_rate,
-        warmup_updates=round(settings.warmup_share * lesson.updates),
-        weight_decay=settings.weight_decay,
-        clip=settings.clip,
-        accumulation=settings.accumulation,
-        precision=lesson.precision,
-        length_bucket=settings.length_bucket,
-        passes=settings.passes,
-    )
-    watch, measured = watch_held_out(lesson), []
-    if watch is not None and lesson.start is not None:
-        measured.append((0, *watch.measure(np.asarray(lesson.start), objective)))
-    history = distill(
-        student,
-        objective,
-        data,
-        scheme,
-        seed=lesson.seed,
-        callbacks=[*callbacks, *([] if watch is None else [watch])],
-        checkpoint=checkpoint,
-        checkpoint_every=settings.checkpoint_every,
-    )
-    if watch is not None:
-        rows = student.encode(lesson.held_out.token_ids[:], precision=lesson.precision)
-        measured += [*watch.measurements, (len(history.loss), *watch.measure(rows, objective))]
-    return student, history.loss, np.array(measured).reshape(len(measured), 4)
-
-
-def build_student(lesson: Lesson):
-    """The student before training; a `[CLS]` variant has the pooling of the drafts."""
-    settings = lesson.training
-    student = lesson.base.load(settings.dropout, settings.attention_dropout)
-    if lesson.variant.pooling == "mean":
-        return student
-    from lib.student.cls import ClsStudent
-
-    return ClsStudent(student)
-
-
-def watch_held_out(lesson: Lesson):
-    """The callback that measures a contextual teacher's student while it trains; else None."""
-    if lesson.variant.contextual is None or lesson.held_out is None:
-        return None
-    from lib.distillation.held_out_cca import Watch
-
-    held_out = lesson.held_out
-    return Watch(
-        held_out.token_ids[:],
-        held_out.contextual[:],
-        None if held_out.structural is None else held_out.structural[:],
-        np.asarray(held_out.lengths),
-        batch_size=lesson.training.batch_size,
-        precision=lesson.precision,
-        every=math.ceil(lesson.updates / lesson.parts),
-    )

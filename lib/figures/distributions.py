@@ -219,8 +219,8 @@ def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     distances : DataFrame
-        As `teacher_distances.measure_students` returns them: a row for each pair of a document and
-        an embedding of the teacher.
+        A row for each pair of a document and an embedding of the teacher, with the columns of
+        `teacher_distances.measure_distances`, and model.
     """
     keys = ["negatives", "distance", "model", "to"]
     grouped = distances.groupby(keys, sort=False)["value"]

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.config import profiles
-from lib.store.files import write_atomically
+from lib.store import write_whole
 
 COLORS = seaborn.color_palette("colorblind").as_hex()
 INK = "#333333"  # texts and lines; saved as the page's own colour, so they are light on a dark page
@@ -100,8 +100,8 @@ def write(label: str, data: pd.DataFrame, content: dict[str, bytes], folder: Pat
             "did `only` leave out all variants?"
         )
     files = {folder / f"{label}{suffix}": text for suffix, text in content.items()}
-    for file, text in files.items():
-        write_atomically(file, text)
+    for path, text in files.items():
+        write_whole(path, lambda file, text=text: file.write(text))
     return list(files)
 
 

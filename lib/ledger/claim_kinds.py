@@ -47,12 +47,9 @@ class Claim(Settings):
         sentence that introduces the figure.
     source
         The figure whose numbers decide the finding, by default `figure`.
-    tasks
-        The only tasks that count; empty means all.
-    checks
-        Preconditions without which our numbers say nothing about the finding.
-    note
-        A remark for readers of the ledger.
+    tasks, checks
+        The only tasks that count, by default all; preconditions without which our numbers say
+        nothing about the finding.
     """
 
     SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models

@@ -23,8 +23,8 @@ from lib.chapters import chapter4, final_students
 from lib.chapters.published_noise import RERUNS, measure_published_noise
 from lib.config import profiles
 from lib.distillation.variants import STUDENT_CLASSES, parse
+from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
-from lib.experiments.judging import READOUTS
 from lib.figures.scores import GIVEN
 from lib.ledger import testability
 from lib.ledger.claim_kinds import KINDS, Alike, Claim, Number, match_models
@@ -33,7 +33,7 @@ from lib.statistics import effects, intervals, verdicts
 from lib.statistics.effects import Comparison
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, SeedNoise
 from lib.statistics.verdicts import Judgement
-from lib.store.cache import NotComputed
+from lib.store import NotComputed
 
 RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # whose tables have a row for each metric
@@ -126,10 +126,8 @@ def judge_claims(
         that it needs has failed, for all findings, for its figure or for the claim itself.
     numbers
         Our numbers by name, for claims of the kind `number`.
-    profile
-        The name of the profile, for its column.
-    label
-        Only findings whose figures begin with this, such as "news".
+    profile, label
+        The name of the profile, for its column; only findings whose figures begin with the label.
 
     Returns
     -------
@@ -174,24 +172,15 @@ def judge_figure(
 ) -> pd.DataFrame:
     """Judge the findings about one figure, in fewer columns than `judge_claims`.
 
-    `scores` are the records of the figure; they and `failures` are as in `judge_claims`.
-
-    Returns
-    -------
-    DataFrame
-        finding, decided_by (the deciding comparison); published and ours (the effects), low and
-        high (our interval), holding (how many comparisons hold) and verdict (does it repeat?);
-        compare and none (the effects by the two other readouts), their verdicts, and survives.
+    Columns: finding, decided_by (the deciding comparison); published and ours (the effects), low
+    and high (our interval), holding (how many comparisons hold) and verdict (does it repeat?);
+    compare and none (the effects by the two other readouts), their verdicts, and survives.
     """
     sources = {claim.source: scores for claim in load_claims() if claim.figure == figure}
     rows = judge_claims(sources, failures=failures, label=figure)
     rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
-    names = {
-        "published_effect": "published",
-        "effect": "ours",
-        "compare_effect": "compare",
-        "none_effect": "none",
-    }
+    names = {"published_effect": "published", "effect": "ours"}
+    names |= {"compare_effect": "compare", "none_effect": "none"}
     decided = rows["decided_by"].fillna(rows["published_decided_by"])
     short = rows.assign(decided_by=decided).rename(columns=names)
     by_heads = ["published", "ours", "low", "high", "holding", "verdict"]
@@ -212,19 +201,8 @@ def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
 def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.DataFrame:
     """Whole task texts against the same texts cut at the structural teacher's limit.
 
-    Mean chunks are compared with the teacher, which reads the first chunk.
-
-    Parameters
-    ----------
-    scores
-        As of `final_students.run_readouts`.
-    tasks
-        Only these count; by default all.
-
-    Returns
-    -------
-    DataFrame
-        Columns of `verdicts.compare`, with readout; a row for each readout and model that has both.
+    Mean chunks are compared with the teacher, which reads the first chunk. `scores` are those of
+    `final_students.run_readouts`; for `tasks` and the result see `compare_pairs`.
     """
     scores = scores[scores["round"] == "all"]
     there = {*scores["model"]}
@@ -247,17 +225,14 @@ def compare_pairs(
     pairs
         (left, right), as the figure names them, or by identity. In Figure 5.3 the round is part of
         a name.
-    scores
-        Records by one or more readouts, as in `judge_claims`.
-    figure
-        The figure that the scores belong to.
+    scores, figure
+        Records of the figure by one or more readouts, as in `judge_claims`.
     tasks
         Only these count; by default all.
 
     Returns
     -------
-    DataFrame
-        Columns of `verdicts.compare`, with readout; a row for each readout and pair.
+    Columns of `verdicts.compare`, with readout; a row for each readout and pair.
     """
     tables = {
         readout: verdicts.compare(pairs, evidence)
@@ -271,21 +246,14 @@ def compare_students(
 ) -> pd.DataFrame:
     """The mean of the final students against each rival, all with all labels.
 
-    Parameters
-    ----------
-    scores
-        As of `final_students.run_readouts`.
-    rivals
-        Names of Chapter 5. Those without scores are left out. TF-IDF has a classifier of its own
-        that converges, so it is compared only where the students' heads converge, too.
-    tasks
-        Only these count; by default all.
+    `scores` are those of `final_students.run_readouts`; rivals without scores are left out. TF-IDF
+    has a classifier of its own that converges, so it is compared only where the students' heads
+    converge, too. Only `tasks` count, by default all.
 
     Returns
     -------
-    DataFrame
-        A row for each readout and rival: readout, rival, difference (of chance-corrected accuracy,
-        mean of the tasks), low, high, verdict.
+    A row for each readout and rival: readout, rival, difference (of chance-corrected accuracy, mean
+    of the tasks), low, high, verdict.
     """
     scores, rows = scores[scores["round"] == "all"], []
     for readout, evidence in _collect_readouts(scores, "fig5_3", tasks):
@@ -309,23 +277,29 @@ def compare_retrieval(
 
 
 def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
-    """Our scores of every figure whose runs are all in the cache, for `judge_claims`.
+    """Our scores of every figure whose runs are all in the store, for `judge_claims`.
 
     Scores of classifications are included for each readout whose runs are complete.
 
     Raises `NotComputed` if no figure is complete.
     """
-    scores: dict[str, pd.DataFrame] = {}
-    reading = bench.reading()
+    scores, reading = {}, bench.reading()
     for figure in dict.fromkeys(claim.source for claim in load_claims()):
-        tasks = bench.retrievals if figure in RETRIEVAL else bench.classifications
-        if figure in RETRIEVAL and RETRIEVAL[0] in scores:
-            scores[figure] = scores[RETRIEVAL[0]]  # drawn from the same records
-        elif tasks and figure in (*RANKINGS, *RETRIEVAL):
+        if figure in RETRIEVAL and bench.retrievals:
+            with contextlib.suppress(NotComputed):  # both are drawn from the same records
+                ranked = scores.get(RETRIEVAL[0])
+                if ranked is None:
+                    ranked = final_students.run_retrievals(reading, top=None)
+                scores[figure] = ranked
+        elif figure in RANKINGS and bench.classifications:
             frames = []
-            for readout in ("none",) if figure in RETRIEVAL else READOUTS:
+            for name in READOUTS:
                 with contextlib.suppress(NotComputed):
-                    frames.append(_read_records(figure, reading.with_readout(readout)))
+                    judged = reading.with_readout(name)
+                    if figure in theirs.CHAPTER_4:
+                        frames.append(chapter4.run_figures(figure, judged))
+                    else:
+                        frames.append(final_students.run_classifications(judged))
             if frames:
                 scores[figure] = pd.concat(frames, ignore_index=True)
     if not scores:
@@ -619,11 +593,3 @@ def _select_scores(scores: pd.DataFrame, source: str, metric: str, readout: str)
         return scores.assign(model=scores["model"] + ";" + scores["round"])
     names = {identity: name for name, identity in figure_models.printed(source).items()}
     return scores.assign(model=scores["model"].replace(names))
-
-
-def _read_records(figure: str, bench: Bench) -> pd.DataFrame:
-    if figure in theirs.CHAPTER_4:
-        return chapter4.run_figures(figure, bench)
-    if figure in RETRIEVAL:
-        return final_students.run_retrievals(bench, top=None)
-    return pd.concat([final_students.run_classifications(bench), final_students.run_cut(bench)])

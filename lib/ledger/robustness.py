@@ -14,8 +14,8 @@ from lib.chapters import chapter4, final_students
 from lib.config import profiles
 from lib.config.profiles import grid
 from lib.distillation.variants import parse
+from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
-from lib.experiments.judging import READOUTS
 from lib.ledger import claims
 from lib.ledger.claim_kinds import Claim
 from lib.published import figure_models
@@ -60,12 +60,12 @@ def run_named(chosen: Sequence[Claim], bench: Bench) -> dict[str, pd.DataFrame]:
     scores: dict[str, pd.DataFrame] = {}
     for figure in dict.fromkeys(claim.source for claim in chosen):
         if figure in claims.RETRIEVAL:
-            scores[figure] = final_students.run_retrievals(bench.with_readout("none"), top=None)
+            scores[figure] = final_students.run_retrievals(bench, top=None)
         elif figure not in theirs.CHAPTER_4:
             scores[figure] = final_students.run_readouts(bench)
         else:
             named = list_models([claim for claim in chosen if claim.source == figure])
-            seeds = chapter4.assign_seeds(bench)
+            seeds = chapter4.assign_seeds(bench.profile)
             frames = [bench.with_readout(name).run(named, seeds=seeds) for name in READOUTS]
             scores[figure] = pd.concat(frames, ignore_index=True)
     return scores
@@ -86,40 +86,27 @@ def list_models(chosen: Sequence[Claim]) -> list[str]:
     return list(dict.fromkeys([*models, *references]))
 
 
-def judge_again(decided: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Judge the decided answers on another bench: new effects, intervals and verdicts."""
-    ledger = claims.judge_claims(run_named(_find_claims(decided), bench)).set_index("id")
-    again = [
-        _judged(ledger.loc[row.id], row.prefix) for row in decided[["id", "prefix"]].itertuples()
-    ]
+def judge_again(decided: pd.DataFrame, scores: claims.Scores) -> pd.DataFrame:
+    """Judge the decided answers on other scores: new effects, intervals and verdicts."""
+    ledger = claims.judge_claims(scores).set_index("id")
+    again = [_judged(ledger.loc[row["id"]], row["prefix"]) for _, row in decided.iterrows()]
     return decided.assign(**pd.DataFrame(again, index=decided.index))
 
 
 def tabulate_robustness(
     ledger: pd.DataFrame, profile: str, variations: Mapping[str, Mapping[str, object]]
 ) -> pd.DataFrame:
-    """Table "robust": every decided answer, as run and under each variation.
+    """Table "robust": every decided answer of a profile's ledger, as run and under each variation.
 
-    Parameters
-    ----------
-    ledger
-        As `judge_claims` returns it.
-    profile
-        The name of its profile.
-    variations
-        Name -> dotted keys of the profile with other values.
-
-    Returns
-    -------
-    DataFrame
-        Columns of `select_decided` except prefix, then variation and same ("yes" if the verdict is
-        that of the ledger, else "no").
+    A variation is a name and dotted keys of the profile with other values. Columns are those of
+    `select_decided` except prefix, then variation and same ("yes" if the verdict is that of the
+    ledger, else "no").
     """
     decided = select_decided(ledger)
     frames = [decided.assign(variation=AS_RUN)]
     for name, overrides in variations.items() if len(decided) else ():
-        bench = Bench.load(profile, overrides=dict(overrides))
-        frames.append(judge_again(decided, bench).assign(variation=name))
+        scores = run_named(_find_claims(decided), Bench.load(profile, overrides=dict(overrides)))
+        frames.append(judge_again(decided, scores).assign(variation=name))
     table = pd.concat(frames)
     same = table["verdict"] == table.index.map(decided["verdict"])
     table = table.assign(same=same.map({True: "yes", False: "no"}))

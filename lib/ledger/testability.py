@@ -12,16 +12,15 @@ import numpy as np
 import pandas as pd
 
 from lib.chapters import base, chapter4, data_statistics, final_students, sensitivity, words_read
-from lib.chapters.contextual import COLLAPSED, mean_cosine
+from lib.chapters.contextual import COLLAPSED, collect_histories, mean_cosine
 from lib.chapters.teacher_distances import cosines
-from lib.distillation.held_out_cca import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
 from lib.experiments.bench import Bench
 from lib.ledger.claim_kinds import RANKING, Claim
 from lib.published import figure_models
 from lib.statistics.intervals import TaskScores, paired, task_scores
 from lib.statistics.verdicts import MARGIN, above_chance, learnable
-from lib.store.cache import NotComputed
+from lib.store import NotComputed
 
 # The least share of the gradient that the contextual loss must have. With less, nine tenths of a
 # step follow the other teacher.
@@ -43,16 +42,9 @@ _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 class Check(NamedTuple):
     """One row of table "checks".
 
-    Attributes
-    ----------
-    check, label
-        The name of the check, and the figure or finding that it is about, empty for all findings.
-    what, value, low, high
-        What was measured, its value, and its interval or its range over models.
-    needed
-        The limit in words.
-    passed
-        None if the row only informs.
+    `label` is the figure or finding that the check is about, empty for all findings. `what` was
+    measured; `low` and `high` are its interval or its range over models. `needed` is the limit in
+    words; `passed` is None if the row only informs.
     """
 
     check: str
@@ -88,17 +80,29 @@ def run_checks(
         The findings that may need checks.
     informing
         Add rows for which all texts of all tasks are read, and those about the students of Figure
-        A.4, if these are in the cache.
+        A.4, if these are in the store.
     """
-    rows = [*_check_lengths(bench, informing), *_check_updates(bench), *_check_base(bench)]
+    limit = bench.profile.structural_teacher.max_tokens
+    lengths = data_statistics.count_corpus_tokens(bench.corpus, bench.base)
+    rows = [_check_lengths(lengths["sbert_tokens"] > limit)]
+    if informing:
+        lengths = data_statistics.count_task_tokens(bench.tasks, bench.base)
+        above = (lengths["sbert_tokens"] > limit).groupby(lengths["task"], sort=False).mean()
+        told = {f"share of {task}'s texts above the limit": share for task, share in above.items()}
+        rows += [Check("texts_above_limit", "", what, share) for what, share in told.items()]
+    final = final_students.prepare_bench(bench).profile.training
+    rows += _check_updates(bench.profile.training.updates, final.updates)
+    layers = bench.changed("student", language_model=None)
+    rows += _check_base(base.measure_base(bench), base.measure_base(layers))
     rows += [*_check_encoders(_find_encoders(scores, READOUT)), *_check_final_scores(scores)]
     if informing:
         rows += _inform_on_heads(_find_encoders(scores, "thesis"))
     if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
-        rows.append(_check_words(bench))
+        rows.append(_check_words(words_read.extrapolate_words(words_read.run_words(bench))))
     if informing and "fig4_3" in scores:
         with contextlib.suppress(NotComputed):
-            rows += _check_training(bench.reading())
+            lengths = sensitivity.run_lengths(bench.reading())
+            rows += _check_training(sensitivity.judge_lengths(lengths, sensitivity.NO_HEAD))
     for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
         if label in scores:
             rows += _check_students(label, bench, claims)
@@ -115,29 +119,15 @@ def describe_failures(checks: pd.DataFrame) -> dict[tuple[str, str], str]:
     return {place: "; ".join(words) for place, words in failures.items()}
 
 
-def _check_lengths(bench: Bench, informing: bool) -> Iterator[Check]:
-    limit = bench.profile.structural_teacher.max_tokens
-    lengths = data_statistics.count_corpus_tokens(bench)["sbert_tokens"]
-    share = float((lengths > limit).mean())
-    yield Check(
-        "texts_above_limit",
-        "",
-        "share of documents above the limit",
-        share,
-        needed=f"{ABOVE_LIMIT - LENGTHS:.2f} to {ABOVE_LIMIT + LENGTHS:.2f}",
-        passed=abs(share - ABOVE_LIMIT) <= LENGTHS,
-    )
-    if informing:
-        counted = data_statistics.count_task_tokens(bench)
-        for task, texts in counted.groupby("task", sort=False):
-            share = float((texts["sbert_tokens"] > limit).mean())
-            what = f"share of {task}'s texts above the limit"
-            yield Check("texts_above_limit", "", what, share)
+def _check_lengths(above: pd.Series) -> Check:
+    """Whether the share of documents above the structural teacher's limit is the published one."""
+    share, ends = float(above.mean()), (ABOVE_LIMIT - LENGTHS, ABOVE_LIMIT + LENGTHS)
+    what, needed = "share of documents above the limit", "{:.2f} to {:.2f}".format(*ends)
+    passed = abs(share - ABOVE_LIMIT) <= LENGTHS
+    return Check("texts_above_limit", "", what, share, needed=needed, passed=passed)
 
 
-def _check_updates(bench: Bench) -> Iterator[Check]:
-    trained = bench.profile.training, final_students.prepare_bench(bench).profile.training
-    first, final = (section.updates for section in trained)
+def _check_updates(first: int, final: int) -> Iterator[Check]:
     yield Check("updates", "", "updates of a student of Chapter 4", first)
     needed = max(UPDATES, first + 1)
     what = "updates of a final student"
@@ -149,24 +139,24 @@ def _find_encoders(scores: Mapping[str, pd.DataFrame], readout: str) -> pd.DataF
 
     Empty if no figure has SBERT.
     """
-    drawn = [frame for label, frame in scores.items() if label.startswith("fig4_")]
-    drawn = [_select_readout(frame, readout) for frame in drawn if "SBERT" in {*frame["model"]}]
-    count = {number: len({*_ENCODERS} & {*frame["model"]}) for number, frame in enumerate(drawn)}
-    return drawn[max(count, key=count.__getitem__)] if count else pd.DataFrame()
+    drawn = [
+        frame[frame["readout"] == readout]
+        for label, frame in scores.items()
+        if label.startswith("fig4_")
+    ]
+    drawn = [frame for frame in drawn if "SBERT" in {*frame["model"]}]
+    return max(
+        drawn, key=lambda frame: len({*_ENCODERS} & {*frame["model"]}), default=pd.DataFrame()
+    )
 
 
-def _select_readout(frame: pd.DataFrame, readout: str) -> pd.DataFrame:
-    return frame[frame["readout"] == readout]
-
-
-def _check_words(bench: Bench) -> Check:
+def _check_words(reach: pd.DataFrame) -> Check:
     """Whether a Paragraph Vector has read enough to be ranked against encoders.
 
     An encoder was pre-trained on other texts. If the Paragraph Vector is below SBERT only because
     the corpus is small, its rank tells us about the corpus. The readout by which it needs the
     fewest words decides.
     """
-    reach = words_read.extrapolate_words(words_read.run_words(bench))
     row = reach.loc[reach["times"].idxmin()]
     return Check(
         HAS_READ,
@@ -178,18 +168,16 @@ def _check_words(bench: Bench) -> Check:
     )
 
 
-def _check_base(bench: Bench) -> Iterator[Check]:
+def _check_base(measured: Mapping[str, float], layers: Mapping[str, float]) -> Iterator[Check]:
     """Whether the base is a language model whose layers no longer know how to compare texts.
 
     A raw language model embeds all texts alike, and unlike the teacher. The limits are the values
-    of the same layers before they learned to guess words.
+    of the same `layers` before they learned to guess words.
     """
-    measured = base.measure_base(bench)
     if base.LOSS not in measured:  # in this profile the base is a slice of the teacher
         for name in (base.ALIKE, base.NEAR):
             yield Check("base_is_language_model", "", f"{name}, of the base", measured[name])
         return
-    layers = base.measure_base(bench.changed("student", language_model=None))
     share = measured[base.LOSS] / measured[base.BY_FREQUENCY]
     alike, near = layers[base.ALIKE], layers[base.NEAR]
     rows = (
@@ -203,13 +191,11 @@ def _check_base(bench: Bench) -> Iterator[Check]:
         yield Check("base_is_language_model", "", what, value, needed=needed, passed=passed)
 
 
-def _check_training(bench: Bench) -> Iterator[Check]:
+def _check_training(judged: pd.DataFrame) -> Iterator[Check]:
     """Whether students score above the base, and whether longer training would change them.
 
     Both are measured without a head, because a head may learn more than the student did.
     """
-    records = sensitivity.run_lengths(bench)
-    judged = sensitivity.judge_lengths(records, sensitivity.NO_HEAD)
     chosen = judged["right"].eq("base ×0") & judged["left"].str.endswith(" ×1")
     for row in judged[chosen].itertuples():
         what, interval = f"{row.left[:-3]} minus base, no head", (row.difference, row.low, row.high)
@@ -257,7 +243,7 @@ def _check_final_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
     """
     compared = final_students.PUBLISHED
     if FINAL in scores:
-        comparing = _select_readout(scores[FINAL], READOUT)
+        comparing = scores[FINAL][scores[FINAL]["readout"] == READOUT]
         for name, frame in comparing.groupby("round", sort=False):
             part = f" in round {name}"
             yield from _check_learnable("round_not_at_chance", FINAL, part, frame, compared)
@@ -291,59 +277,51 @@ def _check_students(label: str, bench: Bench, claims: Iterable[Claim] = ()) -> I
     student is compared with the same student without the contextual loss, if there is one.
     """
     if label == FINAL:
-        students = chapter4.select_students(final_students.load_models())
-        bench, split = final_students.prepare_bench(bench), "test"
+        models, bench = final_students.load_models(), final_students.prepare_bench(bench)
     else:
-        students, split = chapter4.select_students(chapter4.list_models(label, bench)), "validation"
+        models = chapter4.list_models(label, bench.profile)
+    students = chapter4.select_students(models)
+    contextual = [variant for variant in students.values() if variant.contextual]
+    both = [name for name, each in students.items() if each.contextual and each.structural]
     first = bench.profile.seeds[0]
     second = next(seed for seed in bench.profile.reference_seeds if seed != first)
-    shares: dict[str, float] = {}
-    spreads: dict[str, float] = {}
-    rises: list[float] = []
-    alike: list[tuple[float, float]] = []  # cosines: with and without context; two seeds without
-    for name, variant in students.items():
-        arrays = bench.embeddings(variant, first, split=split)
-        spreads[name] = mean_cosine(arrays["validation"])
-        if variant.contextual:
-            rises.append(arrays["watched"][-1, 1] - arrays["watched"][0, 1])
-        if variant.contextual and variant.structural:
-            shares[name] = float(arrays["watched"][:, 3].mean())
+
+    def embed(variant: Variant, seed: int = first) -> np.ndarray:
+        return bench.embeddings(variant, seed)["validation"]
+
+    if contextual:  # a filter on variants may leave none
+        histories = collect_histories({label: models}, bench).groupby("model", sort=False)
+        rises = histories["embedding"].last() - histories["embedding"].first()
+    if both:
+        yield from _check_shares(label, histories["share"].mean()[both].to_dict(), claims)
+        alike = []  # cosines: with and without context; two seeds without
+        for variant in map(students.get, both):
             alone = Variant("student", structural=variant.structural)
             if label != FINAL or alone in students.values():
-                without = bench.embeddings(alone, first, split=split)["validation"]
-                again = bench.embeddings(alone, second, split=split)["validation"]
-                own = cosines(arrays["validation"], without).mean()
-                alike.append((own, cosines(again, without).mean()))
-    if shares:
-        yield from _check_shares(label, shares, claims)
-        value, another = np.median(alike, axis=0).tolist()
-        yield Check(
-            "students_differ",
-            label,
-            "cosine with the student without context, median",
-            value,
-            min(alike)[0],
-            max(alike)[0],
-            needed=f"below another seed's, {another:.3f}",
-            passed=value < another,
-        )
-    if rises:
+                pairs = embed(variant), embed(alone, second)
+                alike.append([cosines(rows, embed(alone)).mean() for rows in pairs])
+        value, another = np.median(alike, axis=0)
+        lowest, highest = np.min(alike, axis=0)[0], np.max(alike, axis=0)[0]
+        what = "cosine with the student without context, median"
+        needed, passed = f"below another seed's, {another:.3f}", bool(value < another)
+        yield Check("students_differ", label, what, value, lowest, highest, needed, passed)
+    if contextual:
         what = "rise of held-out CCA with the contextual teacher, median"
-        yield Check("cca_rises", label, what, float(np.median(rises)), min(rises), max(rises))
-        if not shares:
-            yield from _check_control(label, students.values(), bench)
-    if spreads:  # a filter on variants may leave no student
+        yield Check("cca_rises", label, what, rises.median(), rises.min(), rises.max())
+    if contextual and not both:
+        dealt = bench.changed("training", contextual_rows="dealt")
+        controls = [dealt.model(variant, first) for variant in contextual]
+        dealt.embed(controls, dealt.held_out)
+        others = [control.history()["watched"][-1, 1] for control in controls]
+        ends = histories["embedding"].last()
+        yield from _check_control(label, ends, others, histories["chance"].first())
+    if students:
+        spreads = {name: mean_cosine(embed(variant)) for name, variant in students.items()}
         worst = max(spreads, key=spreads.__getitem__)
-        yield Check(
-            "not_collapsed",
-            label,
-            f"cosine of different documents, highest: {worst}",
-            spreads[worst],
-            min(spreads.values()),
-            spreads[worst],
-            needed=f"below {COLLAPSED}",
-            passed=spreads[worst] < COLLAPSED,
-        )
+        what = f"cosine of different documents, highest: {worst}"
+        ends = min(spreads.values()), spreads[worst]
+        needed, passed = f"below {COLLAPSED}", spreads[worst] < COLLAPSED
+        yield Check("not_collapsed", label, what, spreads[worst], *ends, needed, passed)
 
 
 def _check_shares(
@@ -368,7 +346,9 @@ def _check_shares(
             yield Check("treatment_given", about, what, *interval, needed=needed, passed=passed)
 
 
-def _check_control(label: str, students: Iterable[Variant], bench: Bench) -> Iterator[Check]:
+def _check_control(
+    label: str, ends: Sequence[float], controls: Sequence[float], chance: Sequence[float]
+) -> Iterator[Check]:
     """Whether students of the contextual loss alone learn from their teacher.
 
     The contextual loss has their whole gradient, and it falls with any teacher. So each student has
@@ -376,24 +356,12 @@ def _check_control(label: str, students: Iterable[Variant], bench: Bench) -> Ite
     must end above their controls, and above documents paired at random. Intervals are Student's t
     over students, at 99%; a single student has none.
     """
-    chosen = [variant for variant in students if variant.contextual]
-    seed = bench.profile.seeds[0]
-    dealt = bench.changed("training", contextual_rows="dealt")
-    dealt.embed([(variant, seed) for variant in chosen], split=None)
-    ends, controls, chance = [], [], []
-    for variant in chosen:
-        student = bench.embeddings(variant, seed)
-        control = dealt.embeddings(variant, seed, split=None)
-        teacher = bench.contextual_rows(variant, "validation")[:]
-        ends.append(student["watched"][-1, 1])
-        controls.append(control["watched"][-1, 1])
-        chance.append(chance_cca(student["validation"], teacher))
     compared = {
         "twins taught with other documents' rows": controls,
         "documents paired at random": chance,
     }
     for name, others in compared.items():
         mean, low, high = paired(ends, others, CONFIDENCE)
-        what = f"held-out CCA above that of {name}, mean of {len(chosen)}"
+        what = f"held-out CCA above that of {name}, mean of {len(ends)}"
         interval, needed = (mean, low, high), "low above 0"
         yield Check("treatment_given", label, what, *interval, needed=needed, passed=low > 0)

@@ -20,19 +20,9 @@ def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1
     Effects stay the same, and the deciding comparison stands for the whole finding. The interval of
     a difference of spreads stays the same too. The 90% intervals of ties assume normal errors.
 
-    Parameters
-    ----------
-    ledger
-        As `claims.judge_claims` returns it.
-    margin
-        The least difference that matters, in place of `verdicts.MARGIN`.
-    runs
-        The factor on the number of runs of each model.
-
-    Returns
-    -------
-    DataFrame
-        Rows as in the ledger; columns verdict, compare_verdict, none_verdict and survives.
+    `ledger` is what `claims.judge_claims` returns, `margin` the least difference that matters, and
+    `runs` the factor on the number of runs of each model. The result has the ledger's rows and the
+    columns verdict, compare_verdict, none_verdict and survives.
     """
     alike = {claim.id for claim in claims.load_claims() if isinstance(claim, Alike)}
     shift = np.where(ledger["id"].isin(alike), margin - MARGIN, 0.0)  # their effects contain it

@@ -3,88 +3,32 @@
 Clusters come from average linkage of cosine distances.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-import psutil
 from scipy.cluster import hierarchy
 from scipy.sparse import csr_array, issparse
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.cluster import pair_confusion_matrix
-from sklearn.metrics.pairwise import pairwise_distances_chunked
+from sklearn.metrics.pairwise import cosine_distances
 from sklearn.utils.extmath import row_norms
 
 from lib.news.events import Side
 
 NEAR_ONE_CLUSTER = 0.02  # a model whose F1 is within this of one cluster's is marked as collapsed
-_CHUNK = 16  # MiB of distances from sparse vectors to all documents that are computed at a time
-_COPIES = 3  # of the distances in memory at once: scipy's, its workspace, the heights of all pairs
-
-
-@dataclass(frozen=True)
-class Score:
-    """How well clusters match a side.
-
-    Attributes
-    ----------
-    f1, precision, recall : float
-        On the labelled pairs, from 0 to 1.
-    cluster_size : float
-        Mean number of documents per cluster.
-    f1_all : float
-        F1 on all pairs of documents; NaN if not all events are known.
-    one_cluster : float
-        F1 of a single cluster: 2p / (1 + p) with a share p of positives.
-    collapsed : bool
-        Whether all documents are in one cluster, or F1 is within .02 of `one_cluster`.
-    """
-
-    f1: float
-    precision: float
-    recall: float
-    cluster_size: float
-    f1_all: float
-    one_cluster: float
-    collapsed: bool
 
 
 def measure_distances(vectors: np.ndarray | csr_array) -> np.ndarray:
     """Cosine distances of all pairs, in scipy's condensed form.
 
-    Parameters
-    ----------
-    vectors : (documents, dim), dense or sparse
-
-    Raises
-    ------
-    ValueError
-        For fewer than two documents, for NaN or infinity, for a zero vector, and for more documents
-        than fit in memory.
+    `vectors` is (documents, dim), dense or sparse. Raises `ValueError` for a zero vector.
     """
-    count = vectors.shape[0]
-    if count < 2:
-        raise ValueError(f"clustering needs at least two documents, got {count}")
     lengths = row_norms(vectors.astype(np.float64, copy=False))
-    if not np.isfinite(lengths).all():
-        row = int(np.argmin(np.isfinite(lengths)))
-        raise ValueError(f"the vector of document {row} holds NaN or infinity")
     if not lengths.all():
-        row = int(lengths.argmin())
-        raise ValueError(f"the vector of document {row} is zero: it has no cosine distance")
-    fits = int((2 * psutil.virtual_memory().available / 8 / _COPIES) ** 0.5)
-    if count > fits:
         raise ValueError(
-            f"the distances of {count} documents do not fit in memory, those of {fits} would"
+            f"the vector of document {lengths.argmin()} is zero: it has no cosine distance"
         )
-    if not issparse(vectors):
-        return np.maximum(pdist(vectors, "cosine"), 0)
-    condensed, row, end = np.empty(count * (count - 1) // 2), 0, 0
-    for chunk in pairwise_distances_chunked(vectors, metric="cosine", working_memory=_CHUNK):
-        for near in chunk:
-            row += 1
-            start, end = end, end + count - row
-            condensed[start:end] = near[row:]
-    return condensed
+    if issparse(vectors):
+        return squareform(cosine_distances(vectors), checks=False)
+    return np.maximum(pdist(vectors, "cosine"), 0)
 
 
 def link(vectors: np.ndarray | csr_array) -> np.ndarray:
@@ -96,10 +40,8 @@ def choose_threshold(merges: np.ndarray, side: Side) -> float:
     """The distance at which cutting the tree gives the best F1 on the side's labelled pairs.
 
     All merge heights are tried. The lowest of equally good ones is taken, and the cut is halfway to
-    the next height. Raises `ValueError` if the side has no positive or no negative pair, or if the
-    tree has another number of documents.
+    the next height.
     """
-    _check(len(merges) + 1, side)
     heights = np.unique(merges[:, 2])
     low, high = np.sort(side.pairs).T
     documents = len(side.texts)
@@ -116,19 +58,28 @@ def cut(merges: np.ndarray, distance: float) -> np.ndarray:
     return hierarchy.fcluster(merges, distance, "distance")
 
 
-def score(clusters: np.ndarray, side: Side) -> Score:
-    """How well clusters (documents,) match a side; raises as `choose_threshold` does."""
-    _check(len(clusters), side)
+def score(clusters: np.ndarray, side: Side) -> dict[str, float]:
+    """How well clusters (documents,) match a side.
+
+    On the labelled pairs: `f1`, `precision` and `recall`, from 0 to 1, and `one_cluster`, the F1 of
+    a single cluster, 2p / (1 + p) with a share p of positives. `f1_all` is F1 on all pairs of
+    documents, NaN if not all events are known. `cluster_size` is the mean number of documents per
+    cluster. `collapsed` says whether there is one cluster, or F1 is near `one_cluster`.
+    """
     same = _share_cluster(clusters, side)
-    right, share = int((same & side.positive).sum()), float(side.positive.mean())
-    recall, precision = right / side.positive.sum(), right / max(same.sum(), 1)
+    right, share = (same & side.positive).sum(), side.positive.mean()
     f1, single = 2 * right / (same.sum() + side.positive.sum()), 2 * share / (1 + share)
     count = len(np.unique(clusters))
     (_, wrong), (missed, hit) = pair_confusion_matrix(side.events, clusters)
-    f1_all = 2 * hit / (2 * hit + wrong + missed) if side.complete else np.nan
-    collapsed = count == 1 or abs(f1 - single) <= NEAR_ONE_CLUSTER
-    numbers = (f1, precision, recall, len(clusters) / count, f1_all, single)
-    return Score(*map(float, numbers), collapsed=bool(collapsed))
+    return {
+        "f1": f1,
+        "precision": right / max(same.sum(), 1),
+        "recall": right / side.positive.sum(),
+        "cluster_size": len(clusters) / count,
+        "f1_all": 2 * hit / (2 * hit + wrong + missed) if side.complete else np.nan,
+        "one_cluster": single,
+        "collapsed": count == 1 or bool(abs(f1 - single) <= NEAR_ONE_CLUSTER),
+    }
 
 
 def _share_cluster(clusters: np.ndarray, side: Side) -> np.ndarray:
@@ -137,23 +88,11 @@ def _share_cluster(clusters: np.ndarray, side: Side) -> np.ndarray:
     return first == second
 
 
-def _check(documents: int, side: Side) -> None:
-    if documents != len(side.texts):
-        raise ValueError(f"the side has {len(side.texts)} documents, but {documents} are clustered")
-    for wanted, kind in ((True, "positive"), (False, "negative")):
-        if wanted not in side.positive:
-            raise ValueError(f"the side has no {kind} pair, so a threshold and F1 mean nothing")
-
-
 def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
     """How often each pair counts when events are drawn with replacement (bootstrap).
 
     A positive pair counts as often as its event is drawn. The count of a negative pair is the
-    product of the counts of its two events.
-
-    Returns
-    -------
-    (draws, pairs) float64
+    product of the counts of its two events. Returns (draws, pairs) float64.
     """
     names, events = np.unique(side.events, return_inverse=True)
     shares = np.full(len(names), 1 / len(names))

@@ -11,7 +11,7 @@ import math
 import warnings
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,69 +22,40 @@ from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
 from lib.data.dataset_folder import Documents, Id, content, read_json_lines, validate
-from lib.store.cache import hash_items
+from lib.store import Arrays, Product, Store, hash_file, hash_texts
 from lib.texts import has_token, split_words
 
 SIDES = ("train", "public", "private")
+TESTED = SIDES[1:]
 CLUSTERS = "clusters.jsonl"
 _ID = TypeAdapter(Id)
-_ANSWERS = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True)
 class Side:
     """The documents of a side, all of which are clustered, and its labelled pairs, which score.
 
-    Attributes
-    ----------
-    texts, groups : tuple of str
-        The text and the group of each document.
-    pairs : (pairs, 2) int64
-        Rows of documents.
-    positive : (pairs,) bool
-        Whether both documents report the same event.
-    events : (documents,) int64
-        The event of each document. If only pairs are known, documents that positive pairs connect
-        have one event.
-    complete : bool
-        Whether all events are known.
+    If only pairs are known, documents that positive pairs connect have one event.
     """
 
     texts: tuple[str, ...]
-    groups: tuple[str, ...]
-    pairs: np.ndarray
-    positive: np.ndarray
-    events: np.ndarray
-    complete: bool
+    groups: tuple[str, ...]  # of texts
+    pairs: np.ndarray  # (pairs, 2) rows of documents
+    positive: np.ndarray  # (pairs,) whether both documents report the same event
+    events: np.ndarray  # (documents,) the number of each document's event
+    complete: bool  # whether all events are known
 
 
 def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
-    """The three sides of a task folder.
+    """The three sides of a task folder, `<dataset folder>/tasks/<task>`.
 
-    Parameters
-    ----------
-    task : Path
-        `<dataset folder>/tasks/<task>`.
-    positives : float
-        If events are known, the share of positive pairs among the labelled ones.
-    seed : int
-        Seed for drawing the negative pairs.
-
-    Raises
-    ------
-    ValueError
-        If a label file is missing or names an unknown document, or if a side has no positive or no
-        negative pair.
+    `positives` and `seed` are for known events: the share of positive pairs among the labelled
+    ones, and the seed for drawing negative pairs. Raises `ValueError` if a label file names an
+    unknown document, or if a side has no positive or no negative pair.
     """
     if (task / CLUSTERS).is_file():
         sides = _read_clusters(task, positives, seed)
     else:
-        missing = [name for name in SIDES if not (task / f"{name}.jsonl").is_file()]
-        if missing:
-            raise ValueError(
-                f"{task}: expected {CLUSTERS}, or pair files, of which {missing[0]}.jsonl "
-                "is missing"
-            )
         sides = {name: _read_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
         for wanted, kind in ((True, "positive"), (False, "negative")):
@@ -100,14 +71,14 @@ def _read_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]
     for note in task.notes:  # documents without words, which are left out, and the like
         warnings.warn(f"{folder}: {note}", stacklevel=3)
     topics = {text_id: event.partition("_")[0] for text_id, event in task.clusters.items()}
-    side_of = _deal_topics({*topics.values()})
+    in_order = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
+    side_of = {
+        topic: topic if topic in SIDES else SIDES[number % 3]
+        for number, topic in enumerate(in_order)
+    }
     sides = {}
     for number, name in enumerate(SIDES):
         ids = [text_id for text_id, topic in topics.items() if side_of[topic] == name]
-        if not ids:
-            raise ValueError(
-                f"{folder}: no event of the side {name}: expected at least three topics"
-            )
         events = np.unique([task.clusters[text_id] for text_id in ids], return_inverse=True)[1]
         topic = np.array([topics[text_id] for text_id in ids])
         pairs, positive = _draw_pairs(events, topic, positives, [seed, number])
@@ -115,15 +86,6 @@ def _read_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]
         groups = tuple(task.groups.get(text_id, "") for text_id in ids)
         sides[name] = Side(texts, groups, pairs, positive, events, complete=True)
     return sides
-
-
-def _deal_topics(topics: set[str]) -> dict[str, str]:
-    """Topic -> side."""
-    in_order = sorted(topics, key=lambda topic: (len(topic), topic))  # "2" before "10"
-    return {
-        topic: topic if topic in SIDES else SIDES[number % 3]
-        for number, topic in enumerate(in_order)
-    }
 
 
 def _draw_pairs(
@@ -141,34 +103,22 @@ def _draw_pairs(
 
 
 def _read_pairs(folder: Path, name: str) -> Side:
-    """A side of annotated pairs: all documents whose group is the side are clustered.
-
-    Documents without text are left out with their pairs, and a warning counts them.
-    """
-    inside = [each for each in Documents(folder.parents[1]) if each.group == name]
-    documents = [document for document in inside if has_token(document.text)]
-    rows = {document.id: row for row, document in enumerate(documents)}
-    blank = {document.id for document in inside} - rows.keys()
-    if blank:
-        told = f"{name}: documents without text left out, with their pairs: {len(blank)}"
-        warnings.warn(f"{folder}: {told}", stacklevel=3)
+    """A side of annotated pairs: all documents whose group is the side are clustered."""
+    texts = {each.id: each.text for each in Documents(folder.parents[1]) if each.group == name}
+    rows = {text_id: row for row, text_id in enumerate(texts)}
     pairs, positive = [], []
     for where, values in read_json_lines(folder / f"{name}.jsonl"):
         ends = [validate(where, _ID, values.get(key)) for key in ("a", "b")]
-        unknown = [end for end in ends if end not in rows and end not in blank]
-        if unknown:
-            raise ValueError(f"{where}: id {unknown[0]!r} is no document of the side {name}")
-        if str(values.get("label")) not in _ANSWERS:
-            raise ValueError(f"{where}: expected the label yes or no, got {values.get('label')!r}")
-        if blank.isdisjoint(ends):
-            pairs.append([rows[end] for end in ends])
-            positive.append(_ANSWERS[values["label"]])
+        if not {*ends} <= rows.keys() or values.get("label") not in ("yes", "no"):
+            raise ValueError(
+                f"{where}: expected two documents of the side {name}, and the label yes or no"
+            )
+        pairs.append([rows[end] for end in ends])
+        positive.append(values["label"] == "yes")
     ends, same = np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(positive, dtype=bool)
     links = coo_array((np.ones(same.sum()), ends[same].T), shape=(len(rows), len(rows)))
     events = connected_components(links, directed=False)[1].astype(np.int64)
-    texts = tuple(document.text for document in documents)
-    ids = tuple(document.id for document in documents)
-    return Side(texts, ids, ends, same, events, complete=False)
+    return Side((*texts.values(),), (*texts,), ends, same, events, complete=False)
 
 
 def draw_triplets(side: Side, seed: int) -> np.ndarray:
@@ -192,87 +142,90 @@ def draw_triplets(side: Side, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Windows(Sequence[str]):
-    """Windows of words from documents, read from disk when needed.
+    """Windows of words from documents to distil on, in random order, read from disk when needed.
 
-    Attributes
-    ----------
-    places : tuple of Path
-        Dataset folders.
-    rows : (windows, 4) int64
-        Folder and document of each window, and its start and end in the text, in characters.
+    A document is left out if its text is on a tested side, or if it shares a group with such a
+    text: `tested` are checksums of texts, and groups. A document's last window is kept if it has at
+    least half the words, or if it is the whole document. Windows without a token are left out.
+    `documents` windows are for training; the held-out ones come last.
     """
 
+    store: Store
     places: tuple[Path, ...]
-    rows: np.ndarray
+    tested: tuple[frozenset[int], frozenset[str]]
+    words: int
+    documents: int
+    seed: int
 
     @functools.cached_property
     def folders(self) -> list[Documents]:
         return [Documents(place) for place in self.places]
 
     @functools.cached_property
-    def names(self) -> np.ndarray:
-        """(windows,) hashes by `hash_items`, kept so that all windows are read only once."""
-        return hash_items(iter(self))
+    def product(self) -> Product:
+        """The rows."""
+        inputs = {
+            "files": [[hash_file(path) for path in folder.files] for folder in self.folders],
+            "tested": [sorted(each) for each in self.tested],
+            "settings": [self.words, self.documents, self.seed],
+        }
+        return Product("news_windows", inputs, ("news.events", "texts"), (), "windows")
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process opens the folders itself."""
-        return {name: value for name, value in self.__dict__.items() if name != "folders"}
+    @functools.cached_property
+    def rows(self) -> np.ndarray:
+        """(windows, 4) int64: folder and document, and start and end in characters."""
+        return self.store.get(self.product, self._draw)["rows"]
+
+    @functools.cached_property
+    def names(self) -> np.ndarray:
+        """(windows,) hashes by `hash_texts`, kept so that all windows are read only once."""
+        return hash_texts(iter(self))
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self.documents + count_held_out(self.documents)
 
-    def __getitem__(self, row: int | slice) -> Any:
-        if isinstance(row, slice):
-            return replace(self, rows=self.rows[row])
+    def __getitem__(self, row: Any) -> str:
         folder, document, start, end = self.rows[row].tolist()
         return " ".join(self.folders[folder][document].text[start:end].split())
 
+    def _draw(self) -> Arrays:
+        cut, (contents, groups) = array("q"), self.tested
+        for number, folder in enumerate(self.folders):
+            for row, document in enumerate(folder):
+                if document.group in groups or int(folder.contents[row]) in contents:
+                    continue
+                for start, end in _cut_windows(document.text, self.words):
+                    if has_token(document.text[start:end]):
+                        cut.extend((number, row, start, end))
+        windows = np.array(cut, dtype=np.int64).reshape(-1, 4)
+        if len(windows) < len(self):
+            raise ValueError(
+                f"the folders of news.texts hold {len(windows)} windows of {self.words} words, "
+                f"{len(self)} are wanted; lower news.documents or add a folder"
+            )
+        order = np.random.default_rng(self.seed).permutation(len(windows))
+        return {"rows": windows[order[: len(self)]]}
 
-def draw_windows(
-    folders: Sequence[Documents], sides: dict[str, Side], *, words: int, documents: int, seed: int
-) -> np.ndarray:
-    """The rows of `Windows` to distil on, in random order, with held-out windows last.
 
-    A document is left out if its text is on the public or private side, or if it shares a group
-    with such a text. A document's last window is kept if it has at least half the words, or if it
-    is the whole document. Windows without a token are left out.
+class Chain(Sequence[str]):
+    """The texts of two sequences, one after the other."""
 
-    Parameters
-    ----------
-    folders : sequence of Documents
-    sides : dict
-        As `read_sides` returns them.
-    words : int
-        Length of a window.
-    documents : int
-        Windows to train on; `count_held_out` more are drawn.
-    seed : int
+    def __init__(self, first: Sequence[str], second: Sequence[str]):
+        self.first, self.second = first, second
 
-    Raises
-    ------
-    ValueError
-        If the folders have too few windows.
-    """
-    tested = [side for name, side in sides.items() if name != "train"]
-    contents = {content(text) for side in tested for text in side.texts}
-    groups = {group for side in tested for group in side.groups} - {""}
-    cut = array("q")
-    for number, folder in enumerate(folders):
-        for row, document in enumerate(folder):
-            if document.group in groups or int(folder.contents[row]) in contents:
-                continue
-            for start, end in _cut_windows(document.text, words):
-                if has_token(document.text[start:end]):
-                    cut.extend((number, row, start, end))
-    windows = np.array(cut, dtype=np.int64).reshape(-1, 4)
-    wanted = documents + count_held_out(documents)
-    if len(windows) < wanted:
-        names = ", ".join(folder.name for folder in folders)
-        raise ValueError(
-            f"the folders {names} hold {len(windows)} windows of {words} words, {wanted} are "
-            "wanted; lower news.documents or add a folder to news.texts"
-        )
-    return windows[np.random.default_rng(seed).permutation(len(windows))[:wanted]]
+    def __len__(self) -> int:
+        return len(self.first) + len(self.second)
+
+    def __getitem__(self, row: Any) -> str:
+        behind = row - len(self.first)
+        return self.first[row] if behind < 0 else self.second[behind]
+
+
+def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]:
+    """Checksums of the texts on tested sides, and their groups."""
+    tested = [sides[name] for name in TESTED]
+    contents = frozenset(content(text) for side in tested for text in side.texts)
+    return contents, frozenset(group for side in tested for group in side.groups) - {""}
 
 
 def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
@@ -293,10 +246,10 @@ def count_held_out(count: int) -> int:
     return max(1, count // 10)
 
 
-def read_ratings() -> tuple[list[str], np.ndarray]:
+def read_ratings() -> tuple[tuple[str, ...], np.ndarray]:
     """The 50 Lee stories and people's mean ratings of their likeness, (50, 50) from 0 to 1."""
     from lib.data.builders.mini import gensim_files
 
     path = gensim_files.path(gensim_files.RATINGS)
     ratings = np.triu(np.loadtxt(path), 1)  # the file holds each pair once
-    return gensim_files.lines(gensim_files.STORIES), ratings + ratings.T
+    return (*gensim_files.lines(gensim_files.STORIES),), ratings + ratings.T

@@ -4,8 +4,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.linalg import vector_norm
 
-from lib.losses import mse
 from lib.losses.cosine import unit_rows
+from lib.losses.mse import mse
 
 MARGIN = 0.5  # with which the organisers' reproduction trains the teacher
 
@@ -22,24 +22,13 @@ def triplet(
     All rows are scaled to length 1; distances are Euclidean, margin .5, as in the organisers' code.
     A document that is its own positive has distance 0 to it, and no gradient from that distance.
 
-    Parameters
-    ----------
-    anchor, positive, negative : (batch, dim)
-
-    Returns
-    -------
-    (batch,)
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or are not two-dimensional.
+    Raises `ValueError` if the shapes differ or are not two-dimensional.
     """
     for other in (positive, negative):
         if anchor.ndim != 2 or other.shape != anchor.shape:
-            shapes = ", ".join(str(tuple(rows.shape)) for rows in (anchor, positive, negative))
             raise ValueError(
-                f"anchor, positive and negative must have the same shape (batch, dim), got {shapes}"
+                "anchor, positive and negative must have the same shape (batch, dim), got "
+                + ", ".join(str(tuple(rows.shape)) for rows in (anchor, positive, negative))
             )
     anchor, positive, negative = (unit_rows(rows) for rows in (anchor, positive, negative))
     near = vector_norm(anchor - positive, dim=1)
@@ -58,26 +47,10 @@ def complex_loss(
         complex_i = alpha * triplet_i
                     + (1 - alpha) * 1/3 * sum of MSE(student, teacher) over the three documents
 
-    Parameters
-    ----------
-    students, teachers : three times (batch, dim)
-        Embeddings of anchors, positives and negatives.
-    alpha : float
-        From 0 to 1; 1 is the triplet loss alone.
-
-    Returns
-    -------
-    (batch,)
-
-    Raises
-    ------
-    ValueError
-        If alpha is not from 0 to 1, or if there are not three embeddings on each side.
+    `students` and `teachers` are the embeddings of anchors, positives and negatives. Raises
+    `ValueError` if alpha is not from 0 to 1, or if shapes or numbers of embeddings differ.
     """
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha must be from 0 to 1, got {alpha}")
-    if not len(students) == len(teachers) == 3:
-        counts = f"{len(students)} of the student, {len(teachers)} of the teacher"
-        raise ValueError(f"a triplet has three documents, got {counts}")
     copied = sum(mse(*pair) for pair in zip(students, teachers, strict=True)) / 3
     return alpha * triplet(*students) + (1 - alpha) * copied

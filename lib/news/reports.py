@@ -10,11 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.data.builders.mini import gensim_files, readmes
-from lib.data.builders.writing import write_folder, write_lines
-from lib.data.written_once import write_once
-from lib.store.code import fingerprint_code
-from lib.store.files import fingerprint
+from lib.data.builders.mini import gensim_files
+from lib.data.builders.writing import write_lines, write_once
+from lib.store import hash_code, hash_value
 
 NAME = "reports"
 SENTENCES, MOST = 3, 4  # at least so many sentences per report; at most so many reports per story
@@ -22,9 +20,8 @@ SENTENCES, MOST = 3, 4  # at least so many sentences per report; at most so many
 
 def write_reports(seed: int, home: Path) -> Path:
     """The dataset folder `reports` below `home`, written first if it is missing."""
-    stop = ("lib.store", "lib.config", "lib.data.written_once")
-    code = fingerprint_code(["lib.news.reports"], stop)
-    key = fingerprint([seed, code, importlib.metadata.version("gensim")])
+    code = hash_code(("news.reports", "data.builders.mini.gensim_files"))
+    key = hash_value([seed, code, importlib.metadata.version("gensim")])
     return write_once(home / f"{NAME}-{key}" / NAME, lambda folder: _write(folder, seed))
 
 
@@ -57,7 +54,6 @@ def list_reports(seed: int) -> list[dict[str, str]]:
 def _write(folder: Path, seed: int) -> None:
     reports = list_reports(seed)
     documents = [{key: row[key] for key in ("id", "text", "group")} for row in reports]
-    made = "Each story's sentences, dealt to its reports."
-    write_folder(folder, documents, "Reports of events", readmes.NEWS[1], made)
+    write_lines(folder / "documents.jsonl", documents)
     events = [{"id": row["id"], "label": row["label"]} for row in reports]
     write_lines(folder / "tasks/events/clusters.jsonl", events)

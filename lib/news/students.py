@@ -7,7 +7,7 @@ students are blind to word order.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,57 +18,25 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lib.news.designs import RECURRENT, TOKEN_DIM, Design, scale_width
-from lib.student.packing import evaluation_mode
 
 DROPOUT = 0.1  # the paper does not say; PyTorch's default for its Transformer
 FILTERS = 30  # of CNN-1; with a kernel of 3 it has 19,486 weights without embeddings, paper: 20,000
 BATCH = 32  # documents embedded at once
-Rows = Sequence[Any]  # token ids of documents
-
-
-@dataclass(frozen=True)
-class LazyRows(Sequence[Any]):
-    """Applies `make` to values when they are read; the values may stay on disk."""
-
-    values: Any
-    make: Callable[[Any], Any]
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, rows: Any) -> Any:
-        return self.make(self.values[rows])
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Widths of a student.
+    """Widths of a student."""
 
-    Attributes
-    ----------
-    vocabulary : int
-        Number of word pieces.
-    token : int
-        Width of a token embedding that is labelled 128d.
-    hidden : int
-        Width of a recurrent state in one direction.
-    output : int
-        Width of the teacher's embeddings.
-    teacher_token : int
-        Width of the teacher's own token embeddings.
-    feed_forward : int
-        Inner width of a Transformer layer.
-    """
-
-    vocabulary: int
-    token: int
-    hidden: int
-    output: int
-    teacher_token: int
-    feed_forward: int
+    vocabulary: int  # word pieces
+    token: int  # of a token embedding that is labelled 128d
+    hidden: int  # of a recurrent state in one direction
+    output: int  # of the teacher's embeddings of texts
+    teacher_token: int  # of the teacher's token embeddings
+    feed_forward: int  # of the inner layer of a Transformer's
 
     @classmethod
-    def scale(cls, width: float, *, vocabulary: int, teacher_token: int, output: int) -> "Sizes":
+    def scale(cls, width: float, vocabulary: int, teacher_token: int, output: int) -> "Sizes":
         """The paper's widths times `width`, in steps of eight, for a teacher of these sizes."""
         token, hidden, feed_forward = (scale_width(n, width) for n in (TOKEN_DIM, 128, 1024))
         return cls(vocabulary, token, hidden, output, teacher_token, feed_forward)
@@ -90,25 +58,16 @@ class NewsStudent(nn.Module):
         width = width if design.architecture in RECURRENT else sizes.output
         self.scorer = None
         if design.aggregation == "attentive":
-            self.scorer = nn.Sequential(
-                nn.Linear(width, width // 2), nn.ReLU(), nn.Linear(width // 2, 1)
-            )
+            layers = [nn.Linear(width, width // 2), nn.ReLU(), nn.Linear(width // 2, 1)]
+            self.scorer = nn.Sequential(*layers)
 
     def forward(
         self, ids: Int[Tensor, "batch tokens"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch output"]:
         """Embed documents.
 
-        Parameters
-        ----------
-        ids : (batch, tokens), on the CPU
-            Values beyond a document's length do not matter.
-        lengths : (batch,), on the CPU
-            Tokens of each document, at least 1. They are also read here, which would stall a GPU.
-
-        Returns
-        -------
-        (batch, output)
+        Both arguments are on the CPU: reading lengths there would stall a GPU. Values beyond a
+        document's length, which is at least 1, do not matter.
         """
         ids, counts = (given.to(self.embedding.weight.device) for given in (ids, lengths[:, None]))
         inside = torch.arange(ids.shape[1], device=ids.device) < counts
@@ -124,17 +83,24 @@ class NewsStudent(nn.Module):
         return self.after(pooled)
 
     @torch.inference_mode()
-    def encode(self, rows: Rows, batch_size: int = BATCH) -> np.ndarray:
-        """(documents, output) float32 embeddings of token ids, without dropout; thread-safe.
-
-        Raises `ValueError` for a document without a token.
-        """
-        check_tokens(rows)
+    def encode(self, rows: Sequence[Any], batch_size: int = BATCH) -> np.ndarray:
+        """(documents, output) float32 embeddings of rows of token ids, in evaluation mode."""
+        self.eval()
         order = np.argsort([len(row) for row in rows], kind="stable")
         batches = np.split(order, range(batch_size, len(rows), batch_size))
-        with evaluation_mode(self):
-            vectors = [self(*pad([rows[row] for row in batch])).cpu().numpy() for batch in batches]
-        return np.concatenate(vectors)[np.argsort(order)]
+        vectors = [self(*self.pad([rows[row] for row in batch])).cpu() for batch in batches]
+        return torch.cat(vectors).numpy()[np.argsort(order)]
+
+    def pad(self, rows: Any) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, " batch"]]:
+        """Token ids of documents as one tensor, padded with 0, and their lengths.
+
+        Documents have special tokens at both ends, which a plain mean of word vectors leaves out.
+        """
+        rows = [row[1:-1] for row in rows] if self.design.architecture == "bag" else rows
+        lengths = np.array([len(row) for row in rows])
+        ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
+        ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+        return torch.from_numpy(ids), torch.from_numpy(lengths)
 
     @property
     def megabytes(self) -> float:
@@ -142,32 +108,14 @@ class NewsStudent(nn.Module):
         return 4 * sum(weights.numel() for weights in self.parameters()) / 2**20
 
 
-def check_tokens(rows: Rows) -> None:
-    """Raise `ValueError` that names the first document without a token."""
-    for number, row in enumerate(rows):
-        if not len(row):
-            raise ValueError(f"document {number} has no token; leave it out")
-
-
-def pad(rows: Rows) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, " batch"]]:
-    """Token ids of non-empty documents as one tensor, padded with 0, and their lengths."""
-    lengths = np.array([len(row) for row in rows])
-    ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
-    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
-    return torch.from_numpy(ids), torch.from_numpy(lengths)
-
-
 class Recurrent(nn.Module):
     """An LSTM, GRU or RNN that reads each document to its end and no further."""
 
     def __init__(self, design: Design, token: int, hidden: int):
         super().__init__()
-        options = {
-            "num_layers": design.layers,
-            "bidirectional": design.bidirectional,
-            "batch_first": True,
-        }
-        self.cells = getattr(nn, design.architecture)(token, hidden, **options)
+        options = {"num_layers": design.layers, "bidirectional": design.bidirectional}
+        cells = getattr(nn, design.architecture)
+        self.cells = cells(token, hidden, batch_first=True, **options)
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
         # A single direction meets padding only after a document, and packing is far slower.
@@ -184,9 +132,6 @@ class Transformer(nn.Module):
 
     def __init__(self, design: Design, token: int, feed_forward: int):
         super().__init__()
-        if token % design.heads:
-            heads = f"{design.heads} attention heads"
-            raise ValueError(f"{design.identity!r}: {heads} do not divide the width {token}")
         layer = nn.TransformerEncoderLayer(
             token, design.heads, feed_forward, DROPOUT, batch_first=True
         )

@@ -1,75 +1,131 @@
-"""Tuning of the paper's teacher: a sentence encoder and a linear layer, with the triplet loss.
+"""The paper's own teacher: a sentence encoder and a linear layer, tuned with the triplet loss.
 
-Encoder and layer are tuned on the train side's events alone. Source: news paper, Section 3; margin
-.5 and AdamW as in the organisers' code.
+    vector = unit( mean over the real tokens of Linear(encoder's last state) ),  256 numbers
+
+Source: news paper, Section 3; margin .5 and AdamW as in the organisers' code.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
+from lib.experiments.structural import PACKAGES, Teacher
 from lib.news.losses import triplet
-from lib.news.teacher import TeacherSource, TunedTeacher, Weights
+from lib.store import Arrays, Product, hash_arrays, hash_texts
+from lib.texts import list_texts
 
+DIM = 256  # width of the paper's teacher
 TOKENS = 96  # read of a document while tuning: a story begins with its event, more costs minutes
 TRIPLETS = 256  # in a step; those of one topic share documents, each of which is embedded once
 EPOCHS = 2
 RATE = 3e-5  # published 1e-5, for many more steps
 HEAD_RATE = 1e-3  # the layer is new, the encoder is not
 SEED = 0
+MODULES = (
+    "news.tuning",
+    "news.losses",
+    "losses._checks",
+    "losses.cosine",
+    "losses.mse",
+    "experiments.structural",
+    "teachers.chunks",
+    "teachers.sbert",
+    "texts",
+)
 
 
-def tune_teacher(
-    source: TeacherSource, texts: Sequence[str], triplets: np.ndarray, max_tokens: int
-) -> Weights:
-    """Tune a teacher; returns its weights, and `history`, the mean loss of each epoch."""
-    encoder = source.load(max_tokens)
-    torch.manual_seed(SEED)
-    teacher = TunedTeacher(encoder)
-    history = tune(teacher, texts, triplets)
-    state = {name: values.cpu().numpy() for name, values in teacher.model.state_dict().items()}
-    return state | {"history": np.array(history)}
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TunedTeacher(Teacher):
+    """The structural teacher with a linear layer, tuned on events. It is an untuned one's `sbert`.
+
+    While it is tuned, it reads as much of `documents`, the train side's, as `untuned`. `triplets`
+    are (triplets, 3) rows of documents: anchors, positives, negatives.
+    """
+
+    untuned: Teacher
+    documents: Sequence[str]
+    triplets: np.ndarray
+
+    @functools.cached_property
+    def tuned(self) -> Product:
+        """The weights."""
+        inputs = {"teacher": self.untuned.product, "triplets": hash_arrays(self.triplets)}
+        inputs["documents"] = hash_arrays(hash_texts(self.documents))
+        return Product("news_tuned", inputs, MODULES, PACKAGES, "teacher, tuned")
+
+    @functools.cached_property
+    def product(self) -> Product:
+        inputs = {"weights": self.tuned, "max_tokens": self.section.max_tokens}
+        return Product("vectors", inputs, MODULES, PACKAGES, "teacher, tuned")
+
+    @functools.cached_property
+    def sbert(self) -> TunedSBERT:
+        arrays = self.store.get(self.tuned, self._tune)
+        sbert = TunedSBERT(super().sbert)
+        state = {name: torch.from_numpy(arrays[name]) for name in sbert.model.state_dict()}
+        sbert.model.load_state_dict(state)
+        sbert.model.requires_grad_(False)
+        return sbert
+
+    def _tune(self) -> Arrays:
+        encoder = self.untuned.sbert
+        torch.manual_seed(SEED)
+        sbert = TunedSBERT(encoder)
+        tune(sbert, self.documents, self.triplets)
+        return {name: values.cpu().numpy() for name, values in sbert.model.state_dict().items()}
+
+
+class TunedSBERT:
+    """An `SBERT` with a linear layer after each token's state; it is used like an `SBERT`.
+
+    The layer is `model.news_head`, so that one state dict holds encoder and layer.
+    """
+
+    def __init__(self, sbert: Any):
+        self.encoder, self.tokenizer, self.model = sbert, sbert.tokenizer, sbert.model
+        self.dim, self.max_tokens = DIM, sbert.max_tokens
+        self.model.news_head = nn.Linear(sbert.dim, DIM).to(self.model.device)
+
+    def embed(self, texts: Iterable[str]) -> Tensor:
+        """(texts, 256) vectors of length 1, with gradients."""
+        cut = {"truncation": True, "max_length": self.max_tokens, "padding": True}
+        batch = self.tokenizer(list_texts(texts), return_tensors="pt", verbose=False, **cut)
+        batch = batch.to(self.model.device)
+        states = self.model.news_head(self.model(**batch).last_hidden_state)
+        counted = batch["attention_mask"].unsqueeze(2)
+        return nn.functional.normalize((states * counted).sum(1) / counted.sum(1))
+
+    @torch.inference_mode()
+    def encode(self, texts: Iterable[str], batch_size: int = 32) -> np.ndarray:
+        """(texts, 256) float32 vectors of length 1.
+
+        The linear layer is applied to the mean of states, which equals the mean of its outputs.
+        """
+        means = torch.from_numpy(self.encoder.encode(texts, batch_size)).to(self.model.device)
+        return nn.functional.normalize(self.model.news_head(means)).cpu().numpy()
 
 
 def tune(
-    teacher: TunedTeacher, texts: Sequence[str], triplets: np.ndarray, epochs: int = EPOCHS
+    sbert: TunedSBERT, texts: Sequence[str], triplets: np.ndarray, epochs: int = EPOCHS
 ) -> list[float]:
-    """Tune encoder and layer in place.
+    """Tune encoder and layer in place; returns the mean loss of each epoch.
 
     Neighbouring triplets share documents, so they are in one batch; the order of batches is random.
     The same seed gives bit-identical weights.
-
-    Parameters
-    ----------
-    teacher : TunedTeacher
-    texts : sequence of str
-    triplets : (triplets, 3)
-        Rows of texts: anchors, positives, negatives.
-    epochs : int
-
-    Returns
-    -------
-    list of float
-        The mean loss of each epoch.
-
-    Raises
-    ------
-    ValueError
-        If there are no triplets.
     """
-    if not len(triplets):
-        raise ValueError(
-            "no document of the train side has a negative pair, so there is no triplet to tune on"
-        )
-    order, model = np.random.default_rng(SEED), teacher.model
+    order, model = np.random.default_rng(SEED), sbert.model
     parts = np.split(triplets, range(TRIPLETS, len(triplets), TRIPLETS))
     model.requires_grad_(True).train()
     body = [part for name, part in model.named_parameters() if not name.startswith("news_head.")]
-    groups = [
-        {"params": body, "lr": RATE},
-        {"params": list(model.news_head.parameters()), "lr": HEAD_RATE},
-    ]
+    head = [*model.news_head.parameters()]
+    groups = [{"params": body, "lr": RATE}, {"params": head, "lr": HEAD_RATE}]
     optimizer = torch.optim.AdamW(groups, fused=True)
     torch.manual_seed(SEED)  # of dropout
     history = []
@@ -77,7 +133,7 @@ def tune(
         total = 0.0
         for number in order.permutation(len(parts)):
             documents, places = np.unique(parts[number], return_inverse=True)
-            vectors = teacher.embed([texts[row] for row in documents])
+            vectors = sbert.embed([texts[row] for row in documents])
             losses = triplet(*vectors[places.reshape(-1, 3)].unbind(1))
             optimizer.zero_grad()
             losses.mean().backward()

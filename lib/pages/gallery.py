@@ -21,7 +21,7 @@ from lib.config import manifest, paths, profiles
 from lib.config.manifest import Entry
 from lib.config.schema import Profile
 from lib.config.terminal import escape_unprintable
-from lib.store.files import write_atomically
+from lib.store import write_text
 
 CHAPTERS = {  # first part of a section in the manifest -> heading, in the order of the page
     "3": "Chapter 3: Distilling qualities of document embeddings",
@@ -155,9 +155,8 @@ def main() -> None:
     folder = paths.ROOT / "docs"
     if profile.name != "mini":
         folder = paths.run_folder(profile) / "pages"
-        folder.mkdir(parents=True, exist_ok=True)
     file = folder / "figures.md"
-    write_atomically(file, gallery_page(profile, folder).encode())
+    write_text(file, gallery_page(profile, folder))
     print(file)
 
 

@@ -9,7 +9,7 @@ from lib.pages.gallery import gallery_page
 from lib.pages.results import results_page
 from lib.pages.saved_tables import Tables
 from lib.pages.verdicts import other_ledgers, verdicts_page
-from lib.store.files import write_atomically
+from lib.store import write_text
 
 
 def write_pages(profile: Profile) -> list[Path]:
@@ -35,6 +35,5 @@ def write_pages(profile: Profile) -> list[Path]:
         pages[folder / "results.md"] = results_page(tables, folder)
         pages[readme] = replace_blocks(text, blocks)
     for file, text in pages.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, text.encode())
+        write_text(file, text)
     return [*pages]

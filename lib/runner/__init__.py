@@ -1,2 +1,1 @@
-"""Running notebooks: what a command asks for, what is up to date, and the frame of every
-notebook."""
+"""Running notebooks: what a command asks for, what is up to date, the frame of a notebook."""

@@ -1,7 +1,5 @@
-"""The frame of every notebook: checked parameters first, the promised figures and tables last.
-
-A notebook opens with `nb = notebook.start("02_structural_loss", globals())` and closes with
-`nb.finish()`, whether a person or a program runs it.
+"""The frame of every notebook: `nb = notebook.start("02_structural_loss", globals())` checks its
+parameters first, and `nb.finish()` its promised figures and tables last.
 """
 
 from __future__ import annotations
@@ -12,12 +10,14 @@ import os
 import platform
 import traceback
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lib.config import environment, manifest, paths, profiles
+from lib import jobs
+from lib.config import environment, manifest, paths, profiles, roles, versions
+from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
-from lib.store import parallel, provenance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,10 +31,7 @@ PLAIN = str | int | float | bool | list | tuple | dict | None  # what a paramete
 
 
 class Notebook:
-    """One run of a notebook: its profile, the labels it must save, and the files saved so far.
-
-    `bench` is made on first use. It reads or makes what students share.
-    """
+    """One run of a notebook: its profile, the labels it must save, and the files saved so far."""
 
     def __init__(self, name: str, profile: Profile):
         self.name, self.profile = name, profile
@@ -43,7 +40,7 @@ class Notebook:
 
     @functools.cached_property
     def bench(self) -> Bench:
-        """What experiments of this profile share."""
+        """What experiments of this profile share, made on first use."""
         from lib.experiments.bench import Bench
 
         return Bench(self.profile)
@@ -55,26 +52,19 @@ class Notebook:
         device = f"CPU ({platform.machine()})"
         if torch.cuda.is_available():
             device = torch.cuda.get_device_name()
-        print(*(f"{name} {version}" for name, version in provenance.versions().items()), sep=", ")
-        workers = os.environ.get("THESIS_DASK") or f"{parallel.count_processes()} processes"
+        print(*(f"{name} {version}" for name, version in versions.versions().items()), sep=", ")
+        workers = os.environ.get("THESIS_DASK") or f"{jobs.count_processes()} processes"
         print(f"device: {device}, {torch.get_num_threads()} thread a process, {workers}")
-        changed = [f"changed: {key} = {value!r}" for key, value in self.profile.departures.items()]
-        print(f"profile: {self.profile.name}", *changed, sep="\n  ")
+        print(f"profile: {self.profile.name}")
+        for key, value in self.profile.departures.items():
+            print(f"  changed: {key} = {value!r}")
 
     def save(
         self, figure: Figure, label: str, data: pd.DataFrame, records: pd.DataFrame | None = None
     ) -> None:
-        """Save a figure as SVG, its data as CSV, and how it was made.
+        """Save a figure as SVG, its data as CSV with a row for each value, and how it was made.
 
-        Parameters
-        ----------
-        figure : Figure
-        label : str
-            A label of `params/manifest.yaml`.
-        data : DataFrame
-            A row for each value that is drawn.
-        records : DataFrame, optional
-            The records behind it, for the provenance.
+        The label is one of `params/manifest.yaml`; records are those behind it, for the provenance.
         """
         from lib import figures
 
@@ -88,11 +78,7 @@ class Notebook:
         caption: str = "",
         records: pd.DataFrame | None = None,
     ) -> None:
-        """Save a table as CSV with six decimals, and as Markdown and LaTeX for reading.
-
-        A `caption` replaces the one in `params/figures.yaml`. For other arguments see `save`.
-        """
-        from lib.config import roles
+        """Save a table as CSV and for reading; `caption` replaces that of `params/figures.yaml`."""
         from lib.figures import tables
 
         table.attrs |= {"label": label, "rounds": roles.printed_rounds(self.profile.final.rounds)}
@@ -100,98 +86,81 @@ class Notebook:
         self._note(label, files, records)
 
     def _note(self, label: str, files: list[Path], records: pd.DataFrame | None) -> None:
-        stale = [f"{kind}/{key}" for kind, key in self._cache_facts("kept")]
-        provenance.write(label, profile=self.profile, files=files, records=records, stale=stale)
+        """Note how a figure or table was made, in `provenance/<label>.json` of the run's folder."""
+        from lib.store import write_text  # imports NumPy
+
+        facts = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds")}
+        facts |= {**versions.commit(), "versions": versions.versions()}
+        facts |= {"profile": self.profile.name, "departures": self.profile.departures}
+        for name in ("used", "kept"):
+            products = getattr(self.bench.store, name) if "bench" in self.__dict__ else ()
+            facts[name] = sorted(products)
+        columns = () if records is None else (*records,)
+        for column in ("seed", "device", "fingerprint", "embedding_fingerprint"):
+            if column in columns:
+                facts[column] = sorted(records[column].dropna().unique().tolist())
+        if {"embedding_fingerprint", "seconds"} <= {*columns}:  # a model's rows have one training
+            timed = records.dropna(subset="seconds").set_index("embedding_fingerprint")
+            facts["trainings"] = timed["seconds"].to_dict()
+        path = paths.run_folder(self.profile) / "provenance" / f"{label}.json"
+        write_text(path, json.dumps(facts, indent=1, ensure_ascii=False))
         self.saved[label] = files
 
-    def _cache_facts(self, name: str) -> dict[tuple[str, str], Path]:
-        """What the cache has noted as `used` or `kept`; empty if the notebook used no bench."""
-        return getattr(self.bench.cache, name) if "bench" in self.__dict__ else {}
-
     def finish(self) -> None:
-        """Check that all promised files were saved, and print the marker.
-
-        Raises `RuntimeError` if a file is missing, or is not in `params/manifest.yaml`.
-        """
+        """Print the marker; RuntimeError if the files saved are not those of the manifest."""
         present = {file.name for files in self.saved.values() for file in files if file.is_file()}
-        missing = [
-            name
-            for label, entry in self.promised.items()
-            if label in self.saved or not self.profile.only  # else there may be nothing to draw
-            for name in entry.files
-            if name not in present
-        ]
-        if missing:
-            raise RuntimeError(
-                f"{self.name} did not save {', '.join(missing)}: run all cells above nb.finish()"
-            )
-        listed = {name for entry in self.promised.values() for name in entry.files}
-        if unknown := ", ".join(sorted(present - listed)):
+        listed = {name: label for label in self.promised for name in self.promised[label].files}
+        if unknown := ", ".join(sorted(present - {*listed})):
             raise RuntimeError(
                 f"{self.name} saved {unknown}, which params/manifest.yaml does not list for it"
             )
-        if file := os.environ.get("THESIS_PRODUCTS"):  # the runner asks
-            used = self._cache_facts("used").values()
-            products = [os.path.relpath(note, paths.store()) for note in used]
-            Path(file).write_text(json.dumps(products), encoding="utf-8")
+        if self.profile.only:  # other figures may have nothing to show
+            listed = {name: label for name, label in listed.items() if label in self.saved}
+        if missing := ", ".join(name for name in listed if name not in present):
+            raise RuntimeError(
+                f"{self.name} did not save {missing}: run all cells above nb.finish()"
+            )
         print(MARKER, self.name, *self.saved)
 
 
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
     """Check a notebook's parameters and prepare its process.
 
-    Call it before heavy imports, because it sets variables that NumPy and torch read.
-
-    Parameters
-    ----------
-    name : str
-        The notebook's file name, without its suffix.
-    namespace : dict
-        The notebook's `globals()`.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is missing, misspelt or wrong.
+    Call it with the notebook's name and `globals()`, before heavy imports, because it sets
+    variables that NumPy and torch read. ParameterError for a missing, misspelt or wrong parameter.
     """
     _check_names(name, namespace)
     values = {parameter: namespace[parameter] for parameter in PARAMETERS}
     profile = profiles.load(values.pop("profile"), **values)
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
-        raise profiles.ParameterError(
-            f"{name}: the profile {profile.name!r} is not for this notebook"
-        )
+        raise ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
     environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
-    parallel.count_processes()  # refuses a wrong THESIS_JOBS now, not in a minute
+    jobs.count_processes()  # refuses a wrong THESIS_JOBS now, not in a minute
     notebook = Notebook(name, profile)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # else run_all.sh has checked it
         from lib.published import figure_models
 
         profiles.check_only(profile.only, figure_models.names(notebook.promised))
-    # tqdm warns of missing ipywidgets if a library imports its notebook bar; we show none.
-    warnings.filterwarnings("ignore", message="IProgress not found")
+    warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm wants ipywidgets
     if get_ipython := namespace.get("get_ipython"):
         _prepare_shell(get_ipython())
     return notebook
 
 
 def _check_names(name: str, namespace: dict[str, Any]) -> None:
-    """Refuse a parameter that is missing, and a variable that looks like a misspelt one.
-
-    In a new kernel only the parameters cell has run, so any other plain value is a misspelt
-    parameter.
-    """
-    if missing := [parameter for parameter in PARAMETERS if parameter not in namespace]:
-        raise profiles.ParameterError(
-            f"{name}: the parameter {missing[0]!r} is not set: run the parameters cell first"
-        )
+    """Refuse a missing parameter, and any other plain value: so far, only their cell has run."""
+    for parameter in PARAMETERS:
+        if parameter not in namespace:
+            raise ParameterError(
+                f"{name}: the parameter {parameter!r} is not set: run the parameters cell first"
+            )
     if "nb" in namespace:  # not the first call: by now the notebook has variables of its own
         return
     for variable, value in namespace.items():
         own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
         if isinstance(value, PLAIN) and not own:
             problem = profiles.make_unknown_error("parameter", variable, PARAMETERS)
-            raise profiles.ParameterError(f"{problem}; correct it and restart the kernel")
+            raise ParameterError(f"{problem}; correct it and restart the kernel")
 
 
 def _prepare_shell(shell: Any) -> None:
@@ -211,10 +180,10 @@ def _show_interrupt(
     shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: int | None = None
 ) -> None:
     """Show an interrupt as one line, wherever it occurred, and end the workers."""
-    parallel.end_workers()
+    jobs.end_workers()
     functions = [frame.name for frame in traceback.extract_tb(trace)]
-    message = parallel.GO_ON
+    message = jobs.GO_ON
     # The first two frames are IPython's. A process cannot import torch a second time.
     if not {"<module>", "_find_and_load"}.isdisjoint(functions[2:]):
         message = "packages were loading: restart the kernel and run all cells"
-    shell.showtraceback((parallel.Interrupted, parallel.Interrupted(message), None))
+    shell.showtraceback((jobs.Interrupted, jobs.Interrupted(message), None))

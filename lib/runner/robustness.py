@@ -1,10 +1,7 @@
 """Judge the decided findings again under other conditions, and save `tab_robust`.
 
-    python -m lib.runner.robustness mini                  every variation
-    python -m lib.runner.robustness mini "other seeds"    one of them
-
-The variations are in params/grids/beyond.yaml. No notebook makes this table, because each
-variation trains most students of Chapter 4 again.
+`python -m lib.runner.robustness mini` judges them under each variation of params/grids/beyond.yaml,
+and `... mini "other seeds"` under one. Each trains most students of Chapter 4 again.
 """
 
 import argparse
@@ -19,13 +16,8 @@ LABEL = "tab_robust"
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Make the table for a profile that has a ledger.
-
-    Raises `ParameterError` if the ledger is missing or a variation is unknown.
-    """
-    parser = argparse.ArgumentParser(
-        prog="python -m lib.runner.robustness", description=__doc__.splitlines()[0]
-    )
+    """Make the table; ParameterError without a ledger, or for an unknown variation."""
+    parser = argparse.ArgumentParser(prog="python -m lib.runner.robustness")
     parser.add_argument("profile", help="a profile that ./run_all.sh has run")
     parser.add_argument("variations", nargs="*", help="variations to judge; all by default")
     asked = parser.parse_args(words)

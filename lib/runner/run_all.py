@@ -4,35 +4,31 @@ import argparse
 import contextlib
 import os
 import signal
+import socket
 import sys
 import tempfile
 import textwrap
 import time
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
+import psutil
 from filelock import BaseFileLock, FileLock, Timeout
 
+from lib import jobs
 from lib.config import environment, manifest, paths, profiles
 from lib.config.schema import Profile, ThesisBuild
 from lib.config.terminal import escape_unprintable
-from lib.runner import command_line, freshness
-from lib.runner.freshness import Plan
+from lib.runner import command_line
 from lib.runner.notebook import PARAMETERS
-from lib.store import parallel, provenance
-from lib.store.progress import duration
+from lib.runner.runs import Run
 
 STOPPED = "stopped; results so far are kept, and the same command continues from there"
 
 
 def main(words: list[str]) -> int:
-    """Do what the command line asks for.
-
-    Returns
-    -------
-    int
-        0 if all is done, 1 if something failed, 2 if the request cannot be met.
-    """
+    """Do what is asked for; return 0 if all is done, 1 if something failed, 2 if it cannot be."""
     escape_unprintable()
     try:
         options = command_line.read_arguments(words)
@@ -40,24 +36,22 @@ def main(words: list[str]) -> int:
             options.profile, overrides=options.overrides, seeds=options.seeds, only=options.only
         )
         notebooks = command_line.select_notebooks(profile, options.requests)
-        plans = freshness.plan_all(notebooks, profile, force=options.force)
+        runs = [Run(path, profile, makes, options.force) for path, makes in notebooks.items()]
+        os.environ |= environment.process_variables(offline=profile.offline)  # before NumPy loads
         if options.dry_run:
             if not isinstance(profile.build, ThesisBuild):  # whose data a check would download
                 check_data(profile)
-            print(freshness.describe_plans(plans))
-            print_if_any(freshness.describe_stale(plans))
+            print(*(each.describe() for each in runs), sep="\n")
             return 0
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, stop)
         begin = time.monotonic()
         with lock_run(paths.run_folder(profile)):
-            plans = freshness.plan_all(notebooks, profile, force=options.force)  # after waiting
-            if any(plan.reasons for plan in plans):
+            if any(each.find_reason() for each in runs):
                 prepare(profile, options)
-                print_if_any(freshness.describe_stale(plans))
-            run(plans, options)
-        return report(plans, time.monotonic() - begin)
-    except (ValueError, parallel.WorkerError) as error:  # a ParameterError is a ValueError
+            run_notebooks(runs, options)
+        return report(runs, time.monotonic() - begin)
+    except (ValueError, jobs.WorkerError) as error:  # a ParameterError is a ValueError
         print(f"run_all.sh: {error}", file=sys.stderr)
         return 2
     except OSError as error:
@@ -66,18 +60,12 @@ def main(words: list[str]) -> int:
 
 
 def stop(number: int, frame: Any) -> NoReturn:
-    """Handle Ctrl-C and similar signals: end everything at once."""
-    from lib.runner import execution
-
-    execution.end_children()
+    """Handle Ctrl-C and similar signals: end everything at once. No file is half-written then."""
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            child.kill()  # its own children notice that they have no parent
     print(f"\nrun_all.sh: {STOPPED}", file=sys.stderr, flush=True)
     os._exit(128 + number)
-
-
-def print_if_any(text: str) -> None:
-    """Print a text unless it is empty."""
-    if text:
-        print(text, flush=True)
 
 
 def lock_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
@@ -92,7 +80,6 @@ def lock_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
 
 def prepare(profile: Profile, options: argparse.Namespace) -> None:
     """Check what all notebooks need, and set the environment that their kernels inherit."""
-    os.environ |= environment.process_variables(offline=profile.offline)
     os.environ |= {
         "THESIS_ARTIFACTS": str(paths.artifacts()),
         "THESIS_JOBS": str(options.jobs),
@@ -107,15 +94,18 @@ def prepare(profile: Profile, options: argparse.Namespace) -> None:
         os.environ["THESIS_KEEP"] = "1"
     if options.dask:
         os.environ["THESIS_DASK"] = options.dask
-        parallel.connect(options.dask)  # fails now if no scheduler answers
+        url = urlsplit(options.dask)
+        try:
+            socket.create_connection((url.hostname, url.port), timeout=10).close()
+        except (OSError, ValueError, TypeError):
+            raise profiles.ParameterError(
+                f"--dask: no scheduler answers at {options.dask!r}, expected tcp://host:port"
+            ) from None
     check_data(profile)
 
 
 def check_data(profile: Profile) -> None:
-    """Check every dataset folder and task once, before each notebook would report what is missing.
-
-    Missing folders that a builder can write are built first.
-    """
+    """Check every dataset folder and task once, before each notebook would. May build some."""
     if profile.name != manifest.PUBLISHED:
         from lib.data import sources, task_files
 
@@ -123,69 +113,54 @@ def check_data(profile: Profile) -> None:
         task_files.check_data(roots, profile.corpus, profile.tasks)
 
 
-def run(plans: list[Plan], options: argparse.Namespace) -> None:
-    """Run the notebooks that must run, and record in each plan how it went."""
+def run_notebooks(runs: list[Run], options: argparse.Namespace) -> None:
+    """Run the notebooks that must run, and record how each went."""
     with tempfile.TemporaryDirectory(prefix="thesis-ipython-") as folder:
         os.environ["IPYTHONDIR"] = folder  # without the user's start-up files
-        for place, plan in enumerate(plans, 1):
-            heading = f"[{place}/{len(plans)}] {plan.name}"
-            if not plan.reasons:
-                plan.result = "reused"
-                print(f"{heading}  up to date", flush=True)
-                continue
-            print(f"{heading}  runs, because {'; '.join(plan.reasons)}", flush=True)
-            run_one(plan, options, heading)
-            print(f"{heading}  {plan.result} in {duration(plan.seconds)}", flush=True)
+        for place, run in enumerate(runs, 1):
+            heading = f"[{place}/{len(runs)}] {run.name}"
+            if reason := run.find_reason():  # the report has one if figures before it changed
+                print(f"{heading}  runs, because {reason}", flush=True)
+                run_one(run, options, heading)
+            how = f"{run.result} in {jobs.duration(run.seconds)}" if reason else "up to date"
+            print(f"{heading}  {how}", flush=True)
 
 
-def run_one(plan: Plan, options: argparse.Namespace, heading: str) -> None:
+def run_one(run: Run, options: argparse.Namespace, heading: str) -> None:
     """Run one notebook, and note the run if it was complete."""
     from lib.runner import execution  # loads papermill
 
-    if plan.name == freshness.REPORT:  # the other notebooks have saved figures since
-        plan.inputs = freshness.fingerprint_inputs(plan.path, plan.profile)
-    folder = paths.run_folder(plan.profile)
-    target = folder / "executed" / f"{plan.name}.ipynb"
-    log = folder / "logs" / f"{plan.name}.log"
+    folder = paths.run_folder(run.profile)
+    target = folder / "executed" / run.path.name
+    log = folder / "logs" / f"{run.name}.log"
     parameters = {name: getattr(options, name) for name in PARAMETERS}
-    begin = time.monotonic()
-    outcome = execution.execute(plan.path, parameters, target, log, heading)
-    plan.seconds = time.monotonic() - begin
-    if outcome.problem:
-        jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")
-        executed = os.path.relpath(target if target.exists() else plan.path)
-        plan.result = "failed"
-        plan.problem = (
-            f"{outcome.problem}\nto see where it failed: {jupyter} lab {executed}\n"
-            f"log: {os.path.relpath(log)}"
-        )
+    before, begin = run.hash_inputs(), time.monotonic()
+    problem = execution.execute(run.path, parameters, target, log, heading)
+    run.seconds = time.monotonic() - begin
+    if not problem:
+        run.result = "made"
+        run.write_note(before)
         return
-    plan.result = "made"
-    # With a filter on models, a figure may have nothing to show and no file.
-    files = [path for entry in plan.makes for path in entry.paths(plan.profile) if path.is_file()]
-    provenance.write_run(
-        plan.name,
-        plan.profile,
-        files=files,
-        inputs=plan.inputs,
-        seconds=plan.seconds,
-        products=outcome.products,
+    run.result = "failed"
+    jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")
+    executed = os.path.relpath(target if target.exists() else run.path)
+    run.problem = (
+        f"{problem}\nto see where it failed: {jupyter} lab {executed}\nlog: {os.path.relpath(log)}"
     )
 
 
-def report(plans: list[Plan], seconds: float) -> int:
+def report(runs: list[Run], seconds: float) -> int:
     """Print the result for each label and why notebooks failed; return the exit code."""
     line = "{:<12} {:<24} {:<8} {:>7}  {}".format
     print("\n" + line("label", "notebook", "result", "seconds", "file"))
-    for plan in plans:
-        for entry in plan.makes:
-            file = os.path.relpath(entry.paths(plan.profile)[0])
-            print(line(entry.label, plan.name, plan.result, f"{plan.seconds:.0f}", file))
-    failed = [plan for plan in plans if plan.result == "failed"]
-    for plan in failed:
-        print(f"\n{plan.name} failed\n{textwrap.indent(plan.problem, '    ')}")
-    done = len(plans) - len(failed)
-    print(f"\n{done} of {len(plans)} notebooks done in {duration(seconds)}")
+    for run in runs:
+        for entry in run.makes:
+            file = os.path.relpath(entry.paths(run.profile)[0])
+            print(line(entry.label, run.name, run.result, f"{run.seconds:.0f}", file))
+    failed = [run for run in runs if run.problem]
+    for run in failed:
+        print(f"\n{run.name} failed\n{textwrap.indent(run.problem, '    ')}")
+    print(f"\n{len(runs) - len(failed)} of {len(runs)} notebooks done in {jobs.duration(seconds)}")
     return 1 if failed else 0
 
 

@@ -18,13 +18,8 @@ from lib.texts import list_items
 class ClsStudent(nn.Module):
     """A student whose embedding is the last hidden state of the first token.
 
-    The first token attends to all tokens, and all tokens attend to it.
-
-    Parameters
-    ----------
-    student : Student
-        Gives architecture and weights. Global attention gets the weights that the student's
-        checkpoint had for it, or else those of local attention.
+    The first token attends to all tokens, and all tokens attend to it. Global attention gets the
+    weights that the checkpoint of `student` had for it, or else those of local attention.
     """
 
     def __init__(self, student: Student):
@@ -41,11 +36,7 @@ class ClsStudent(nn.Module):
         self.longformer.embeddings.word_embeddings.weight.requires_grad_(False)
 
     def forward(self, ids: Sequence[Sequence[int]]) -> Tensor:
-        """Embed token id lists, (documents, dim), one document at a time.
-
-        With padding to the longest document, a batch of six would take gigabytes as soon as one of
-        them had 3,500 tokens.
-        """
+        """Embed token id lists, (documents, dim), one by one: padded, long ones would take GBs."""
         if self.gradient_checkpointing:
             self.longformer.activation_checkpointing_enable()
         return torch.cat([self._padded([document]) for document in ids])
@@ -53,36 +44,20 @@ class ClsStudent(nn.Module):
     def _padded(self, ids: Sequence[Sequence[int]]) -> Tensor:
         device = self.longformer.device
         rows = [torch.tensor(document, dtype=torch.long, device=device) for document in ids]
-        padded = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self.padding)
-        attended = nn.utils.rnn.pad_sequence(
-            [torch.ones_like(row) for row in rows], batch_first=True
-        )
+        pad = nn.utils.rnn.pad_sequence
+        padded = pad(rows, batch_first=True, padding_value=self.padding)
+        attended = pad([torch.ones_like(row) for row in rows], batch_first=True)
         first = torch.zeros_like(padded)
         first[:, 0] = 1
-        return self.longformer(
-            padded, attention_mask=attended, global_attention_mask=first
-        ).last_hidden_state[:, 0]
+        out = self.longformer(padded, attention_mask=attended, global_attention_mask=first)
+        return out.last_hidden_state[:, 0]
 
     def encode(
         self, ids: Sequence[Sequence[int]], *, batch_tokens: int = 4096, precision: str = "fp32"
     ) -> np.ndarray:
-        """Embed token id lists as a float32 array (documents, dim).
+        """Embed token id lists as a float32 array (documents, dim); see `Student.encode`.
 
-        Documents of similar length share a batch, so there is little padding.
-
-        Parameters
-        ----------
-        ids : sequence of token id lists
-        batch_tokens : int
-            Largest number of tokens of a batch, padding included. A longer document has a batch of
-            its own.
-        precision : {"fp32", "bf16"}
-            "bf16" is bfloat16 autocast.
-
-        Raises
-        ------
-        ValueError
-            For an unknown precision, and for embeddings that are not finite.
+        A batch has documents of similar length, and at most `batch_tokens` tokens with its padding.
         """
         ids = list_items(ids)
         batches: list[list[int]] = []

@@ -7,9 +7,8 @@ of `transformers.LongformerModel`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 
 from lib.config.loading import one_line_errors
-from lib.student import export, weights
+from lib.student import weights
 from lib.student.attention import sliding_window
 from lib.student.linear import Linear
 from lib.student.packing import Packed, TokenIds, check_ids, embed_batches, pack, tokenize
@@ -170,7 +169,7 @@ class Student(nn.Module):
         *,
         dropout: float | None = None,
         attention_dropout: float | None = None,
-    ) -> Student:
+    ) -> Self:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
         Parameters
@@ -206,7 +205,7 @@ class Student(nn.Module):
         *,
         dropout: float | None = None,
         attention_dropout: float | None = None,
-    ) -> Student:
+    ) -> Self:
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
         The chosen layers are copied unchanged, and the position embeddings are tiled.
@@ -232,20 +231,14 @@ class Student(nn.Module):
         return cls._build(source, checkpoint, dropout, attention_dropout)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Student:
-        """Load what `save` or `export` wrote."""
-        return cls.from_longformer(Path(folder).expanduser())
-
-    @classmethod
     def _build(
         cls,
         source: weights.Source,
         checkpoint: weights.Checkpoint,
         dropout: float | None,
         attention_dropout: float | None,
-    ) -> Student:
+    ) -> Self:
         config, tensors, tokenizer = checkpoint
-        weights.warn_of_unknown_token(source, checkpoint)
         if dropout is not None:
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
         if attention_dropout is not None:
@@ -261,32 +254,6 @@ class Student(nn.Module):
         """The student as a standard Longformer: config, complete weights and tokenizer."""
         tensors = weights.add_unused_weights(self.state_dict(), self.unused)
         return weights.Checkpoint(self.config, tensors, self.tokenizer)
-
-    def save(self, folder: str | Path) -> None:
-        """Write a standard Hugging Face Longformer (safetensors, config, tokenizer).
-
-        The files are read back and compared before they replace the folder in one step. See
-        `lib.student.export.save_longformer` for the errors.
-        """
-        export.save_longformer(self.checkpoint(), folder)
-
-    def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
-        """Write a standard SentenceTransformer, which gives the same embeddings.
-
-        sentence-transformers loads the export, and the embeddings are compared, before the folder
-        is replaced.
-
-        Parameters
-        ----------
-        folder : str or Path
-            The folder that `SentenceTransformer(folder)` will load.
-        card : mapping, optional
-            What the model card says: see `lib.student.export.save_sentence_transformer`, also for
-            the errors.
-        """
-        export.save_sentence_transformer(
-            self.checkpoint(), folder, lambda new, texts: type(self).load(new).encode(texts), card
-        )
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training.

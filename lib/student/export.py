@@ -1,11 +1,11 @@
-"""Write a checkpoint as a standard Hugging Face Longformer or SentenceTransformer.
+"""Writes students for other people, as Hugging Face's Longformer or as a SentenceTransformer.
 
-Each export is loaded again with the library it is meant for and compared with the checkpoint,
-before it takes its place.
+No number that is kept depends on this module.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,76 +13,51 @@ from typing import Any
 
 import jinja2
 import numpy as np
-import torch
 from safetensors.torch import save_file
-from tokenizers import Tokenizer
 
 from lib.config.loading import one_line_errors, quiet_transformers
-from lib.store.owned_folder import replace_folder
-from lib.student.packing import tokenize
-from lib.student.weights import Checkpoint, from_longformer, warn_of_unknown_token
+from lib.store import replace_folder
+from lib.student.encoder import Student
 
+KIND = "student"  # of folder: it replaces no folder that this project wrote for something else
 # Class paths and settings that sentence-transformers has understood since version 2. Versions
 # before 6 cannot load what `SentenceTransformer.save` of 6.2 writes.
 MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
-Encode = Callable[[Path, list[str]], np.ndarray]
 # Largest difference between embeddings, relative to their largest number. Other kernels change
 # embeddings by about 1e-6.
 TOLERANCE = 1e-4
 # Sections of a model card after its title, in this order, besides what the student itself tells.
 SECTIONS = (
-    "base_model",
-    "teachers",
-    "losses",
-    "data",
-    "training",
-    "scores",
-    "verdict",
-    "provenance",
-    "limits",
-    "license",
-)
+    "base_model teachers losses data training scores verdict provenance limits license"
+).split()
 
 
-def save_longformer(checkpoint: Checkpoint, folder: str | Path) -> None:
-    """Write config, weights and, if there is one, the tokenizer.
-
-    The folder is replaced in one step, once all of it is written and compared.
+def save_longformer(student: Student, folder: str | Path) -> None:
+    """Write config, weights and, if there is one, the tokenizer; the folder is replaced whole.
 
     Raises
     ------
     ValueError
-        In one line, for a folder that this project did not write, a full disk, or files that are
-        read back with other contents. Then nothing is written.
+        In one line, for a folder with files that this project did not write, and for a full disk.
+        Then nothing is written.
     """
-
-    def write(new: Path) -> None:
-        with one_line_errors(f"write {folder}"):
-            _write_longformer(checkpoint, new)
-            _compare_longformer(checkpoint, new)
-
-    replace_folder(folder, write)
+    _replace_folder(folder, lambda new: _write_longformer(student, new))
 
 
 def save_sentence_transformer(
-    checkpoint: Checkpoint,
-    folder: str | Path,
-    encode: Encode,
-    card: Mapping[str, Any] | None = None,
+    student: Student, folder: str | Path, card: Mapping[str, Any] | None = None
 ) -> None:
     """Write what `SentenceTransformer(folder)` loads: a mean over all tokens, without Normalize.
 
     Parameters
     ----------
-    checkpoint : Checkpoint
+    student : Student
         It must have a tokenizer.
     folder : str or Path
-        Replaced in one step, once all of it is written and compared.
-    encode : callable
-        Maps a folder and texts to the expected embeddings, (texts, dim).
+        Replaced whole, once sentence-transformers gives the student's embeddings.
     card : mapping, optional
         What README.md says besides what the student itself tells: a `title` and any of `SECTIONS`.
         A value is a text, a list of texts, or a mapping from names to values. `scores` may be a
@@ -92,143 +67,114 @@ def save_sentence_transformer(
     Raises
     ------
     ValueError
-        In one line, for a missing tokenizer, an unknown key of `card`, a folder that this project
-        did not write, a full disk, or an export with other embeddings. Then nothing is written.
+        In one line, for a missing tokenizer, an unknown key of `card`, and as `save_longformer`.
+        Then nothing is written.
     """
     keys = ["title", *SECTIONS]
     values = dict.fromkeys(keys) | dict(card or {})
     if unknown := sorted(values.keys() - keys):
         raise ValueError(f"a model card has no {unknown[0]!r}; expected any of {', '.join(keys)}")
-    if checkpoint.tokenizer is None:
+    if student.tokenizer is None:
         raise ValueError(
             "a SentenceTransformer needs a tokenizer, and this student has none; "
             "set student.tokenizer"
         )
 
     def write(new: Path) -> None:
+        _write_longformer(student, new)
+        _write_modules(student, new)
+        text = _render_card(student, Path(folder).name, values)
+        (new / "README.md").write_text(text, encoding="utf-8")
+        _compare_embeddings(student, new)
+
+    _replace_folder(folder, write)
+
+
+def _replace_folder(folder: str | Path, write: Callable[[Path], None]) -> None:
+    def write_or_explain(new: Path) -> None:
         with one_line_errors(f"write {folder}"):
-            _write_longformer(checkpoint, new)
-            _write_modules(checkpoint, new)
-            text = _render_card(checkpoint, Path(folder).name, values)
-            (new / "README.md").write_text(text, encoding="utf-8")
-            _compare_longformer(checkpoint, new)
-            _compare_embeddings(checkpoint, new, encode)
+            write(new)
 
-    replace_folder(folder, write)
+    replace_folder(folder, KIND, write_or_explain)
 
 
-def _write_longformer(checkpoint: Checkpoint, folder: Path) -> None:
+def _write_longformer(student: Student, folder: Path) -> None:
+    checkpoint = student.checkpoint()
     config = checkpoint.config.to_dict()
     config |= {"architectures": ["LongformerModel"], "dtype": "float32"}
     config.pop("_name_or_path", None)
-    warn_of_unknown_token(folder.name, checkpoint)
     _write_json(folder / "config.json", config)
-    save_file(checkpoint.tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    if checkpoint.tokenizer is not None:
-        tokenizer = checkpoint.tokenizer
+    file = folder / "model.safetensors"
+    save_file(checkpoint.tensors, file, metadata={"format": "pt"})
+    file.chmod(folder.stat().st_mode & 0o666)  # safetensors' 0600 would hide it from colleagues
+    if student.tokenizer is not None:
+        tokenizer = student.tokenizer
         tokenizer.backend_tokenizer.no_padding()  # a base such as MiniLM pads and cuts to 128
         tokenizer.backend_tokenizer.enable_truncation(
-            checkpoint.max_positions, direction=tokenizer.truncation_side
+            student.max_positions, direction=tokenizer.truncation_side
         )
-        tokenizer.model_max_length = checkpoint.max_positions
+        tokenizer.model_max_length = student.max_positions
         tokenizer.init_kwargs.pop("max_length", None)
         tokenizer.save_pretrained(folder)
 
 
-def _write_modules(checkpoint: Checkpoint, folder: Path) -> None:
+def _write_modules(student: Student, folder: Path) -> None:
     _write_json(folder / "modules.json", MODULES)
-    transformer = {"max_seq_length": checkpoint.max_positions, "do_lower_case": False}
+    transformer = {"max_seq_length": student.max_positions, "do_lower_case": False}
     _write_json(folder / "sentence_bert_config.json", transformer)
-    width = checkpoint.config.hidden_size
-    pooling = {"word_embedding_dimension": width, "pooling_mode_mean_tokens": True}
+    pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
     (folder / "1_Pooling").mkdir()
     _write_json(folder / "1_Pooling" / "config.json", pooling)
 
 
-def _compare_longformer(checkpoint: Checkpoint, folder: Path) -> None:
-    """Raise ValueError unless a folder reproduces the weights and token ids of the checkpoint."""
-    read = from_longformer(folder, None)
-    for name, tensor in checkpoint.tensors.items():
-        if not torch.equal(read.tensors[name], tensor):
-            raise ValueError(f"{name} has other values when it is read back")
-    for name in ("attention_window", "pad_token_id", "max_position_embeddings"):
-        if getattr(read.config, name) != getattr(checkpoint.config, name):
-            raise ValueError(f"{name} is {getattr(read.config, name)} when it is read back")
-    if checkpoint.tokenizer is None:
-        return
-    texts, limit = _list_texts(checkpoint), checkpoint.max_positions
-    ids = tokenize(checkpoint.tokenizer, texts, limit)
-    stored = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    for how, others in {
-        "tokenizer.json": [stored.encode(text).ids for text in texts],
-        "the tokenizer": tokenize(read.tokenizer, texts, limit),
-    }.items():
-        if others != ids:
-            raise ValueError(f"{how} gives other token ids when it is read back")
+def _compare_embeddings(student: Student, folder: Path) -> None:
+    """Raise ValueError unless sentence-transformers embeds texts as the student does.
 
-
-def _compare_embeddings(checkpoint: Checkpoint, folder: Path, encode: Encode) -> None:
-    """Raise ValueError unless sentence-transformers embeds texts as `encode` does.
-
-    The weights have already been compared, so few texts are enough: one that fills a window, and a
-    batch of two short ones, of which one is padded.
+    A batch of a short text and one that fills a window, so that one is padded.
     """
     from sentence_transformers import SentenceTransformer
 
     with quiet_transformers():
         model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False)
-    if model.max_seq_length != checkpoint.max_positions:
+    if model.max_seq_length != student.max_positions:
         raise ValueError(
             f"sentence-transformers would cut texts at {model.max_seq_length} tokens, expected "
-            f"{checkpoint.max_positions}"
+            f"{student.max_positions}"
         )
-    words = _list_texts(checkpoint)[-1].split()
-    window = int(np.max(checkpoint.config.attention_window))
-    texts = [f"{words[0]} {words[1].upper()}", words[0], " ".join(words[:window])]
-    expected = encode(folder, texts)
-    for some in (slice(2), slice(2, 3)):
-        with quiet_transformers():  # Hugging Face's Longformer says that it pads
-            vectors = model.encode(texts[some], show_progress_bar=False)
-        difference = np.abs(vectors - expected[some]).max()
-        if not difference <= TOLERANCE * np.abs(expected).max():
-            raise ValueError(
-                f"embeddings by sentence-transformers differ from the student's by {difference:.2g}"
-            )
-
-
-def _list_texts(checkpoint: Checkpoint) -> list[str]:
-    """Make a one-word text, and one longer than the student reads, from all of the vocabulary."""
-    tokenizer, count = checkpoint.tokenizer, 2 * checkpoint.max_positions
-    ids = np.linspace(0, checkpoint.config.vocab_size - 1, 200).astype(int).tolist()
-    pieces = (tokenizer.decode([each]).strip() for each in dict.fromkeys(ids))
+    ids = np.linspace(0, student.config.vocab_size - 1, 200).astype(int)
+    pieces = (student.tokenizer.decode([number]).strip() for number in ids.tolist())
     words = [piece for piece in pieces if piece.isalnum()] or ["0"]
-    text = " ".join(words[number % len(words)] for number in range(count))
-    return [words[0], text]
+    texts = [
+        words[-1].upper(),
+        " ".join(np.resize(words, int(np.max(student.config.attention_window)))),
+    ]
+    expected = copy.deepcopy(student).float().cpu().encode(texts)  # as it is written
+    with quiet_transformers():  # Hugging Face's Longformer says that it pads
+        vectors = model.encode(texts, show_progress_bar=False)
+    difference = np.abs(vectors - expected).max()
+    if not difference <= TOLERANCE * np.abs(expected).max():
+        raise ValueError(
+            f"embeddings by sentence-transformers differ from the student's by {difference:.2g}"
+        )
 
 
-def _render_card(checkpoint: Checkpoint, name: str, card: Mapping[str, Any]) -> str:
+def _render_card(student: Student, name: str, card: Mapping[str, Any]) -> str:
     template = jinja2.Template(
         Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    unused = ("_global.", "pooler.")
-    parameters = sum(
-        tensor.numel()
-        for weight, tensor in checkpoint.tensors.items()
-        if not any(part in weight for part in unused)
+    text = template.render(
+        name=name,
+        card=card,
+        sections=SECTIONS,
+        width=student.dim,
+        longest=student.max_positions,
+        windows=student.config.attention_window,
+        parameters=sum(parameter.numel() for parameter in student.parameters()),
     )
-    values = {"name": name, "card": card, "sections": SECTIONS, "parameters": parameters}
-    return (
-        template.render(
-            width=checkpoint.config.hidden_size,
-            longest=checkpoint.max_positions,
-            windows=checkpoint.config.attention_window,
-            **values,
-        )
-        + "\n"
-    )
+    return text + "\n"
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear, pad
 from transformers.activations import GELUActivation
 
-# Stored embeddings were computed with `attention`, so it must not change. Its helpers are used as
-# they are.
 from lib.student.attention import CPU_BLOCK, _cut_blocks, _join, _split
 from lib.student.linear import ROWS as FILLED
 from lib.student.packing import Packed

@@ -100,10 +100,6 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     track : callable
         Yields the batches it is given, for example to show progress.
 
-    Returns
-    -------
-    WordLosses
-
     Raises
     ------
     ValueError
@@ -162,28 +158,7 @@ def guess_words(
     precision: str,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "words vocabulary"], Int[Tensor, " words"]]:
-    """Mask some words of documents, and guess them.
-
-    Parameters
-    ----------
-    student : Student
-    head : WordHead
-    documents : sequence of token id lists
-        A batch.
-    masked_share : float
-        Share of the words that are to be guessed.
-    precision : {"fp32", "bf16"}
-        "bf16" is bfloat16 autocast.
-    generator : torch.Generator
-        Draws the words and their replacements.
-
-    Returns
-    -------
-    scores : (words, vocabulary)
-        Scores of all tokens for each masked word.
-    words : (words,)
-        Ids of the masked words.
-    """
+    """Mask some words of documents. Returns the scores of all tokens for each, and their ids."""
     packed = pack(documents, student.config.vocab_size, student.padding, student.max_positions)
     read, places = mask_words(student, packed.ids, masked_share, generator)
     device = head.bias.device
@@ -196,25 +171,14 @@ def guess_words(
 def mask_words(
     student: Student, ids: Int[Tensor, " tokens"], share: float, generator: torch.Generator
 ) -> tuple[Int[Tensor, " tokens"], Int[Tensor, " words"]]:
-    """Choose the words to guess, and what the student reads in their places.
-
-    Parameters
-    ----------
-    student : Student
-        Its tokenizer knows the mask and the special tokens.
-    ids : (tokens,)
-        Token ids of a packed batch.
-    share : float
-        Share of the words that are to be guessed.
-    generator : torch.Generator
-        Draws the words and their replacements.
+    """Choose a share of the words to guess, at least one, and what the student reads instead.
 
     Returns
     -------
     read : (tokens,)
         `ids`, with the mask in 80% of the chosen places and a random token in 10%.
     places : (words,)
-        Indices of the chosen words in `ids`: a share of `share`, but at least one if there is any.
+        Indices of the chosen words in `ids`.
     """
     candidates = (~_is_special(student, ids)).nonzero().flatten()
     count = max(1, round(share * len(candidates)))
@@ -244,31 +208,7 @@ def measure_losses(
     masked_share: float,
     seed: int,
 ) -> tuple[float, float]:
-    """Measure how well masked words are guessed: by the student, and from frequencies alone.
-
-    Parameters
-    ----------
-    student : Student
-        In evaluation mode, so that dropout is off.
-    head : WordHead
-    documents : sequence of token id lists
-        Held-out documents.
-    frequencies : (vocabulary,)
-        Each token's share of the words, see `count_words`.
-    masked_share : float
-        Share of the words that are to be guessed.
-    seed : int
-        Seed of the masks.
-
-    Returns
-    -------
-    Mean cross-entropies of the student and of the frequencies, in nats per word.
-
-    Raises
-    ------
-    ValueError
-        If no document has a word to guess.
-    """
+    """Mean cross-entropies of the student and of the frequencies, in nats per masked word."""
     generator = torch.Generator().manual_seed(seed)
     by_student, by_frequency = [], []
     for start in range(0, len(documents), MEASURED):

@@ -13,9 +13,7 @@ from lib.texts import check_texts, show_value, tokenize_texts
 
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
-# For each model that is encoding, the mode it had before, once per thread at work.
-_MODES: dict[nn.Module, list[bool]] = {}
-_LOCK = threading.Lock()
+_ENCODING = threading.RLock()
 
 
 class Packed(NamedTuple):
@@ -40,13 +38,13 @@ def embed_batches(
     model : nn.Module
         It is in evaluation mode during the call.
     embed : callable
-        Maps rows to their embeddings, (rows, dim).
+        Maps the rows of a batch to their embeddings, (rows, dim).
     batches : iterable of lists of int
-        Rows of each batch. Each row is in exactly one batch.
+        Each row is in exactly one of them.
     shape : tuple
         (documents, dim).
-    precision : str
-        "fp32", or "bf16" for bfloat16 autocast.
+    precision : {"fp32", "bf16"}
+        "bf16" is bfloat16 autocast.
 
     Returns
     -------
@@ -70,49 +68,33 @@ def embed_batches(
             result[rows] = embed(rows).float().cpu().numpy()
     finite = np.isfinite(result).all(axis=1)
     if not finite.all():
-        why = "either the student's weights do too, or bf16 is too narrow for them"
         raise ValueError(
-            f"the embedding of document {finite.argmin()} holds NaN or infinity; {why}"
+            f"the embedding of document {finite.argmin()} holds NaN or infinity; "
+            "either the student's weights do too, or bf16 is too narrow for them"
         )
     return result
 
 
 @contextlib.contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Keep a model in evaluation mode until the last of several threads is done.
-
-    Then the model returns to its former mode.
-    """
-    with _LOCK:
-        modes = _MODES.setdefault(model, [])
-        modes.append(modes[0] if modes else model.training)
+    """Keep a model in evaluation mode. Threads take turns, so that none ends it for another."""
+    with _ENCODING:
+        training = model.training
         model.eval()
-    try:
-        yield
-    finally:
-        with _LOCK:
-            training = modes.pop()
-            if not modes:
-                del _MODES[model]
-                model.train(training)
+        try:
+            yield
+        finally:
+            model.train(training)
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
-    """Return the token ids of texts, special tokens included.
-
-    Parameters
-    ----------
-    tokenizer : Hugging Face tokenizer, or None
-        The tokenizer; None raises a ValueError.
-    texts : sequence of str
-    max_positions : int
-        Longer texts are cut to this number of tokens.
+    """Return the token ids of texts, special ones included, cut to `max_positions`.
 
     Raises
     ------
     ValueError
-        Without a tokenizer, for something that is not a text, and for a text without tokens other
-        than special ones.
+        If the tokenizer is None, for something that is not a text, and for a text without tokens
+        other than special ones.
     """
     texts = [*check_texts(texts)]
     if tokenizer is None:
@@ -133,14 +115,6 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[l
 def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Iterator[np.ndarray]:
     """Yield documents as integer arrays.
 
-    Parameters
-    ----------
-    documents : sequence of token id lists
-    vocab_size : int
-        Ids must be below this number.
-    max_positions : int
-        The largest number of tokens of a document.
-
     Raises
     ------
     ValueError
@@ -154,33 +128,19 @@ def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Itera
                 f"expected texts or lists of token ids; document {index} is {show_value(document)}"
             )
         if len(ids) > max_positions or ids.min() < 0 or ids.max() >= vocab_size:
-            has = f"{len(ids)} tokens with ids from {ids.min()} to {ids.max()}"
             raise ValueError(
-                f"document {index} has {has}; expected at most {max_positions}, all ids from 0 to "
-                f"{vocab_size - 1}"
+                f"document {index} has {len(ids)} tokens with ids from {ids.min()} to {ids.max()}; "
+                f"expected at most {max_positions}, all ids from 0 to {vocab_size - 1}"
             )
         yield ids
 
 
 def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int) -> Packed:
-    """Check token id lists and pack them.
+    """Pack token id lists; errors as in `check_ids`.
 
     Positions count from `padding` + 1 in every document, as in RoBERTa. If a document contains the
     id `padding`, that token has position `padding` and is not counted, exactly as in
     `transformers.LongformerModel`.
-
-    Parameters
-    ----------
-    documents : sequence of token id lists
-    vocab_size, max_positions : int
-        Limits of what the student can read, see `check_ids`.
-    padding : int
-        The id of the padding token.
-
-    Raises
-    ------
-    ValueError
-        For the first document that the student cannot read, see `check_ids`.
     """
     arrays, positions = [], []
     for ids in check_ids(documents, vocab_size, max_positions):

@@ -1,29 +1,31 @@
-"""A student for embedding texts, which also encodes in int8, and in bfloat16 without autocast.
+"""A student as people use it: it can be saved, and encodes also in int8 or in pure bfloat16."""
 
-Students are trained and judged with `lib.student.encoder`, and stored results are named by its
-code. Faster encoding is a module of its own, so that changes here make no stored result stale.
-"""
+from __future__ import annotations
 
 import copy
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
 from lib.student import encoder, low_precision
-from lib.student.low_precision import LowPrecision
 from lib.student.packing import Packed, evaluation_mode
 
 
 class Student(encoder.Student):
     __doc__ = encoder.Student.__doc__
 
-    _converted: LowPrecision | None = None  # computes token states instead of the student's layers
+    # Computes token states instead of the student's layers.
+    _converted: low_precision.LowPrecision | None = None
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Load what `save` or `export` wrote; errors as in `from_longformer`."""
+        return cls.from_longformer(Path(folder).expanduser())
 
     def token_states(self, packed: Packed) -> Float[Tensor, "tokens dim"]:
         """States (tokens, dim) of the last layer."""
@@ -34,25 +36,17 @@ class Student(encoder.Student):
     def encode(
         self, inputs: Iterable[Any], *, batch_tokens: int | None = None, precision: str = "fp32"
     ) -> Float[np.ndarray, "documents dim"]:
-        """Embed texts or token id lists.
-
-        Several threads may encode with one student. Until they are done, the student is in
-        evaluation mode, even for a thread that trains it.
+        """Embed texts or token id lists, as `encoder.Student.encode` does, and also in int8.
 
         Parameters
         ----------
-        inputs : iterable
-            Texts (cut to `max_positions`) or token id lists (never cut), read once.
-        batch_tokens : int, optional
-            Number of tokens computed at once, by default 4,096, or 16,384 on a GPU. Documents are
-            grouped by length. On a CPU, a document's embedding has the same bits alone and in any
-            batch.
+        inputs, batch_tokens
+            As there.
         precision : {"fp32", "bf16", "int8"}
             "bf16" is bfloat16. "int8", for CPUs only, has 8 bits for the weights of linear layers
             and for their inputs, which are scaled token by token. It is fast on processors with
             AVX-512 VNNI; on others it is equally accurate, but no faster than float32. For both,
-            the first call makes a converted copy of the layers, which is kept until the weights
-            change.
+            every call first makes a converted copy of the layers.
 
         Returns
         -------
@@ -61,22 +55,34 @@ class Student(encoder.Student):
         Raises
         ------
         ValueError
-            For inputs that are neither texts nor token ids, an unknown precision, "int8" on a GPU,
-            and embeddings that are not finite.
+            As there, and for "int8" on a GPU.
         """
         if precision not in ("fp32", "bf16", "int8"):
             raise ValueError(f'precision must be "fp32", "bf16" or "int8", got {precision!r}')
-        device = next(self.parameters()).device.type
-        if precision == "int8" and device != "cpu":
-            raise ValueError(f'precision "int8" is for CPUs only; on {device}, use "bf16"')
-        if precision == "fp32" or device != "cpu":
-            return super().encode(inputs, batch_tokens=batch_tokens, precision=precision)
-        if precision == "bf16" and not low_precision.BFLOAT16:
+        on_cpu = next(self.parameters()).device.type == "cpu"
+        if precision == "int8" and not on_cpu:
+            raise ValueError('precision "int8" is for CPUs only; use "bf16"')
+        if not (precision == "int8" or (precision == "bf16" and on_cpu and low_precision.BFLOAT16)):
             return super().encode(inputs, batch_tokens=batch_tokens, precision=precision)
         with evaluation_mode(self):  # for the copy too, which shares the layers
-            student = copy.copy(self)  # because other threads may encode in another precision
-            student._converted = _convert(self, precision)
+            student = copy.copy(self)  # because another thread may train this one
+            student._converted = low_precision.LowPrecision(self, precision)
             return encoder.Student.encode(student, inputs, batch_tokens=batch_tokens)
+
+    def save(self, folder: str | Path) -> None:
+        """Write a standard Hugging Face Longformer: see `lib.student.export.save_longformer`."""
+        from lib.student import export
+
+        export.save_longformer(self, folder)
+
+    def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
+        """Write a standard SentenceTransformer, which gives the same embeddings.
+
+        See `lib.student.export.save_sentence_transformer` for `card` and errors.
+        """
+        from lib.student import export
+
+        export.save_sentence_transformer(self, folder, card)
 
     def push_to_hub(
         self,
@@ -87,31 +93,11 @@ class Student(encoder.Student):
         token: str | None = None,
         **options: Any,
     ) -> str:
-        """Export the student and upload the folder to the Hugging Face hub.
+        """Export the student and upload the folder to the Hugging Face hub, as `owner/name`.
 
-        `SentenceTransformer(repo_id)` then loads it.
-
-        Parameters
-        ----------
-        repo_id : str
-            `owner/name`. The repository is created if it does not exist.
-        card : mapping, optional
-            What the model card says: see `lib.student.export.save_sentence_transformer`.
-        private : bool, optional
-            Whether a new repository is private; by default, the owner's setting decides.
-        token : str, optional
-            By default the one that `hf auth login` has stored.
-        **options
-            Arguments of `huggingface_hub.HfApi.upload_folder`, such as `commit_message`.
-
-        Returns
-        -------
-        The address of the commit.
-
-        Raises
-        ------
-        ValueError
-            As in `export`. Then nothing is uploaded.
+        `private` is for a new repository, `options` are those of `HfApi.upload_folder`. The token
+        is by default the one that `hf auth login` has stored. Returns the address of the commit.
+        Raises `ValueError` as `export` does; then nothing is uploaded.
         """
         from huggingface_hub import HfApi
 
@@ -121,16 +107,3 @@ class Student(encoder.Student):
             api = HfApi(token=token)
             api.create_repo(repo_id, private=private, exist_ok=True)
             return api.upload_folder(repo_id=repo_id, folder_path=folder, **options)
-
-
-# Kept outside the students, because converted weights can be neither copied nor pickled.
-_KEPT: WeakKeyDictionary[Student, dict[str, tuple[list, LowPrecision]]] = WeakKeyDictionary()
-
-
-def _convert(student: Student, precision: str) -> LowPrecision:
-    """Convert the student's layers, or return the kept ones if the weights have not changed."""
-    weights = [(weight.data_ptr(), weight._version) for weight in student.parameters()]
-    kept = _KEPT.setdefault(student, {})
-    if precision not in kept or kept[precision][0] != weights:
-        kept[precision] = weights, LowPrecision(student, precision)
-    return kept[precision][1]

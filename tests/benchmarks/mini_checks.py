@@ -26,7 +26,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from lib.evaluation import classifiers
 from lib.evaluation.heads import Job
-from lib.experiments import Bench, judging
+from lib.evaluation.readouts import READOUTS
+from lib.experiments.bench import Bench
 
 SPLITS = {"Chapter 4": "validation", "Chapter 5": "test"}
 MODELS = ("TF-IDF", "SBERT", "Longformer")
@@ -114,7 +115,7 @@ def main():
     arguments = parser.parse_args()
     bench = Bench.load(arguments.profile)
     names = arguments.tasks or bench.classifications
-    teacher = bench.structural_teacher()
+    teacher = bench.teacher.sbert
     shortcuts, readouts, sizes = {}, {}, {}
     for chapter, split in SPLITS.items():
         seen = {}
@@ -139,7 +140,7 @@ def main():
                 "chance": examples.chance,
             }
         sizes[chapter, "all"] = {"texts": len(seen), "tokens": sum(seen.values())}
-        for readout in judging.READOUTS:
+        for readout in READOUTS:
             records = bench.with_readout(readout).run(MODELS, seeds=[0], tasks=names, split=split)
             for model, task, value in records[["model", "task", "value"]].itertuples(index=False):
                 readouts.setdefault((chapter, f"{model}, {readout}"), {})[task] = value

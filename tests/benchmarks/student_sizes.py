@@ -10,6 +10,7 @@ lengths by how far each student still moves. What was computed once is read from
 """
 
 import argparse
+import time
 
 from lib.config import environment
 
@@ -33,13 +34,11 @@ def try_words(profile, epochs):
     """What masked words cost, and what the base is like after some epochs of them."""
     for count in map(int, epochs):
         bench = Bench.load(profile, overrides={"student.language_model.epochs": count})
-        note = bench.language_model()
-        base = bench.embeddings("Longformer", 0, split=None)["validation"]
-        teacher = bench.structural("validation")["embeddings"][:]
+        note = bench.base.history()
+        base, teacher = (each.embed(bench.held_out)[:] for each in (bench.base, bench.teacher))
         yield {
             "epochs": count,
             "updates": len(note["loss"]),
-            "seconds": note["seconds"],
             "held-out loss": note["held_out"],
             "by frequency": note["unigram"],
             "cosine between texts": mean_cosine(base),
@@ -53,10 +52,10 @@ def try_rates(profile, rates):
 
     for rate in map(float, rates):
         bench = Bench.load(profile, overrides={"training.learning_rate": rate})
-        bench.embed([(variants.parse(label), 0) for label in STUDENTS], split=None)
-        teacher = bench.structural("validation")["embeddings"][:]
+        bench.embed([bench.model(label) for label in STUDENTS], bench.held_out)
+        teacher = bench.teacher.embed(bench.held_out)[:]
         for label in STUDENTS:
-            student = bench.embeddings(label, 0, split=None)["validation"]
+            student = bench.model(label).embed(bench.held_out)[:]
             distance = mse(torch.from_numpy(student), torch.from_numpy(teacher)).mean().item()
             cosine = cosines(student, teacher).mean()
             yield {"rate": rate, "student": label, "cosine": cosine, "MSE": distance}
@@ -65,9 +64,9 @@ def try_rates(profile, rates):
 def try_lengths(profile, lengths):
     """How far twice as many updates move a reference student's mean over tasks, without a head."""
     bench = Bench.load(profile)
-    teacher = bench.structural("validation")["embeddings"][:]
+    teacher = bench.teacher.embed(bench.held_out)[:]
     for times in map(float, lengths):
-        longer = sensitivity.change_length(bench, times)
+        longer = bench.changed("training", **sensitivity.find_length(bench.profile, times))
         plain = longer.with_readout(sensitivity.READOUTS[sensitivity.NO_HEAD])
         records = plain.run(STUDENTS, seeds=[0])
         scores = records.assign(score=chance_corrected).groupby("model")["score"].mean()
@@ -87,11 +86,14 @@ def try_seconds(profile, precisions):
     for precision in precisions:
         changes = {"training.precision": precision, "student.language_model": None}
         bench = Bench.load(profile, overrides=changes)
-        bench.embed([(variants.parse("cosine"), 0)], split="validation")
-        note = bench.cache.find(bench.student_product(variants.parse("cosine"), 0))
-        rows = bench._find_encoder(variants.parse("cosine"), 0).table
-        embedding = sum(note["seconds"] for note in bench.cache._open_table(rows).notes)
-        yield {"precision": precision, "training": note["seconds"], "embedding": embedding}
+        student = bench.model("cosine")
+        training = student.history()["seconds"].item()
+        examples = [bench.examples(name, "validation") for name in bench.classifications]
+        texts = [text for part in examples for text in part.texts]
+        started = time.process_time()
+        student.encode(texts)
+        embedding = time.process_time() - started
+        yield {"precision": precision, "training": training, "embedding": embedding}
 
 
 def main():

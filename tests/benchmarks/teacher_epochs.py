@@ -22,9 +22,9 @@ import argparse
 import numpy as np
 import pandas as pd
 
-from lib.experiments import ranking
+from lib.evaluation import ranking
 from lib.experiments.bench import Bench
-from lib.store.progress import track
+from lib.jobs import track
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 from lib.teachers.paragraph_vector import ParagraphVector
 from lib.texts import halve_text

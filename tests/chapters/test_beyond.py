@@ -1,95 +1,35 @@
-"""What is compared beyond Chapter 4's grids, Section 5.4 (notebook 10), and the tables of
-hyperparameters: `params` says what the thesis says.
-"""
+"""Notebook 10: what each ingredient adds, and students beside what needs no training."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
-from lib.chapters import beyond, hyperparameters
+from lib.chapters import beyond
 from lib.config import profiles
 from lib.config.schema import HeadSettings
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
-from lib.vectors.names import BASE, STUDENT
+from lib.evaluation.readouts import Examples
+from lib.experiments.bench import Bench
+from lib.store import Product, Store
+from lib.vectors.names import BASE, BOTH, CLASSIFIER, LSA, STUDENT, TFIDF
 from tests.fake_bench import FakeBench
 
 GRID = profiles.grid("beyond")
-
-
-def test_students_are_called_by_their_identities_and_combine_both_teachers_as_the_thesis_does():
-    labels = [*GRID["final"].values(), *GRID["drafts"], *GRID["students"].values()]
-    students = [label for label in labels if parse(label).kind == "student"]
-    assert [parse(label).identity for label in students] == students and len(students) >= 10
-    combined = {label for label in students if parse(label).contextual and parse(label).structural}
-    assert len(combined) == 5
-    assert {";".join(label.split(";")[:4]) for label in combined} == set(NO_WEIGHTING.values())
-
-
-def test_twins_are_drafts_that_are_drawn_and_a_factor_is_that_of_its_weight():
-    assert {*GRID["twins"], *GRID["twins"].values()} == {*GRID["drafts"].values()}
-    assert set(GRID["trained_factors"]) <= set(GRID["factors"])
-
-
-def test_heads_differ_in_settings_that_heads_have():
-    assert {name for changes in GRID["heads"].values() for name in changes} <= {
-        *HeadSettings.model_fields
-    }
-
-
-@pytest.mark.parametrize("name", ["mini", "thesis"])
-def test_tables_of_hyperparameters_follow_the_profile(name):
-    changes = {
-        "heads.hidden": 51,
-        "training.accumulation": 3,
-        "final.accumulation": 7,
-        "final.warmup_updates": 9,
-    }
-    bench = FakeBench(profiles.load(name, overrides=changes))
-    labels = {
-        "Hidden features": "tab5_6",
-        "Gradient accumulation steps": "tab4_4",
-        "Warmup update steps": "tab5_2",
-    }
-    found = {
-        row: hyperparameters.tabulate_settings(label, bench).set_index("parameter")
-        for row, label in labels.items()
-    }
-    assert [found[row].at[row, "value"] for row in labels] == ["51", "3", "9"]
-    assert found["Warmup update steps"].at["Gradient accumulation steps", "value"] == "7"
-    mixed = found["Warmup update steps"].at["Mixed-precision training", "value"]
-    assert mixed == "Yes, where the device supports bfloat16"
-    assert found["Hidden features"].at["Mixed-precision training", "value"] == "No", "heads"
-    assert found["Warmup update steps"]["published"].notna().all()
-
-
-# ---- notebook 10 --------------------------------------------------------------------------------
-
 EXAMPLES = 60
 
 
-def make_records(levels, *, readout="compare", seeds=(0, 1), tasks=("OC", "PAN")):
-    """Records whose models have these accuracies, the same examples right with each seed."""
-    rows = [
-        {
-            "model": model,
-            "task": task,
-            "seed": seed,
-            "readout": readout,
-            "value": level,
-            "chance": 0.5,
-            "scores": (np.arange(EXAMPLES) < level * EXAMPLES).astype(float),
-            "groups": np.arange(EXAMPLES),
-        }
-        for model, level in levels.items()
-        for task in tasks
-        for seed in seeds
-    ]
-    return pd.DataFrame(rows)
-
-
-def test_ingredients_are_identities_and_steps_are_between_them():
+def test_what_the_grid_names_is_there_and_by_its_one_name():
+    labels = [*GRID["final"].values(), *GRID["drafts"], *GRID["students"].values()]
+    labels += beyond.list_ingredients().values()
+    assert [parse(label).identity for label in labels] == labels
+    assert {*GRID["twins"], *GRID["twins"].values()} == {*GRID["drafts"].values()}
+    assert set(GRID["trained_factors"]) <= set(GRID["factors"])
+    known = {*HeadSettings.model_fields}
+    assert {name for changes in GRID["heads"].values() for name in changes} <= known
     ingredients = beyond.list_ingredients()
-    assert all(parse(label).identity == label for label in ingredients.values())
     assert len({*ingredients.values()}) == len(ingredients)
     assert {name for pair in GRID["steps"].values() for name in pair} == {*ingredients}
     assert {*GRID["compared_students"].values()} <= {*ingredients.values()}
@@ -108,19 +48,32 @@ def test_a_step_changes_what_its_name_says():
             assert "LSA" in taught[0] and "LSA" not in taught[1], step
 
 
-def test_students_run_with_the_reference_seeds_by_both_readouts():
+def test_students_run_with_the_reference_seeds_and_have_the_names_of_the_figure():
     asked = []
 
     def run(bench, models, *, seeds):
-        asked.append((bench.readout, {*seeds}, {tuple(part) for part in seeds.values()}))
+        asked.append(({*seeds}, {tuple(part) for part in seeds.values()}))
         return pd.DataFrame({"model": models})
 
     bench = FakeBench("mini", run=run)
-    records = beyond.run_ingredients(bench)
-    students = {*GRID["ingredients"].values()}
+    records = beyond.run_students(beyond.list_ingredients(), bench)
     wanted = {tuple(sorted({*bench.profile.seeds, *bench.profile.reference_seeds}))}
-    assert asked == [(readout, students, wanted) for readout in beyond.READOUTS]
-    assert {*records["model"]} == {*beyond.list_ingredients()}
+    assert asked == [({*GRID["ingredients"].values()}, wanted)]
+    assert [*records["model"]] == [*beyond.list_ingredients()]
+
+
+def make_records(levels, *, readout="compare", seeds=(0, 1), tasks=("OC", "PAN")):
+    """Records whose models have these accuracies, the same examples right with each seed."""
+    shared = {"readout": readout, "chance": 0.5, "groups": np.arange(EXAMPLES)}
+    shared |= {"metric": "accuracy", "split": "validation", "device": "cpu"}
+    rows = []
+    for model, level in levels.items():
+        scores = (np.arange(EXAMPLES) < level * EXAMPLES).astype(float)
+        for task in tasks:
+            for seed in seeds:
+                own = {"model": model, "task": task, "seed": seed, "value": level}
+                rows.append(shared | own | {"scores": scores})
+    return pd.DataFrame(rows)
 
 
 def test_a_step_is_the_left_student_minus_the_right_one():
@@ -133,9 +86,6 @@ def test_a_step_is_the_left_student_minus_the_right_one():
     assert found["LSA added to SBERT"] == pytest.approx(0.4)  # (.8 - .6) / (1 - .5)
     assert found["LSA in place of DBOW, alone"] == pytest.approx(-0.1)
     assert found["PV added to SBERT"] == pytest.approx(0, abs=1e-9)
-    told = beyond.describe_step(steps, "LSA added to SBERT")
-    assert "by heads that compare, SBERT + LSA is ahead of SBERT by .400" in told
-    assert "; without a head, SBERT + LSA is ahead" in told
 
 
 def test_students_are_put_beside_what_needs_no_training():
@@ -148,10 +98,69 @@ def test_students_are_put_beside_what_needs_no_training():
     assert (data["low"] <= data["score"]).all() and (data["score"] <= data["high"]).all()
     rows = data.set_index("model")
     assert np.isnan(rows.loc[BASE, "difference"])
-    assert rows.loc["student: SBERT", ["difference", "milliseconds"]].tolist() == (
-        pytest.approx([0.6, 2.0])
-    )
+    judged = rows.loc["student: SBERT", ["difference", "milliseconds"]]
+    assert judged.tolist() == pytest.approx([0.6, 2.0])
     assert rows["trained"].tolist() == [False] * 7 + [True] * 2
     told = beyond.describe_model(data, "student: SBERT")
     assert told.startswith("student: SBERT is ahead of base by .600")
     assert told.endswith(", at 2 ms a document")
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    """A bench with one task of pairs, on which two models say the label and the others nothing."""
+    numbers = np.random.default_rng(0)
+    texts = [f"text {number}" for number in range(EXAMPLES)]
+    labels = np.arange(EXAMPLES) % 2
+    rows = np.arange(EXAMPLES)
+    folds = [(rows[rows % 3 != fold], rows[rows % 3 == fold]) for fold in range(3)]
+    examples = Examples("OC", texts, texts, rows[:, None], labels, 2, folds)
+    told = np.eye(2, dtype="f4")[labels]
+    asked = []
+
+    def make_model(name):
+        noise = numbers.standard_normal((EXAMPLES, 2)).astype("f4")
+        noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+        vectors = {TFIDF: sparse.csr_array(told), BOTH: told}.get(name, noise)
+        embed = lambda part: asked.append(name) or vectors  # noqa: E731
+        return SimpleNamespace(product=Product("made", {"name": name}), embed=embed, encode=embed)
+
+    made = {name: (make_model(name),) for name in beyond.UNTRAINED}
+    made[CLASSIFIER] = (*made[TFIDF], *made[BASE])
+    monkeypatch.setattr(beyond, "list_untrained", lambda _: made)
+    bench = FakeBench(
+        "mini",
+        run=lambda bench, models, *, seeds: make_records(dict.fromkeys(models, 0.9), tasks=["OC"]),
+        examples=lambda *_: examples,
+        store=Store(tmp_path),
+        base=make_model(STUDENT),
+    )
+    bench.asked = asked
+    return bench
+
+
+def test_models_without_training_are_judged_once_on_the_students_examples(bench):
+    records = beyond.run_table(bench).set_index("model")
+    right = {TFIDF, BOTH, CLASSIFIER}  # the words of the last say it, whatever their weight is
+    values = records.loc[[*beyond.UNTRAINED], "value"]
+    assert (values[[*right]] == 1).all() and values.drop([*right]).between(0.3, 0.7).all()
+    assert {*records["chance"]} == {0.5} and records["task"].eq("OC").all()
+    asked = len(bench.asked)
+    pd.testing.assert_frame_equal(beyond.run_table(bench).set_index("model"), records)
+    assert len(bench.asked) == asked, "records are kept"
+
+
+def test_times_are_kept_and_those_of_two_parts_add_up(bench):
+    costs = beyond.measure_costs(bench)
+    assert {*costs} == {*beyond.UNTRAINED, STUDENT}
+    assert costs[BOTH] == costs[BASE] + costs[LSA] and min(costs.values()) >= 0
+    assert beyond.measure_costs(bench) == costs
+    assert bench.asked.count(STUDENT) == beyond.ROUNDS
+
+
+def test_the_models_of_the_figure_are_those_of_the_table_for_own_texts(filled_store):
+    """Their names need no computing: the store only reads."""
+    bench = Bench(profiles.load("smoke"), Store(filled_store, reading=True))
+    models = beyond.list_untrained(bench)
+    assert {*models} == {*beyond.UNTRAINED}
+    assert all(part.product.name for parts in models.values() for part in parts)

@@ -14,7 +14,6 @@ from lib.distillation.variants import (
     CONTEXTUAL_TEACHERS,
     MM_MSE,
     NO_WEIGHTING,
-    STUDENT_CLASSES,
     parse,
 )
 from lib.ledger import claims, testability
@@ -43,78 +42,42 @@ def as_records(label, scale=1.0, references=()):
     return pd.concat([frame, *more], ignore_index=True)
 
 
-def list_printed(label, bench):
-    """A figure's models without those that somebody added to a grid."""
-    printed = figure_models.printed(label)
-    return {
-        name: model for name, model in chapter4.list_models(label, bench).items() if name in printed
-    }
-
-
 def test_chapter_4_has_69_students():
     labels = [f"fig4_{number}" for number in (2, 3, 7, 8, 9, 10, 11, 12)]
-    found = {
-        one
-        for label in labels
-        for one in figure_models.printed(label).values()
-        if parse(one).kind == "student"
-    }
-    assert len(found) == 69
+    printed = [figure_models.printed(label) for label in labels]
+    students = [chapter4.select_students(models).values() for models in printed]
+    assert len({variant for part in students for variant in part}) == 69
 
 
-def test_only_keeps_what_matches_and_the_baselines():
-    shown = list_printed(
-        "fig4_3", FakeBench(profiles.load("mini", only="max-margin;MSE*, contrastive"))
-    )
-    assert set(shown) == {
-        "Longformer",
-        "SBERT",
-        "contrastive",
-        *(f"max-margin;MSE;γ={g}" for g in (0.1, 0.5, "1.0", 1.5)),
-    }
-
-
-def test_smoke_keeps_baselines_references_and_one_other():
-    shown = chapter4.list_models("fig4_3", FakeBench("smoke"))
+def test_only_and_max_variants_keep_what_matches_baselines_and_references():
+    only = profiles.load("mini", only="max-margin;MSE*, contrastive")
+    shown = {*chapter4.list_models("fig4_3", only)} & {*figure_models.printed("fig4_3")}
+    margins = {f"max-margin;MSE;γ={gamma}" for gamma in (0.1, 0.5, "1.0", 1.5)}
+    assert shown == {"Longformer", "SBERT", "contrastive", *margins}
+    shown = chapter4.list_models("fig4_3", profiles.load("smoke"))
     assert {"Longformer", "SBERT", "cosine", MM_MSE} < set(shown) and len(shown) == 5
 
 
-def test_no_weighting_is_two_students():
-    bench = FakeBench("mini")
-    assert chapter4.list_models("fig4_10", bench)["no-weighting"] == NO_WEIGHTING["cosine"]
-    assert chapter4.list_models("fig4_11", bench)["no-weighting"] == NO_WEIGHTING["mm-MSE"]
-
-
 def test_what_a_finding_compares_one_by_one_has_the_reference_seeds():
-    bench = FakeBench("mini")
-    seeds = chapter4.assign_seeds(bench)
-    weighted = figure_models.printed("fig4_10")
-    once, several = list(bench.profile.seeds), list(bench.profile.reference_seeds)
+    profile = profiles.load("mini")
+    seeds, weighted = chapter4.assign_seeds(profile), figure_models.printed("fig4_10")
+    once, several = list(profile.seeds), list(profile.reference_seeds)
     for name, wanted in (("no-weighting", several), ("None;λ=0.5", several), ("None;λ=0.8", once)):
         assert list(seeds.get(weighted[name], once)) == wanted, name
+    alone = [m for m in chapter4.list_references("fig4_7") if parse(m).structural is None]
+    teachers = {parse(model).contextual for model in alone}
+    assert teachers == {*CONTEXTUAL_TEACHERS.values()} and len(alone) == 3
+    assert {*alone} <= {*chapter4.list_models("fig4_7", profile).values()}
+    assert all(seeds[model] == several for model in alone)
+    assert not {*alone} & {*chapter4.list_references("fig4_8")}
 
 
 def test_band_is_the_seeds_spread_of_the_references_alone():
     """By hand: every task moves by +-.01, which is .02 above a chance of one half."""
     records = as_records("fig4_3", references=chapter4.list_references("fig4_3"))
     records["chance"] = 0.5
-    noise = chapter4.measure_noise(records, "fig4_3", FakeBench("mini"))
+    noise = chapter4.measure_noise(records, "fig4_3", profiles.load("mini"))
     assert noise.df == 4 and noise.sd == pytest.approx(0.02, rel=1e-9)
-
-
-def test_each_teacher_has_a_contextual_reference_with_several_seeds():
-    bench = FakeBench("mini")
-    alone = [
-        model
-        for model in chapter4.list_references("fig4_7")
-        if parse(model).seed_class == STUDENT_CLASSES[1]
-    ]
-    teachers = {variant.contextual for variant in map(parse, alone)}
-    assert teachers == {*CONTEXTUAL_TEACHERS.values()} and len(alone) == 3
-    assert {*alone} <= {*chapter4.list_models("fig4_7", bench).values()}
-    seeds = chapter4.assign_seeds(bench)
-    assert all(seeds[model] == [*bench.profile.reference_seeds] for model in alone)
-    assert not {*alone} & {*chapter4.list_references("fig4_8")}
 
 
 def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone():
@@ -124,13 +87,8 @@ def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone
     others = records["model"].isin([model for model in references if parse(model).structural])
     records.loc[others & (records["seed"] == 1), "value"] += 0.04
     records.loc[others & (records["seed"] == 2), "value"] -= 0.04
-    noise = chapter4.measure_noise(records, "fig4_7", FakeBench("mini"))
+    noise = chapter4.measure_noise(records, "fig4_7", profiles.load("mini"))
     assert noise.df == 6 and noise.sd == pytest.approx(0.02, rel=1e-9)
-
-
-def without_checks(monkeypatch):
-    for name in ("_check_lengths", "_check_updates", "_check_base", "_check_encoders"):
-        monkeypatch.setattr(testability, name, lambda *_: [])
 
 
 def read_out(records):
@@ -142,9 +100,15 @@ def read_out(records):
     return run
 
 
-def test_verdicts_are_those_of_the_figure_as_drawn(with_examples, monkeypatch):
+@pytest.fixture
+def no_checks(monkeypatch):
+    none = pd.DataFrame(columns=testability.Check._fields)
+    monkeypatch.setattr(testability, "run_checks", lambda *_: none)
+
+
+@pytest.mark.usefixtures("no_checks")
+def test_verdicts_are_those_of_the_figure_as_drawn(with_examples):
     """The references of other figures count for nothing; what `only` leaves out is not run."""
-    without_checks(monkeypatch)
     records = as_records("fig4_3", references=chapter4.list_references("fig4_3"))
     records["value"] *= 0.9 / records["task"].map(
         published.load("fig4_3").groupby("task")["accuracy"].max()
@@ -164,6 +128,7 @@ def test_verdicts_are_those_of_the_figure_as_drawn(with_examples, monkeypatch):
     assert fewer["verdict"].value_counts()["not run"] == 3  # those that compare with cosine
 
 
+@pytest.mark.usefixtures("no_checks")
 def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, with_examples):
     """Nothing of it is published: the figure, its noise and its verdicts cope."""
     shutil.copytree(paths.PARAMS, tmp_path / "params")
@@ -171,8 +136,8 @@ def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, 
     text = grid.read_text(encoding="utf-8")
     grid.write_text(text.replace("- 1.5\n", "- 1.5\n    - 2.0\n"), encoding="utf-8")
     monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
-    bench = FakeBench(profiles.load("smoke", seeds=[5], overrides={"max_variants": None}))
-    models = chapter4.list_models("fig4_3", bench)
+    profile = profiles.load("smoke", seeds=[5], overrides={"max_variants": None})
+    models = chapter4.list_models("fig4_3", profile)
     rows = []
     for number, model in enumerate(models.values()):
         shifts = (0.0, 0.01, -0.01) if model in chapter4.list_references() else (0.0,)
@@ -180,12 +145,11 @@ def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, 
             rows.append((model, "minutes", seed, 0.5 + 0.01 * (number % 7) + shift))
     records = pd.DataFrame(rows, columns=["model", "task", "seed", "value"])
     records = with_examples(records.assign(metric="accuracy"))
-    figure, data, shown = chapter4.draw_boxplot("fig4_3", records, bench)
+    figure, data, shown = chapter4.draw_boxplot("fig4_3", records, profile)
     plt.close(figure)
     assert {*models} == {*data["model"]} and "max-margin;MSE;γ=2.0" in {*data["model"]}
     assert {*data["task"]} == {"minutes"} and len(data) == len(models) >= 15
     assert data[["published", "published_normalized"]].isna().all(axis=None)
     assert (data["noise"] > 0).all() and {*shown["model"]} == {*models.values()}
-    without_checks(monkeypatch)
-    bench = FakeBench(bench.profile, run=read_out(records))
+    bench = FakeBench(profile, run=read_out(records))
     assert not claims.judge_chapter4("fig4_3", bench)["verdict"].eq("not run").any()

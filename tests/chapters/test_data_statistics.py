@@ -10,8 +10,8 @@ from lib.chapters import data_statistics
 from lib.config import profiles
 from lib.data.dataset_folder import Document
 from lib.data.task_files import Task
-from tests.fake_bench import FakeBench
 
+MINI = profiles.load("mini")
 # mini: the teacher reads 48 tokens under the thesis' label 384, so "over 512" starts above 64.
 LENGTHS = pd.DataFrame(
     {
@@ -24,64 +24,56 @@ LENGTHS = pd.DataFrame(
 
 
 def test_the_corpus_table_counts_tokens_long_documents_and_cut_ones():
-    table = data_statistics.tabulate_corpus(LENGTHS, FakeBench("mini")).set_index("split")
+    table = data_statistics.tabulate_corpus(LENGTHS, MINI).set_index("split")
     train = table.loc["train"]
     assert (train["documents"], train["tokens"], train["cut"]) == (3, 5300, 1)
     assert train["tokens_mean"] == pytest.approx(5300 / 3)
+    assert train["tokens_sd"] == pytest.approx(np.std([100, 200, 5000]))
     assert train["over_384_percent"] == pytest.approx(200 / 3)  # 48 itself is read whole
     assert train["over_512_percent"] == pytest.approx(100 / 3)
     assert table.loc["validation", ["over_384_percent", "cut"]].tolist() == [0, 0]
 
 
-def test_a_teacher_with_the_thesis_limit_counts_against_384_and_512():
-    profile = profiles.load("mini", overrides={"structural_teacher.max_tokens": 384})
-    lengths = LENGTHS.assign(sbert_tokens=[384, 385, 513, 1])
-    table = data_statistics.tabulate_corpus(lengths, FakeBench(profile)).set_index("split")
+@pytest.mark.parametrize(("limit", "scale"), [(48, 8), (64, 6), (384, 1), (512, 1)])
+def test_lengths_are_counted_on_the_thesis_scale(limit, scale):
+    """The thesis profile reads 512 tokens, yet its lengths are the thesis'."""
+    profile = profiles.load("mini", overrides={"structural_teacher.max_tokens": limit})
+    assert data_statistics.find_scale(profile) == scale
+    lengths = LENGTHS.assign(sbert_tokens=[384 // scale, 1 + 384 // scale, 1 + 512 // scale, 1])
+    table = data_statistics.tabulate_corpus(lengths, profile).set_index("split")
     assert table.loc["train", "over_384_percent"] == pytest.approx(200 / 3)
     assert table.loc["train", "over_512_percent"] == pytest.approx(100 / 3)
 
 
-@pytest.mark.parametrize(("limit", "scale"), [(48, 8), (64, 6), (384, 1), (512, 1)])
-def test_the_scale_is_the_thesis_limit_over_the_teacher_s(limit, scale):
-    """The thesis profile reads 512 tokens, yet its lengths are the thesis'."""
-    profile = profiles.load("mini", overrides={"structural_teacher.max_tokens": limit})
-    assert data_statistics.find_scale(FakeBench(profile)) == scale
-
-
 @pytest.fixture
-def bench():
-    """Both tokenizers take words; the student's adds two special tokens.
+def base():
+    """Both tokenizers take words; the student's adds two special tokens."""
 
-    The corpus has four documents to train on. Of two tasks, one classifies pairs, one retrieves.
-    """
-    sources = [(10, "wikipedia"), (39, "wikipedia"), (40, "wikipedia"), (100, "news")]
-    documents = [
-        Document(id=str(number), text="w " * words, source=source)
-        for number, (words, source) in enumerate(sources)
-    ]
-    texts = {"a": "w", "b": "w " * 60, "c": "w " * 70}
-    pairs = Task(
+    def count(texts):
+        return np.array([len(text.split()) for text in texts])
+
+    teacher = SimpleNamespace(lengths=count)
+    return SimpleNamespace(tokens=lambda texts: {"whole": count(texts) + 2}, teacher=teacher)
+
+
+TEXTS = {"a": "w", "b": "w " * 60, "c": "w " * 70}
+TASKS = {
+    "pairs": Task(
         kind="classification",
-        texts=texts,
+        texts=TEXTS,
         inputs={"train": [("a", "b"), ("a", "c"), ("b", "c")], "test": [("a", "b")]},
         labels={"train": np.array([0, 1, 1]), "test": np.array([0])},
         classes=["no", "yes"],
-    )
-    search = Task(kind="retrieval", texts=texts, relevant={"a": ["b", "c"], "b": ["c"]})
-
-    def count_tokens(bench, parts):
-        words = np.array([len(text.split()) for text in parts])
-        return pd.DataFrame({"longformer_tokens": words + 2, "sbert_tokens": words})
-
-    bench = FakeBench("mini", count_tokens=count_tokens)
-    bench.corpus = SimpleNamespace(train=documents, validation=documents[3:])
-    bench.tasks = {"pairs": pairs, "search": search}
-    bench.classifications, bench.retrievals = ["pairs"], ["search"]
-    return bench
+    ),
+    "search": Task(kind="retrieval", texts=TEXTS, relevant={"a": ["b", "c"], "b": ["c"]}),
+}
 
 
-def test_lengths_of_the_corpus_by_hand(bench):
-    lengths = data_statistics.count_corpus_tokens(bench)
+def test_lengths_of_the_corpus_by_hand(base):
+    sources = [(10, "wikipedia"), (39, "wikipedia"), (40, "wikipedia"), (100, "news")]
+    documents = [Document(id=f"{n}", text="w " * n, source=name) for n, name in sources]
+    corpus = SimpleNamespace(train=documents, validation=documents[3:])
+    lengths = data_statistics.count_corpus_tokens(corpus, base)
     assert lengths.columns.tolist() == ["source", "split", "longformer_tokens", "sbert_tokens"]
     assert lengths["longformer_tokens"].tolist() == [12, 41, 42, 102, 102]
     assert lengths["sbert_tokens"].tolist() == [10, 39, 40, 100, 100]
@@ -89,15 +81,17 @@ def test_lengths_of_the_corpus_by_hand(bench):
     assert lengths["source"].tolist() == ["wikipedia"] * 3 + ["news"] * 2
 
 
-def test_tables_of_the_tasks_by_hand(bench):
-    table = data_statistics.tabulate_classifications(bench, ("train", "test"), limit=2)
+def test_tables_of_the_tasks_by_hand(base):
+    table = data_statistics.tabulate_classifications(TASKS, ("train", "test"), limit=2)
     assert table["documents"].tolist() == [2, 1] and table["truncated"].tolist() == ["yes", "no"]
     assert set(table["inputs"]) == {"pairs of documents"}
     assert table.loc[1, ["class_percent_mean", "class_percent_sd"]].tolist() == [50, 50]
-    lengths = data_statistics.tabulate_lengths(bench).set_index("split")
+    tokens = data_statistics.count_task_tokens(TASKS, base)
+    lengths = data_statistics.tabulate_lengths(TASKS, tokens, MINI).set_index("split")
     # A text counts once in a split: one of three is above 64 tokens, two of three above 48.
     assert lengths.loc["train", "over_512_percent"] == pytest.approx(100 / 3)
     assert lengths.loc["test", "over_384_percent"] == pytest.approx(50)
     assert lengths["documents"].tolist() == [3, 1], "examples"
-    (row,) = data_statistics.tabulate_retrievals(bench).to_dict("records")
+    (row,) = data_statistics.tabulate_retrievals(TASKS, tokens, MINI).to_dict("records")
     assert (row["documents"], row["sources"], row["targets_mean"]) == (3, 2, 1.5)
+    assert row["over_384_percent"] == pytest.approx(200 / 3)

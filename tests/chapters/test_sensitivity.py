@@ -9,7 +9,7 @@ import pytest
 from lib.chapters import sensitivity
 from lib.config import profiles
 from lib.config.profiles import grid
-from tests.fake_bench import FakeBench
+from tests.fake_bench import FakeBench, fake_model
 
 HEADS, STUDENTS, TIMES = (grid("beyond")[name] for name in ("heads", "students", "times"))
 
@@ -28,7 +28,13 @@ def run_falling(bench, identities, *, seeds):
 
 
 def load_bench(**overrides):
-    return FakeBench(profiles.load("smoke", overrides=overrides), run=run_falling)
+    """A bench whose students all lie at 45 degrees to the teacher on one of two documents."""
+    return FakeBench(
+        profiles.load("smoke", overrides=overrides),
+        run=run_falling,
+        embeddings=lambda *_: {"validation": np.array([[1.0, 0.0], [1.0, 1.0]])},
+        teacher=fake_model(np.eye(2)),
+    )
 
 
 @pytest.fixture
@@ -54,31 +60,20 @@ def test_a_longer_training_reads_more_documents_and_then_the_same_again():
     bench = load_bench(**{"corpus.train_documents": 30})
     read = {}
     for times in (0.25, 1, 2, 4):
-        training = sensitivity.change_length(bench, times).profile.training
-        read[times] = training.documents, training.passes
+        read[times] = tuple(sensitivity.find_length(bench.profile, times).values())
     assert read == {0.25: (6, 1), 1: (24, 1), 2: (24, 2), 4: (24, 4)}
-    twice = load_bench(**{"training.passes": 2})
-    shorter = sensitivity.change_length(twice, 0.5).profile.training
-    assert (shorter.documents, shorter.passes) == (24, 1)
+    twice = load_bench(**{"training.passes": 2}).profile
+    assert sensitivity.find_length(twice, 0.5) == {"documents": 24, "passes": 1}
 
 
-def test_scores_are_chance_corrected_and_every_student_has_its_own_cosine(frame, bench):
-    asked = []
-
-    def embeddings(bench, model, seed):
-        asked.append((model, bench.profile.training.documents, bench.profile.heads.classifier))
-        return {"validation": np.array([[1.0, 0.0], [1.0, 1.0]])}
-
-    functions = {"embeddings": embeddings, "structural": lambda *_: {"embeddings": np.eye(2)}}
-    table = sensitivity.tabulate_lengths(frame, FakeBench(bench.profile, **functions))
+def test_scores_are_chance_corrected_and_every_student_has_its_own_cosine(frame):
+    table = sensitivity.tabulate_lengths(frame)
     cosine = table[(table["model"] == "cosine") & (table["seed"] == 0)]
     assert cosine["updates"].tolist() == [2, 4, 8]
     assert cosine["heads"].tolist() == pytest.approx([0.74, 0.68, 0.56])
     assert cosine["no head"].tolist() == pytest.approx(cosine["heads"] - 0.2)
     assert cosine["cosine"].tolist() == pytest.approx([(1 + 0.5**0.5) / 2] * 3)
     assert [*table] == ["model", "updates", "seed", "cosine", "heads", "no head"]
-    read = {(model, round(24 * times)) for model in STUDENTS.values() for times in TIMES}
-    assert {(model, documents) for model, documents, _ in asked} == read | {("Longformer", 24)}
 
 
 def test_what_more_training_changes_is_judged_over_texts_by_one_readout(frame):
@@ -90,14 +85,9 @@ def test_what_more_training_changes_is_judged_over_texts_by_one_readout(frame):
     assert ("cosine ×2", "cosine ×0.5") not in table.index, "steps are doublings"
 
 
-def test_max_variants_limits_the_students():
-    frame = sensitivity.run_lengths(load_bench(max_variants=2))
-    assert frame["model"].nunique() == 3
-
-
-def test_three_seeds_are_enough_however_many_a_larger_size_has():
-    many = load_bench(reference_seeds=[0, 1, 2, 3])
-    assert set(sensitivity.run_lengths(many)["seed"]) == {0, 1, 2}
+def test_max_variants_limits_students_and_three_seeds_are_enough():
+    frame = sensitivity.run_lengths(load_bench(max_variants=2, reference_seeds=[0, 1, 2, 3]))
+    assert frame["model"].nunique() == 3 and {*frame["seed"]} == {0, 1, 2}
 
 
 @pytest.fixture

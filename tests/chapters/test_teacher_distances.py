@@ -1,7 +1,6 @@
 """Distances behind Figure 4.4: both ways of pairing negatives, against loops."""
 
 import numpy as np
-import pytest
 
 from lib.chapters.teacher_distances import measure_distances
 
@@ -52,8 +51,3 @@ def test_published_negatives_are_the_flattened_batch_moved_by_a_few_places():
         values(frame, negatives="as published", to="negatives", distance="squared L2"),
         np.sort(expected),
     )
-
-
-def test_too_few_documents_are_named():
-    with pytest.raises(ValueError, match="3 documents do not fill one batch of 6"):
-        measure_distances(STUDENT[:3], TEACHER[:3], batch=6)

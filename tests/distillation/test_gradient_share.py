@@ -14,22 +14,14 @@ STUDENT, STRUCTURAL, CONTEXTUAL = RANDOM.standard_normal((3, ROWS, DIM)).astype(
 LENGTHS = np.arange(ROWS)
 
 
-def share(
-    lam=None,
-    masked=False,
-    limit=None,
-    structural="MSE",
-    batch_size=ROWS,
-    loss="mse",
-    lengths=LENGTHS,
-):
+def share(lam=None, masked=False, limit=None, structural="MSE", batch_size=ROWS, loss="mse"):
     """Of a student whose projections are identities, so that both terms are mean squared errors."""
     variant = Variant("student", structural, "DM;4;None;2", "-", "-", masked, lam, loss)
     objective = Objective(variant, DIM, DIM, max_structural_len=limit).eval()
     before = {name: value.clone() for name, value in objective.state_dict().items()}
     teacher = STRUCTURAL if structural else None
     value = contextual_share(
-        objective, STUDENT, teacher, CONTEXTUAL, lengths, batch_size=batch_size
+        objective, STUDENT, teacher, CONTEXTUAL, LENGTHS, batch_size=batch_size
     )
     assert all(torch.equal(value, before[name]) for name, value in objective.state_dict().items())
     return value
@@ -59,10 +51,8 @@ def test_masked_rows_follow_the_contextual_teacher_alone():
 
 def test_batches_are_averaged():
     halves = [slice(0, 6), slice(6, 12)]
-    shares = [
-        norm(CONTEXTUAL, half) / (norm(STRUCTURAL, half) + norm(CONTEXTUAL, half))
-        for half in halves
-    ]
+    norms = [(norm(STRUCTURAL, half), norm(CONTEXTUAL, half)) for half in halves]
+    shares = [c / (s + c) for s, c in norms]
     assert share(batch_size=6) == pytest.approx(np.mean(shares), rel=1e-5)
 
 

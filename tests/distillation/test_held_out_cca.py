@@ -1,5 +1,7 @@
 """Held-out CCA: ends of its scale, invariance, chance."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -49,6 +51,11 @@ def test_measuring_projects_both_sides_and_leaves_the_mode():
     z2 = objective.contextual_projection(torch.tensor(teacher)).detach().numpy()
     assert raw == held_out_cca(X.astype(np.float32), teacher)
     assert projected == held_out_cca(z1, z2)
+    watch.precision, asked = "bf16", []
+    rows = X.astype(np.float32)
+    student = SimpleNamespace(encode=lambda _, precision: asked.append(precision) or rows)
+    watch(Update(3, 8, 0.0, student, objective))
+    assert watch.measurements == [(3, raw, projected, share)] and asked == ["bf16"]
 
 
 def watch_of(held_out, every=2):
@@ -90,19 +97,3 @@ def test_measurements_survive_an_interruption(tmp_path):
         tiny.train(data, tiny.WEIGHTED, callbacks=[watch_of(held_out), stop], **checkpoint)
     tiny.train(data, tiny.WEIGHTED, callbacks=[resumed], **checkpoint)
     assert len(whole.measurements) == 3 and resumed.measurements == whole.measurements
-
-
-def test_watch_embeds_in_its_precision():
-    asked = []
-
-    class Student:
-        def encode(self, token_ids, precision):
-            asked.append((token_ids, precision))
-            return X.astype(np.float32)
-
-    objective = Objective(parse(CONTEXTUAL_ONLY), dim=12, contextual_dim=4, width=8 / 768)
-    teacher = GENERATOR.normal(size=(60, 4)).astype(np.float32)
-    watch = Watch([[1, 2]], teacher, None, np.ones(60, int), batch_size=6, precision="bf16")
-    watch(Update(3, 8, 0.0, Student(), objective))
-    assert watch.measurements == [(3, *watch.measure(X.astype(np.float32), objective))]
-    assert asked == [([[1, 2]], "bf16")]

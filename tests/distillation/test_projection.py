@@ -21,12 +21,7 @@ def test_layers_of_a_label():
     assert [type(m) for m in (first, relu, second)] == [nn.Linear, nn.ReLU, nn.Linear]
     # Without (ReLU) there is none between; a last (ReLU) stays.
     assert [type(m) for m in projection.build("3x2(ReLU)", 4)] == [nn.Linear, nn.Linear, nn.ReLU]
-
-
-def test_identity():
-    module = projection.build("-", 5)
-    x = torch.randn(2, 5)
-    assert isinstance(module, nn.Identity) and module(x) is x
+    assert isinstance(projection.build("-", 5), nn.Identity)
 
 
 def test_it_computes_what_the_label_says():
@@ -43,18 +38,12 @@ def test_counts_and_widths_agree_with_the_module():
         parameters = sum(parameter.numel() for parameter in module.parameters())
         assert projection.parameter_count(label, 100) == parameters, label
         assert projection.out_features(label, 100) == module(torch.zeros(1, 100)).shape[1], label
-
-
-def test_parameter_count_by_hand():
     assert projection.parameter_count("3(ReLU)x2", 4) == (4 * 3 + 3) + (3 * 2 + 2)
     assert projection.parameter_count("-", 4) == 0
 
 
-def test_scaling_by_one_changes_nothing():
-    assert [projection.scale(label, 1.0) for label in THESIS_LABELS] == list(THESIS_LABELS)
-
-
 def test_scale():
+    assert [projection.scale(label, 1.0) for label in THESIS_LABELS] == list(THESIS_LABELS)
     assert projection.scale("768(ReLU)x1024(ReLU)x768", 0.5) == "384(ReLU)x512(ReLU)x384"
     assert projection.scale("100(ReLU)x768", 0.333) == "33(ReLU)x256"  # 33.3 and 255.7
     assert projection.scale("3x1", 0.01) == "1x1"  # never below 1
@@ -63,15 +52,7 @@ def test_scale():
 
 @pytest.mark.parametrize(
     ("label", "found", "at"),
-    [
-        ("", "", 1),
-        ("-5", "-5", 1),
-        ("0", "0", 1),
-        ("768(relu)", "768(relu)", 1),
-        ("768(ReLU)x", "", 11),
-        ("768x-", "-", 5),
-        ("768x٣", "٣", 5),
-    ],
+    [("0", "0", 1), ("768(relu)", "768(relu)", 1), ("768(ReLU)x", "", 11), ("768x٣", "٣", 5)],
 )
 def test_a_bad_label_says_what_was_expected_and_where(label, found, at):
     for use in (lambda: projection.build(label, 4), lambda: projection.scale(label, 0.5)):

@@ -10,8 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from lib.config import paths
-from lib.distillation.training import Scheme, draw_batches
-from tests.distillation import tiny, two_processes
+from tests.distillation import two_processes
 
 DOUBLE = {"batch_size": 2 * two_processes.BATCH}
 UPDATES, LABELS = two_processes.UPDATES, two_processes.LABELS
@@ -37,14 +36,6 @@ def ranks(folder):
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_first_gradients_are_those_of_the_double_batch(ranks, label):
-    one = two_processes.first_gradients(label, **LABELS[label] | DOUBLE)
-    assert any(gradient.abs().max() > 1e-3 for gradient in one)
-    for two in ranks:
-        assert_close(two["gradients"][label], one, atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("label", LABELS)
 def test_weights_statistics_and_losses_are_those_of_the_double_batch(ranks, label):
     """In float64, as AdamW magnifies the rounding of float32 (docs/scale.md)."""
     weights, losses = two_processes.train(label, scheme=LABELS[label] | DOUBLE)
@@ -67,14 +58,6 @@ def test_processes_may_hold_different_numbers_of_rows(ranks, label):
         )
 
 
-def test_masks_differ_between_the_processes():
-    data = two_processes.documents("float32")
-    scheme = Scheme(two_processes.BATCH, learning_rate=1, warmup_updates=0)
-    batches = draw_batches(data, scheme, processes=2, seed=0)
-    masked = (data.lengths[batches] > tiny.LIMIT).sum(axis=-1)
-    assert (masked[..., 0] != masked[..., 1]).sum() > 10
-
-
 def test_two_processes_resume_with_the_same_bits_each_with_its_own_dropout(ranks):
     for two in ranks:
         (weights, losses), (again, losses_again), _ = two["resumed"]
@@ -84,11 +67,8 @@ def test_two_processes_resume_with_the_same_bits_each_with_its_own_dropout(ranks
 
 
 def test_one_process_does_not_go_on_from_two(ranks, folder):
-    checkpoint = folder / "half"
-    written = {file.name: file.read_bytes() for file in checkpoint.iterdir()}
-    with pytest.raises(ValueError, match="half was written with processes 2, this training has 1"):
-        two_processes.train("cosine", checkpoint=checkpoint)
-    assert {file.name: file.read_bytes() for file in checkpoint.iterdir()} == written
+    with pytest.raises(ValueError, match="half was written for other batches: start as many"):
+        two_processes.train("cosine", checkpoint=folder / "half")
 
 
 def test_processes_that_disagree_say_in_what(ranks):

@@ -6,13 +6,12 @@ Each process writes what it saw to `<folder>/<rank>.pt`.
 import os
 import shutil
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from lib.distillation.training import Distillation
 from tests.distillation import tiny
@@ -38,10 +37,6 @@ LABELS = {
 UNEQUAL = ("contrastive", f"mm-MSE;{TWO_TEACHERS};384;λ=0.8", f"only-contextual;{TWO_TEACHERS}")
 
 
-class Interruption(Exception):
-    pass
-
-
 def documents(kind):
     return tiny.documents(DOCUMENTS, kind)
 
@@ -53,24 +48,6 @@ def train(label, data=None, kind="float64", dropout=0.0, scheme=None, **options)
     options |= {"kind": kind, "dropout": dropout, "scheme": scheme}
     student, objective, history = tiny.train(data, label, **options)
     return nn.ModuleList([student, objective]).state_dict(), history.loss
-
-
-def first_gradients(label, **scheme):
-    """The gradients of the first update, in float32 and not clipped."""
-    gradients = []
-
-    def stop(optimizer, *_):
-        for group in optimizer.param_groups:
-            gradients.extend(parameter.grad.clone() for parameter in group["params"])
-        raise Interruption
-
-    hook = register_optimizer_step_pre_hook(stop)
-    try:
-        train(label, kind="float32", scheme={"clip": 1e9} | scheme)
-    except Interruption:
-        return gradients
-    finally:
-        hook.remove()
 
 
 def gradients_of(label, rows, everyone, wrap=lambda module: module):
@@ -85,17 +62,13 @@ def gradients_of(label, rows, everyone, wrap=lambda module: module):
     return [parameter.grad for parameter in module.parameters()]
 
 
-def interrupt_at(number):
+def interrupt(label, number, **options):
     def stop(update):
         if update.number == number:
-            raise Interruption
+            raise InterruptedError
 
-    return stop
-
-
-def interrupt(label, number, **options):
-    with suppress(Interruption):
-        train(label, callbacks=[interrupt_at(number)], **options)
+    with suppress(InterruptedError):
+        train(label, callbacks=[stop], **options)
 
 
 def resumed(folder):
@@ -107,32 +80,21 @@ def resumed(folder):
     return whole, train(label, **options), torch.initial_seed()
 
 
-@contextmanager
-def noted(messages):
-    try:
-        yield
-    except ValueError as error:
-        messages.append(str(error))
-
-
 def disagreements(folder, rank):
     """The errors when the second process has other data, another setting, or another checkpoint."""
-    messages = []
-    data = documents("float64")
-    for change in (
-        {"structural": data.structural + rank},
-        {"token_ids": data.token_ids[:: 1 - 2 * rank]},
+    messages, data, mine = [], documents("float64"), folder / f"half of {rank}"
+    if rank == 0:
+        shutil.copy(folder / "half", mine)
+    for given, options in (
+        (replace(data, structural=data.structural + rank), {}),
+        (replace(data, token_ids=data.token_ids[:: 1 - 2 * rank]), {}),
+        (data, {"scheme": {"learning_rate": (0.01, 0.02)[rank]}}),
+        (data, {"checkpoint": mine}),
     ):
-        with noted(messages):
-            train("cosine", replace(data, **change))
-    with noted(messages):
-        train("cosine", scheme={"learning_rate": (0.01, 0.02)[rank]})
-    with noted(messages):
-        mine = folder / str(rank)
-        mine.mkdir()
-        if rank == 0:
-            shutil.copytree(folder / "half", mine / "half")
-        train("cosine", checkpoint=mine / "half")
+        try:
+            train("cosine", given, **options)
+        except ValueError as error:
+            messages.append(str(error))
     return messages
 
 
@@ -140,7 +102,6 @@ def main(folder):
     torch.set_num_threads(1)
     rank = int(os.environ["RANK"])
     seen = {
-        "gradients": {label: first_gradients(label, **scheme) for label, scheme in LABELS.items()},
         "trained": {label: train(label, scheme=scheme) for label, scheme in LABELS.items()},
         "resumed": resumed(folder),
     }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lib.evaluation.classifiers import by_comparing, by_similarity, by_words
+from lib.evaluation.classifiers import by_both, by_comparing, by_similarity, by_words, choose_weight
 from lib.evaluation.heads import Job
 
 TRAIN, TEST = np.arange(4), np.arange(4, 6)
@@ -105,3 +105,41 @@ def test_a_pairs_common_words_decide_though_each_article_has_words_of_its_own():
     labels = (articles[inputs[:, 0]] == articles[inputs[:, 1]]).astype(int)
     job = Job(vectors, inputs, labels, np.arange(200), np.arange(200, 300), 0)
     assert (by_words(job) == labels[200:]).all()
+
+
+def test_dense_vectors_that_know_nothing_get_no_weight_and_others_do():
+    labels = np.arange(60) % 2
+    noise = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+    telling, blank = sparse.csr_array(np.eye(2)[labels]), sparse.csr_array(np.ones((60, 1)))
+    assert choose_weight(telling, noise, labels, None) == 0
+    told = np.eye(2, dtype=np.float32)[labels]
+    assert choose_weight(blank, told, labels, None) > 0
+    assert choose_weight(blank[:3], told[:3], np.array([0, 1, 2]), None) == 0.5
+
+
+def test_a_weight_is_not_chosen_by_texts_that_are_known_already():
+    """Each text stands there three times, and the dense vectors tell texts apart, not classes."""
+    random = np.random.default_rng(0)
+    texts, coins = np.repeat(range(30), 3), random.integers(0, 2, 30)
+    names = np.eye(30, dtype=np.float32)[texts]
+    words = sparse.csr_array(np.ones((90, 1)))
+    assert choose_weight(words, names, coins[texts], None) > 0
+    assert choose_weight(words, names, coins[texts], texts) == 0
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_words_and_dense_vectors_decide_together(columns):
+    """The class is told by words for one half of the texts, and by dense vectors for the other."""
+    random = np.random.default_rng(0)
+    topics = random.integers(0, 2, 200)
+    told = np.arange(200) < 100 if columns == 1 else np.ones(200, bool)
+    words = sparse.csr_array(np.eye(3)[np.where(told, topics, 2)])
+    dense = np.where(told[:, None] & (columns == 1), 0, np.eye(2)[topics]).astype(np.float32)
+    inputs = random.integers(0, 200, (400, columns))
+    labels = (
+        topics[inputs[:, 0]] if columns == 1 else topics[inputs[:, 0]] == topics[inputs[:, 1]]
+    ).astype(int)
+    job = Job((words, dense), inputs, labels, np.arange(300), np.arange(300, 400))
+    assert (by_both(job) == labels[300:]).all()
+    if columns == 1:
+        assert (by_words(replace(job, features=words)) == labels[300:]).mean() < 0.9

@@ -1,4 +1,4 @@
-"""Metrics: by hand, against independent solvers, ties, missing targets, bad input."""
+"""Metrics: by hand, against independent solvers, and missing targets."""
 
 import math
 import warnings
@@ -43,25 +43,6 @@ def test_normalized_accuracy_depends_on_the_pool():
     np.testing.assert_allclose(alone["normalized"], [1, 0.3 / 0.4, 1])
     wider = metrics.normalized_accuracy(FRAME, best={"IMDB": 1.0, "PAN": 0.5})
     np.testing.assert_allclose(wider["normalized"], [0.8, 0.6, 0.6, 1, 0.8])
-
-
-@pytest.mark.parametrize(
-    ("frame", "best", "message"),
-    [
-        (FRAME.drop(columns="task"), None, "'task' is not in.*model.*accuracy"),
-        (
-            FRAME.assign(accuracy=[0.8, float("nan"), 0.3, 0.5, 0.4]),
-            None,
-            "nan for model 'b', task 'IMDB'",
-        ),
-        (FRAME.assign(accuracy=-1.0), None, "-1.0"),
-        (FRAME.assign(accuracy=0.0), None, "task 'IMDB' has no best accuracy above 0"),
-        (FRAME, {"IMDB": 0.8}, "task 'PAN' has no best accuracy above 0"),
-    ],
-)
-def test_normalized_accuracy_errors(frame, best, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.normalized_accuracy(frame, best=best)
 
 
 # Retrieval
@@ -114,86 +95,6 @@ def test_reciprocal_rank():
     assert metrics.reciprocal_rank(["z"], list("abcd")) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("relevant", "ranking", "top", "message"),
-    [
-        ([], ["a"], None, "at least one"),
-        ("ab", ["a", "b"], None, "relevant must be a collection of ids, got the text 'ab'"),
-        (["a"], "ab", None, "ranking must be a collection"),
-        (["a"], ["a", "b", "a"], None, "3 entries, 2 different"),
-        (["a"], ["a"], 0, "top must be an integer >= 1 or None, got 0"),
-    ],
-)
-def test_retrieval_errors(relevant, ranking, top, message):
-    for score in (metrics.average_precision, metrics.reciprocal_rank):
-        with pytest.raises(ValueError, match=message):
-            score(relevant, ranking, top=top)
-
-
-def test_rank_by_hand():
-    embeddings = np.array([[1, 0], [0, 3], [2, 1], [-1, 0.1]], dtype=np.float32)
-    # Cosines to (1, 0): 0, 2/sqrt(5), about -1. To (0, 3): 0, 1/sqrt(5), about .1.
-    assert metrics.rank(embeddings, list("pqrs"), ["p", "q"]) == {
-        "p": list("rqs"),
-        "q": list("rsp"),
-    }
-    assert metrics.rank(torch.tensor(embeddings), list("pqrs"), ["p"]) == {"p": list("rqs")}
-
-
-def test_ties_keep_the_order_of_the_candidates():
-    base = draw(0, 6, 33).astype(np.float32)
-    # Every vector three times, once doubled in length: equal cosines that rounding would scatter.
-    embeddings = np.concatenate([base, base, 2 * base])
-    ids = [f"{copy}{i}" for copy in "abc" for i in range(6)]
-    ranking = metrics.rank(embeddings, ids, ["b2"])["b2"]
-    assert ranking[:2] == ["a2", "c2"]
-    for at in range(2, 17, 3):
-        i = ranking[at][1]
-        assert ranking[at : at + 3] == [f"a{i}", f"b{i}", f"c{i}"]
-
-
-def test_average_precision_with_ties_equals_a_reference():
-    """The rank of an item is 1 + nearer ones + equally near ones that are listed earlier."""
-    rng = np.random.default_rng(3)
-    # 26 directions and the zero vector: many ties.
-    embeddings = rng.integers(-1, 2, size=(40, 3)).astype(float)
-    relevant = [i for i in range(1, 40) if rng.random() < 0.3] + [99]  # 99 has no embedding
-
-    def cosine(i):
-        norms = math.sqrt(sum(embeddings[0] ** 2) * sum(embeddings[i] ** 2))
-        return round(sum(embeddings[0] * embeddings[i]) / norms, 9) if norms else 0.0
-
-    def rank_of(i):
-        return 1 + sum(j != i and (cosine(j), -j) > (cosine(i), -i) for j in range(1, 40))
-
-    ranks = sorted(rank_of(i) for i in relevant if i < 40)
-    expected = sum(n / rank for n, rank in enumerate(ranks, 1)) / len(relevant)
-    ranking = metrics.rank(embeddings, range(40), [0])[0]
-    assert metrics.average_precision(relevant, ranking) == pytest.approx(expected, rel=1e-12)
-    assert metrics.reciprocal_rank(relevant, ranking) == pytest.approx(1 / ranks[0])
-
-
-def test_rank_zero_vectors_have_cosine_zero():
-    embeddings = np.array([[1.0, 0], [0, 0], [1, 1], [-1, 0]])
-    assert metrics.rank(embeddings, range(4), [0, 1]) == {0: [2, 1, 3], 1: [0, 2, 3]}
-
-
-@pytest.mark.parametrize(
-    ("embeddings", "ids", "sources", "message"),
-    [
-        (np.array([[1.0], [np.nan], [np.inf]]), "abc", ["a"], "2 of 3 rows.*the first is row 1"),
-        (np.ones((2, 1)), "abc", ["a"], "each of 2 embeddings.*3 ids"),
-        (np.ones((2, 1)), "aa", ["a"], "2 ids, 1 different"),
-        (np.ones((2, 1)), "ab", ["z"], "source 'z' has no embedding"),
-        (np.ones(2), "ab", ["a"], r"shape \(rows, dim\).*\(2,\)"),
-        (np.array([["x"], ["y"]]), "ab", ["a"], "must be numbers"),
-    ],
-)
-def test_rank_errors(embeddings, ids, sources, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.rank(embeddings, list(ids), sources)
-
-
 # Canonical correlation
 
 
@@ -226,9 +127,6 @@ def test_cca_equals_an_eigenvalue_solver():
         expected = by_generalised_eigenvalues(x, y)[:k].sum()
         assert 0.3 < expected < 4
         assert metrics.cca(x, y, k) == pytest.approx(expected, rel=1e-9)
-    for k in (0, 5, 1.5, True):
-        with pytest.raises(ValueError, match="k must be an integer from 1 to"):
-            metrics.cca(x, y, k)
 
 
 def test_cca_takes_arrays_and_tensors_of_any_precision():
@@ -279,17 +177,3 @@ def test_cca_warns_where_correlations_are_one_for_any_data():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         metrics.cca(draw(0, 12, 6), draw(1, 12, 5))  # 6 + 5 = 12 - 1: nothing is certain
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        (np.ones((3, 2)), np.ones((4, 2)), r"same number of rows.*\(3, 2\) and \(4, 2\)"),
-        (np.ones((1, 2)), np.ones((1, 2)), "at least 2"),
-        (np.ones((3, 2)), np.full((3, 2), np.nan), "y must be finite; 3 of 3 rows"),
-        (np.ones((3, 0)), np.ones((3, 2)), "x must be numbers.*not empty"),
-    ],
-)
-def test_cca_errors(x, y, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.cca(x, y)

@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.config import manifest, paths, profiles
+from lib.config import profiles
 from lib.distillation.variants import parse
 from lib.ledger import claims, robustness
 from lib.published import figure_models
-from lib.runner import robustness as command
 from tests.fake_bench import FakeBench
 
 SIZES = ("effect", "low", "high")
@@ -62,18 +61,15 @@ def test_models_that_no_decided_finding_names_are_left_out():
     assert {*figure_models.list_references(["fig4_7"])} < {*alone} and len(alone) == 13
 
 
-def test_only_what_is_named_runs_by_every_readout(monkeypatch):
+def test_only_what_is_named_runs_by_every_readout():
     asked = []
 
     def run(bench, models, *, seeds):
-        asked.append((bench.profile.heads.classifier, models, seeds["cosine"]))
+        asked.append((bench.readout, models, seeds["cosine"]))
         return pd.DataFrame({"model": models})
 
-    bench = FakeBench(
-        profiles.load("mini", overrides={"reference_seeds": [3, 4]}, seeds=[3]),
-        run=run,
-        with_readout=lambda bench, name: bench.changed("heads", classifier=name),
-    )
+    profile = profiles.load("mini", overrides={"reference_seeds": [3, 4]}, seeds=[3])
+    bench = FakeBench(profile, run=run)
     chosen = [claim for claim in claims.load_claims() if claim.id == "cosine-over-mse"]
     scores = robustness.run_named(chosen, bench)
     models = list_named("cosine-over-mse")
@@ -112,17 +108,3 @@ def test_the_table_says_which_answers_are_the_same(monkeypatch):
     }
     effects = by_variation["effect"].sum()
     assert effects["half"] == pytest.approx(effects["as run"] / 2) and np.isfinite(effects).all()
-
-
-def test_every_variation_is_one_of_mini():
-    for name, overrides in robustness.load_variations().items():
-        assert profiles.load("mini", overrides=dict(overrides)).departures, name
-    with pytest.raises(profiles.ParameterError, match="nearest: other seeds"):
-        robustness.load_variations(["other seds"])
-
-
-def test_without_a_ledger_the_command_says_what_to_run(monkeypatch, tmp_path):
-    monkeypatch.setattr(paths, "ROOT", tmp_path)
-    with pytest.raises(profiles.ParameterError, match=r"first run ./run_all.sh smoke"):
-        command.main(["smoke"])
-    assert command.LABEL not in manifest.load()

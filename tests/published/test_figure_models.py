@@ -13,7 +13,6 @@ from lib.chapters import chapter4
 from lib.config import paths, profiles
 from lib.distillation.variants import parse
 from lib.published import figure_models
-from tests.fake_bench import FakeBench
 
 
 @pytest.fixture
@@ -100,7 +99,7 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(
 ):
     edit(grid, before, after)
     for label, names in expected.items():
-        shown = chapter4.list_models(label, FakeBench("mini"))
+        shown = chapter4.list_models(label, profiles.load("mini"))
         assert {*figure_models.printed(label)} <= {*shown}, "nothing published is lost"
         for name in names:
             assert shown[name] == prefix + name == parse(prefix + name).identity
@@ -130,7 +129,7 @@ def test_taking_an_entry_out_of_a_grid_takes_only_what_is_not_published(edit):
 def test_a_loss_that_nobody_wrote_is_refused_before_anything_is_trained(edit):
     edit("structural", "losses:\n", "losses:\n  - hubr\n")
     with pytest.raises(ValueError, match="unknown model 'hubr'"):
-        chapter4.list_models("fig4_3", FakeBench("mini"))
+        chapter4.list_models("fig4_3", profiles.load("mini"))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_a_multiplication_sign_in_a_projection_is_an_x(edit):
     edit("projections", '["768(ReLU)x1024", "1024"]', '["768(ReLU)x1024", "1024", "512×1024"]')
     assert (
         "only-contextual;1024d;S:512x1024;C:-"
-        in chapter4.list_models("fig4_7", FakeBench("mini")).values()
+        in chapter4.list_models("fig4_7", profiles.load("mini")).values()
     )
 
 

@@ -10,15 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
-import nbformat
 import pandas as pd
-import papermill
 import pytest
 
 from lib.config import manifest, paths, profiles
 from lib.runner import notebook
-from lib.runner.execution import PATIENCE
-from lib.store import progress, provenance
 
 NAME = "02_structural_loss"
 PARAMETERS = {"profile": "mini", "seeds": None, "only": "", "overrides": {}}
@@ -28,10 +24,8 @@ SHELL = {"In": [""], "Out": {}, "exit": object(), "_i": "1", "notebook": os}
 @pytest.fixture(autouse=True)
 def new_kernel(monkeypatch, tmp_path):
     """Every test is a new kernel: no runner around, and the environment is put back."""
-    for name in ("THESIS_PROGRESS", "THESIS_PRODUCTS", "THESIS_JOBS", "THESIS_KEEP"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(os, "environ", os.environ.copy())
-    os.environ["THESIS_ARTIFACTS"] = str(tmp_path)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
+    monkeypatch.setattr(os, "environ", kept | {"THESIS_ARTIFACTS": str(tmp_path)})
 
 
 def start(**changed):
@@ -39,15 +33,27 @@ def start(**changed):
 
 
 def touch_files(folder: Path, label: str) -> list[Path]:
-    files = [folder / name for name in manifest.load()[label].files]
-    for file in files:
+    for file in (files := [folder / name for name in manifest.load()[label].files]):
         file.write_text("x")
     return files
 
 
-def test_start_gives_the_checked_profile():
-    profile = start(seeds="0,1", overrides=["heads.epochs=2"]).profile
-    assert profile.departures == {"seeds": [0, 1], "heads.epochs": 2}
+def run(program: str, **variables: str) -> str:
+    """What a new process prints, without warnings."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(paths.ROOT), **variables},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_start_gives_the_checked_profile_also_if_its_cell_runs_again():
+    nb = start(seeds="0,1", overrides=["heads.epochs=2"])
+    assert nb.profile.departures == {"seeds": [0, 1], "heads.epochs": 2}
+    assert start(nb=nb, table=[1, 2]).profile.name == "mini"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +61,7 @@ def test_start_gives_the_checked_profile():
     [
         ({"typo": 1}, "unknown parameter 'typo'; nearest: .*restart the kernel"),
         ({"seed": [1]}, "unknown parameter 'seed'; nearest: seeds"),
-        ({"seeds": "a"}, "seeds: expected whole numbers such as 0,1, got 'a'"),
+        ({"seeds": "a"}, "seeds.0: Input should be a valid integer, got 'a'"),
         ({"profile": "mnii"}, "unknown profile 'mnii'; nearest: mini"),
         ({"overrides": {"training.document": 6}}, "nearest: training.documents"),
         ({"only": "cosin"}, "only: no model is called 'cosin'; nearest: cosine"),
@@ -66,18 +72,11 @@ def test_start_gives_the_checked_profile():
 def test_start_rejects_what_is_no_parameter(changed, expected):
     with pytest.raises(profiles.ParameterError, match=expected):
         start(**changed)
-
-
-def test_start_wants_the_parameters_cell_first():
     with pytest.raises(profiles.ParameterError, match="'profile' is not set: run the parameters"):
         notebook.start(NAME, dict(SHELL))
 
 
-def test_the_first_cell_run_again_finds_the_notebooks_own_variables():
-    assert start(nb=start(), table=[1, 2]).profile.name == "mini"
-
-
-def test_finish_wants_every_promised_label(tmp_path, capsys):
+def test_finish_wants_every_promised_file_and_no_other(tmp_path, capsys):
     nb = start()
     for label in manifest.promised(manifest.load(), NAME).keys() - {"fig4_3"}:
         nb.saved[label] = touch_files(tmp_path, label)
@@ -86,66 +85,42 @@ def test_finish_wants_every_promised_label(tmp_path, capsys):
     nb.saved["fig4_3"] = touch_files(tmp_path, "fig4_3")
     nb.finish()
     assert capsys.readouterr().out.startswith(f"{notebook.MARKER} {NAME}")
-
-
-def test_finish_notices_a_file_that_is_gone_or_that_nobody_listed(tmp_path):
-    nb = start(only="cosine")  # which may leave a figure nothing to show
+    nb.saved["fig4_5"] = touch_files(tmp_path, "fig4_5")
+    with pytest.raises(RuntimeError, match=r"saved fig4_5.csv, fig4_5.svg, which params/manifest"):
+        nb.finish()
+    nb = start(only="cosine")  # then a figure may have nothing to show
     nb.saved["fig4_2"] = files = touch_files(tmp_path, "fig4_2")
     nb.finish()
     files[0].unlink()
     with pytest.raises(RuntimeError, match=r"did not save fig4_2.svg"):
         nb.finish()
-    nb.saved["fig4_2"] = [*touch_files(tmp_path, "fig4_2"), *touch_files(tmp_path, "fig4_5")]
-    with pytest.raises(RuntimeError, match=r"saved fig4_5.csv, fig4_5.svg, which params/manifest"):
-        nb.finish()
 
 
-def test_saved_files_are_noted_with_the_products_behind_them(tmp_path):
+def test_a_figure_is_saved_with_its_provenance(tmp_path):
     nb = start(seeds=[5])
-    note = paths.store() / "student" / "a.json"
-    cache = SimpleNamespace(used={("student", "a"): note}, kept={("student", "a"): note})
-    nb.__dict__["bench"] = SimpleNamespace(cache=cache)
-    frame = pd.DataFrame({"model": ["cosine"], "accuracy": [0.5]})
-    nb.save(plt.figure(), "fig4_2", frame, records=frame)
-    nb.save_table(frame, "tab4_3", caption="Heads")
-    for label in ("fig4_2", "tab4_3"):
-        said = provenance.read(label, nb.profile)
-        assert {*said["files"]} == {*manifest.load()[label].files}
-        assert said["stale"] == ["student/a"]
+    nb.save_table(pd.DataFrame({"model": ["cosine"]}), "tab4_3", caption="Heads")
+    assert "bench" not in nb.__dict__, "a notebook that asks for no bench makes none"
     assert "Heads" in (paths.figures(nb.profile) / "tab4_3.md").read_text()
-
-    nb.promised = {label: nb.promised[label] for label in nb.saved}
-    os.environ["THESIS_PRODUCTS"] = str(tmp_path / "products")
-    nb.finish()
-    assert json.loads((tmp_path / "products").read_text()) == ["student/a.json"]
-
-
-def test_a_notebook_that_asks_for_no_bench_makes_none(tmp_path):
-    nb = start(seeds=[5])
-    nb.save_table(pd.DataFrame({"model": ["cosine"]}), "tab4_3")
-    assert "bench" not in nb.__dict__ and "stale" not in provenance.read("tab4_3", nb.profile)
-
-
-@pytest.mark.smoke
-def test_papermill_stops_at_an_unknown_parameter_with_one_line(tmp_path, monkeypatch):
-    """The real thing: papermill itself would only warn, run to the end and exit 0."""
-    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
-    cells = [
-        "\n".join(f"{name} = {value!r}" for name, value in PARAMETERS.items()),
-        f'from lib.runner import notebook\nnb = notebook.start("{NAME}", globals())',
-        "print('reached')",
-    ]
-    source = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    source.cells[0].metadata["tags"] = ["parameters"]
-    options = {"kernel_name": "python3", "language": "python", "progress_bar": False}
-    target = tmp_path / "out.ipynb"
-    with pytest.raises(papermill.PapermillExecutionError, match="unknown parameter 'typo'"):
-        papermill.execute_notebook(source, target, {"typo": 1}, **options, **PATIENCE)
-    executed = nbformat.read(target, 4)
-    outputs = [part for cell in executed.cells for part in cell.get("outputs", [])]
-    (error,) = [part for part in outputs if part.output_type == "error"]
-    assert len(error.traceback) == 1 and "\n" not in error.traceback[0]
-    assert not executed.cells[-1].outputs, "the cell after the check must not have run"
+    nb.__dict__["bench"] = SimpleNamespace(store=SimpleNamespace(used={"b/2", "a/1"}, kept={"a/1"}))
+    records = pd.DataFrame(
+        {  # one model trained in 10 s with a row per task, each a record; another in 4 s
+            "fingerprint": ["aa", "ab", "bb"],
+            "embedding_fingerprint": ["ee", "ee", "ff"],
+            "seed": [0, 0, 2],
+            "device": ["cpu"] * 3,
+            "seconds": [10.0, 10.0, 4.0],
+        }
+    )
+    nb.save(plt.figure(), "fig4_2", records, records=records)
+    assert {*nb.saved} == {"tab4_3", "fig4_2"}
+    notes = [tmp_path.rglob(f"{label}.json") for label in ("tab4_3", "fig4_2")]
+    table, figure = (json.loads(next(found).read_text()) for found in notes)
+    assert table["used"] == table["kept"] == [] and "seed" not in table
+    assert figure["used"] == ["a/1", "b/2"] and figure["kept"] == ["a/1"]
+    assert figure["profile"] == "mini" and figure["departures"] == {"seeds": [5]}
+    assert figure["fingerprint"] == ["aa", "ab", "bb"] and figure["seed"] == [0, 2]
+    assert figure["trainings"] == {"ee": 10.0, "ff": 4.0} and figure["device"] == ["cpu"]
+    assert figure["versions"]["pandas"] == pd.__version__ and {"commit", "dirty"} <= {*figure}
 
 
 def test_interrupts_are_one_line_and_tables_are_for_people_once_a_notebook_has_started(tmp_path):
@@ -162,39 +137,13 @@ frame = pd.DataFrame({{"vocabulary_size": [12345]}})
 print("12,345" in shell.display_formatter.format(frame)[0]["text/html"], repr(frame)[-5:])
 """
     path = os.pathsep.join([str(paths.ROOT), str(tmp_path)])
-    variables = {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=variables, capture_output=True, text=True
-    )
-    assert done.stdout.splitlines() == [
-        "Interrupted: the workers have ended; "
-        "what was computed is kept, run the cell again to go on",
-        "Interrupted: packages were loading: restart the kernel and run all cells",
-        "True 12345",
-    ], done.stderr
-
-
-def test_progress_is_a_bar_for_a_person_and_lines_for_the_runner(tmp_path, monkeypatch, capsys):
-    assert list(progress.track(["a", "b"], "reading", 2)) == ["a", "b"]
-    assert "reading" in capsys.readouterr().err
-    file = tmp_path / "progress"
-    monkeypatch.setenv("THESIS_PROGRESS", str(file))
-
-    def read_last() -> str:
-        return file.read_text().strip().rpartition("\n")[2]
-
-    seen = [read_last() for _ in progress.track(iter("xy"), "students", 2)]
-    assert [*seen, read_last()] == ["students 0/2", "students 1/2", "students 2/2"]
-    assert capsys.readouterr().err == ""
+    first, second, last = run(program, PYTHONPATH=path, IPYTHONDIR=str(tmp_path)).splitlines()
+    assert first.startswith("Interrupted: the workers have ended; what was computed is kept")
+    assert second == "Interrupted: packages were loading: restart the kernel and run all cells"
+    assert last == "True 12345"
 
 
 def test_opening_a_notebook_costs_no_heavy_import():
     heavy = "{'torch', 'transformers', 'gensim', 'pandas', 'matplotlib', 'numpy'}"
-    check = (
-        f"import sys, lib.runner.notebook, lib.runner.run_all; print(*{heavy} & set(sys.modules))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", check], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == ""
+    modules = "lib.runner.notebook, lib.runner.run_all"
+    assert run(f"import sys, {modules}; print(*{heavy} & set(sys.modules))") == "\n"

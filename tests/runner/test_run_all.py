@@ -3,34 +3,30 @@ would."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-import unicodedata
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
-from filelock import FileLock
-from papermill.clientwrap import PapermillNotebookClient
 
-from lib.config import paths, profiles
-from lib.runner import command_line, execution, freshness, run_all
-from lib.store import provenance
+from lib import store
+from lib.config import manifest, paths, profiles
+from lib.runner import command_line, run_all
+from lib.runner.runs import REPORT, Run
 
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
 PARAMETERS = 'profile = "mini"\nseeds = None\nonly = ""\noverrides = {}'
 START = """
-import os, time
-from pathlib import Path
+import os
+from lib import jobs
 from lib.config import paths
 from lib.runner import notebook
-from lib.store import parallel, provenance
 nb = notebook.start("{name}", {{name: globals()[name] for name in notebook.PARAMETERS}})
 """
 SAVE = """
@@ -40,8 +36,7 @@ def save(label, suffixes, text="1"):
     files = [folder / (label + suffix) for suffix in suffixes]
     for file in files:
         file.write_text(text)
-    provenance.write(label, profile=nb.profile, files=files)
-    nb.saved[label] = files
+    nb._note(label, files, None)
 """
 MANIFEST = """
 fig1_1: {notebook: 01_first, kind: figure, section: "1", minutes: 0.1, title: One}
@@ -50,15 +45,15 @@ fig2_1: {notebook: 02_second, kind: figure, section: "2", minutes: 0.1, title: T
 """
 LABELS = {"fig1_1", "tab1_2", "fig2_1"}
 FIRST = 'save("fig1_1", [".svg", ".csv"])\nsave("tab1_2", [".csv", ".md", ".tex"])'
-SECOND = 'save("fig2_1", [".svg", ".csv"])'
+SECOND = 'save("fig2_1", [".svg", ".csv"], str(nb.profile.departures))'
 # What `run_jobs` does in a notebook; `begun` gets a file for each process that sleeps.
 SLEEP = """
 begun = paths.ROOT / "begun"
 (begun / str(os.getpid())).touch()
 if len(list(begun.iterdir())) == 1:
     begin = f"open('{begun}/' + str(os.getpid()), 'x')"
-    jobs = [(exec, (f"import os, time; {begin}; time.sleep(3600)",))]
-    parallel.run_jobs(jobs * 2, "sleeping")
+    sleep = ("sleep", exec, (f"import os, time; {begin}; time.sleep(3600)",))
+    jobs.run_jobs([sleep] * 2, "sleeping")
 """
 
 
@@ -91,11 +86,11 @@ def checkout(tmp_path: Path) -> Path:
     return root
 
 
-def start(root: Path, *words: str, **more: str) -> subprocess.Popen[str]:
+def start(root: Path, *words: str) -> subprocess.Popen[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "lib.runner.run_all", "tiny", *words],
-        env={**kept, "PYTHONPATH": str(root), "THESIS_JOBS": "2", **more},
+        env={**kept, "PYTHONPATH": str(root), "THESIS_JOBS": "2"},
         cwd=root,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -103,8 +98,8 @@ def start(root: Path, *words: str, **more: str) -> subprocess.Popen[str]:
     )
 
 
-def run(root: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    process = start(root, *words, **more)
+def run(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    process = start(root, *words)
     output, errors = process.communicate()
     return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
@@ -121,91 +116,61 @@ def test_makes_everything_then_reuses_everything_then_repairs(checkout):
     assert first.returncode == 0, first.stdout + first.stderr
     assert read_results(first.stdout) == dict.fromkeys(LABELS, "made")
     assert len([*(checkout / "figures/tiny").iterdir()]) == 7
-    executed = sorted(path.name for path in (checkout / "artifacts/tiny/executed").iterdir())
-    assert executed == ["01_first.ipynb", "02_second.ipynb"]
-
-    second = run(checkout)
-    assert {*read_results(second.stdout).values()} == {"reused"}
+    for folder in ("executed", "runs"):
+        made = sorted(path.stem for path in (checkout / "artifacts/tiny" / folder).iterdir())
+        assert made == ["01_first", "02_second"]
+    assert {*read_results(run(checkout).stdout).values()} == {"reused"}
 
     (checkout / "figures/tiny/tab1_2.md").unlink()
-    third = run(checkout)
-    assert "its files are missing or changed: tab1_2.md" in third.stdout
-    assert read_results(third.stdout)["fig2_1"] == "reused"
+    write_notebook(checkout, "02_second", SECOND + "  # a change", "nb.finish()")
+    repaired = run(checkout)
+    assert "01_first  runs, because its files are missing or changed: tab1_2.md" in repaired.stdout
+    assert "02_second  runs, because its cells, the parameters, lib" in repaired.stdout
     assert (checkout / "figures/tiny/tab1_2.md").exists()
 
-    write_notebook(checkout, "02_second", SECOND + "  # a change", "nb.finish()")
-    fourth = run(checkout)
-    assert "02_second  runs, because its inputs changed: notebook" in fourth.stdout
-    assert read_results(fourth.stdout)["fig1_1"] == "reused"
-
-    (checkout / "data/wikipedia/documents.jsonl").write_text("{}\n{}")
+    assert run(checkout, "--dry-run").stdout.count("up to date") == 2
     with open(checkout / "lib/losses/mse.py", "a") as file:
-        file.write("# a change\n")
-    dry = run(checkout, "--dry-run")
-    assert dry.stdout.count("changed: lib, data") == 2 and dry.stdout.count("last time") == 2
+        file.write("# a comment\n")
+    dry = run(checkout, "--dry-run").stdout
+    assert dry.count("would run (took 00:") == 2 and dry.count("last time") == 2
 
-
-@kernels
-def test_a_changed_run_draws_elsewhere_with_its_values(checkout):
-    """`null` asks for a base that is no language model."""
-    values = "(nb.profile.training.documents, nb.profile.student.language_model)"
-    cell = f'save("fig2_1", [".svg", ".csv"], str({values}))'
-    write_notebook(checkout, "02_second", cell, "nb.finish()")
-    changes = ["training.documents=60", "student.language_model=null"]
-    done = run(checkout, "fig2_1", "--set", *changes)
-    assert read_results(done.stdout) == {"fig2_1": "made"}
+    changed = run(checkout, "fig2_1", "--set", "training.documents=60", "--seeds", "3")
+    assert read_results(changed.stdout) == {"fig2_1": "made"}, changed.stdout + changed.stderr
     (figure,) = (checkout / "artifacts/figures").rglob("fig2_1.csv")
-    assert figure.read_text() == "(60, None)" and not (checkout / "figures").exists()
+    assert figure.read_text() == "{'seeds': [3], 'training.documents': 60}"
 
 
 # Cells behind the first three, and what is said of them.
-FAILURES = {
-    "an error": (
-        ["raise ValueError('\\n---\\nshapes differ')", "nb.finish()"],
-        "cell 4/5: ValueError: shapes differ",
-    ),
-    "an error without words": (
-        ["raise ValueError", "nb.finish()"],
-        "cell 4/5: ValueError, without a message",
-    ),
-    "a killed kernel": (
-        ["os.kill(os.getpid(), 9)", "nb.finish()"],
-        "cell 4/5: the kernel died",
-    ),
-    "an exit": (["import sys; sys.exit(0)", "nb.finish()"], "code cells did not run"),
-    "a wrong magic command": (["%nonsense", "nb.finish()"], "magic"),
-    "a file that was not saved": (
-        ['save("fig{number}_1", [".csv"])', "nb.finish()"],
-        "did not save fig{number}_1.svg",
-    ),
-    "no end": (
-        ['save("fig{number}_1", [".svg", ".csv"])'],
-        "its last cell is not nb.finish()",
-    ),
-    "no parameters": (["nb.finish()"], "tagged 'parameters', found 0"),
-}
+FAILURES = [
+    (["raise ValueError('\\n---\\nshapes differ')", "nb.finish()"], "4/5: ValueError: shapes"),
+    (["raise ValueError", "nb.finish()"], "cell 4/5: ValueError: no message"),
+    (["os.kill(os.getpid(), 9)", "nb.finish()"], "cell 4/5: DeadKernelError: the kernel died"),
+    (["import sys; sys.exit(0)", "nb.finish()"], "code cells did not run"),
+    (['save("fig{number}_1", [".csv"])', "nb.finish()"], "did not save fig{number}_1.svg"),
+    (['save("fig{number}_1", [".svg", ".csv"])'], "its last cell is not nb.finish()"),
+    (["nb.finish()"], "tagged 'parameters', found 0"),
+]
 
 
 @kernels
 def test_failed_notebooks_are_told_in_one_line_each_and_the_others_are_made(checkout):
     """Among them what papermill alone would call complete."""
-    manifest, names = MANIFEST, {}
-    for number, (failure, (cells, _)) in enumerate(FAILURES.items(), 3):
-        names[failure] = name = f"{number:02}_failing"
+    entries = MANIFEST
+    for number, (cells, message) in enumerate(FAILURES, 3):
         cells = [cell.replace("{number}", str(number)) for cell in cells]
-        tag = "x" if failure == "no parameters" else "parameters"
-        write_notebook(checkout, name, *cells, tag=tag)
-        facts = f'kind: figure, section: "3", minutes: 0.1, title: {name}'
-        manifest += f"fig{number}_1: {{notebook: {name}, {facts}}}\n"
-    (checkout / "params/manifest.yaml").write_text(manifest)
+        tag = "x" if "tagged" in message else "parameters"
+        write_notebook(checkout, f"{number:02}_failing", *cells, tag=tag)
+        facts = 'kind: figure, section: "3", minutes: 0.1, title: Fails'
+        entries += f"fig{number}_1: {{notebook: {number:02}_failing, {facts}}}\n"
+    (checkout / "params/manifest.yaml").write_text(entries)
     done = run(checkout)
     assert done.returncode == 1 and f"2 of {2 + len(FAILURES)} notebooks done" in done.stdout
     results = read_results(done.stdout)
-    assert {label for label, said in results.items() if said == "made"} == LABELS
+    assert {label for label, told in results.items() if told == "made"} == LABELS
     assert {*results.values()} == {"made", "failed"} and len(results) == 3 + len(FAILURES)
-    for number, (failure, (_, message)) in enumerate(FAILURES.items(), 3):
-        problem = done.stdout.partition(f"{names[failure]} failed\n")[2].splitlines()
-        assert message.replace("{number}", str(number)) in problem[0], (failure, problem[:2])
+    for number, (_, message) in enumerate(FAILURES, 3):
+        problem = done.stdout.partition(f"{number:02}_failing failed\n")[2].splitlines()
+        assert message.replace("{number}", str(number)) in problem[0], problem[:2]
         opens = problem[1].rpartition(" lab ")[2]
         assert "to see where it failed" in problem[1] and (checkout / opens).exists()
 
@@ -234,15 +199,13 @@ REFUSED = {
     ("fig9_9",): "unknown label, notebook or profile 'fig9_9'; nearest: fig",
     ("mini",): "two profiles at once: tiny and mini",
     ("--jobs", "0"): "--jobs: expected a whole number",
-    ("--jobs", "2", "--dask", "tcp://x:1"): "--jobs and --dask exclude each other",
-    ("--dask", "tcp://127.0.0.1:1"): "--dask: ",
-    ("--set", "training.document=3"): "nearest: training.documents",
-    ("--seeds", "a"): "seeds: expected whole numbers",
+    ("--jobs", "2", "--dask", "tcp://x:1"): "--dask: not allowed with argument --jobs",
+    ("--dask", "tcp://127.0.0.1:1"): "--dask: no scheduler answers",
+    ("--seeds", "a"): "seeds.0: Input should be a valid integer",
     ("--only", "cosin", "fig2_1"): "only: no model is called 'cosin'",
-    ("--budget", "gpu"): "expected lab --budget cpu or lab --budget gpu, got tiny --budget gpu",
+    ("--budget", "gpu"): "--budget is for lab, not for tiny",
     ("--fast",): "unrecognized arguments: --fast",
     ("--set", "data_roots=[nowhere]"): "nowhere",
-    ("--dry-run", "--set", "data_roots=[nowhere]"): "nowhere",
     ("--dry-run", "--set", "tasks.folders={mine: {folder: news/mine}}"): "news/tasks/mine: ",
 }
 
@@ -255,103 +218,75 @@ def test_what_cannot_be_is_refused_in_one_line_before_anything_begins(words, che
     assert not [*checkout.rglob("executed")]
 
 
-def test_a_label_runs_its_whole_notebook():
-    mini = profiles.load("mini")
-    asked = command_line.select_notebooks(mini, ["fig4_2", "03"])
-    assert [path.stem for path in asked] == ["02_structural_loss", "03_composite_analysis"]
-    assert {"tab4_3", "fig4_2", "fig4_3"} <= {entry.label for entry in next(iter(asked.values()))}
-    published = command_line.select_notebooks(profiles.load("published"), [])
-    assert [path.stem for path in published] == ["published"]
-    with pytest.raises(profiles.ParameterError, match="not among the published"):
-        command_line.select_notebooks(profiles.load("published"), ["tab_claims"])
-
-
-def test_a_profile_with_a_notebook_of_its_own_runs_that_unless_another_is_asked_for():
-    lab = profiles.load("lab")
-    asked = command_line.read_arguments(["lab", "lab"])  # the profile, and its notebook by name
-    assert (asked.profile, asked.requests) == ("lab", [])
-    ((path, made),) = command_line.select_notebooks(lab, []).items()
-    assert path.name == "lab.ipynb"
-    assert {entry.label for entry in made} >= {"fig5_3", "tab_claims", "figB_1"}
-    for request in ("fig5_3", "07", "07_final_evaluation"):
-        assert [path.stem for path in command_line.select_notebooks(lab, [request])] == [
-            "07_final_evaluation"
-        ]
-    everywhere = command_line.select_notebooks(profiles.load("mini"), [])
-    assert "lab" not in [path.stem for path in everywhere]
-
-
-def test_the_command_line_takes_requests_anywhere():
-    words = "fig4_2 --set heads.epochs=2 lab 03 --budget gpu --keep --jobs 3".split()
-    options = command_line.read_arguments(words)
-    assert options.profile == "lab_gpu" and options.requests == ["fig4_2", "03"]
-    assert options.overrides == ["heads.epochs=2"] and options.jobs == 3 and options.keep
-
-
-def test_stale_and_missing_products_are_told_with_what_they_took(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    profile = profiles.load("smoke", seeds=[5])
-    (notebook,) = command_line.select_notebooks(profile, ["03"])
-    for name in ("a", "b"):
-        note = paths.store() / "student" / f"{name}.json"
-        note.parent.mkdir(parents=True, exist_ok=True)
-        facts = {"files": {}, "kind": "student", "seconds": 90, "code": {"lib.losses.mse": "old"}}
-        note.write_text(json.dumps(facts))
-    products = ["student/a.json", "student/b.json", "record/gone.json"]
-    provenance.write_run(notebook.stem, profile, files=[], inputs={}, seconds=61, products=products)
-    plans = freshness.plan_all({notebook: []}, profile)
-    assert "took 01:01 last time" in (told := freshness.describe_plans(plans))
-    assert "1 of the products that it used are missing" in told
-    stale = freshness.describe_stale(plans)
-    assert "lib.losses.mse has changed: 2 student stale (made in 03:00)" in stale
-    plans[0].reasons = []  # it would not run
-    assert freshness.describe_stale(plans) == ""
-
-
-@pytest.mark.parametrize("typed, held", [("NFC", "NFD"), ("NFD", "NFC")])
-def test_documents_that_change_are_noticed_whatever_the_form_of_their_names(tmp_path, typed, held):
-    folder = tmp_path / unicodedata.normalize(held, "à/é")
-    folder.mkdir(parents=True)
-    root, name = unicodedata.normalize(typed, "à/é").split("/")
-    changes = {"data_roots": [str(tmp_path / root)], "corpus.folders": [name]}
-    profile = profiles.load("smoke", overrides=changes)
-    (notebook,) = command_line.select_notebooks(profile, ["03"])
-    inputs = []
-    for file in ("documents.jsonl", "._documents.jsonl", "README.md"):
-        (folder / file).write_text("{}")
-        inputs.append(freshness.plan_all({notebook: []}, profile)[0].inputs["data"])
-    assert inputs[0] == inputs[1] != inputs[2], "nothing reads what is hidden"
-
-
-def test_a_run_waits_for_another_on_the_same_results(tmp_path, monkeypatch, capsys):
-    other = FileLock(tmp_path / "run.lock")
-    other.acquire()
-    monkeypatch.setattr("builtins.print", lambda *words, **_: other.release())  # it has ended then
-    with run_all.lock_run(tmp_path) as lock:
-        assert lock.is_locked
-
-
-def test_where_other_work_goes_on_a_notebook_has_time_to_start_and_to_print(tmp_path, monkeypatch):
-    """What papermill's client takes of it: an option that is not one is passed over unsaid."""
-    for name in ("THESIS_PROGRESS", "THESIS_PRODUCTS"):  # are set for the kernel, and stay
-        monkeypatch.setenv(name, "")
-    clients = []
-    monkeypatch.setattr(PapermillNotebookClient, "execute", lambda client: clients.append(client))
-    cell = nbformat.v4.new_code_cell("", metadata={"tags": ["parameters"]})
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "n.ipynb")
-    execution.execute(tmp_path / "n.ipynb", {}, tmp_path / "done.ipynb", tmp_path / "log", "")
-    (client,) = clients
-    taken = {"start_timeout": client.startup_timeout, "iopub_timeout": client.iopub_timeout}
-    assert taken == execution.PATIENCE
-
-
 @pytest.mark.parametrize(
-    ("name", "message", "line"),
+    ("words", "profile", "names"),
     [
-        ("ValueError", "\n----\n  shapes differ\nmore", "ValueError: shapes differ"),
-        ("ValueError", "", "ValueError, without a message"),
-        ("CellExecutionError", "", ""),
+        ("fig4_2 --set heads.epochs=2 03", "mini", ["02_structural_loss", "03_composite_analysis"]),
+        ("published", "published", ["published"]),
+        ("lab lab", "lab", ["lab"]),  # the profile, and its notebook by name
+        ("fig5_3 lab", "lab", ["07_final_evaluation"]),
+        ("--budget gpu 07 lab", "lab_gpu", ["07_final_evaluation"]),
     ],
 )
-def test_an_error_is_shortened_to_its_first_line_with_words(name, message, line):
-    assert execution.shorten(name, message) == line
+def test_words_choose_a_profile_and_whole_notebooks(words, profile, names):
+    options = command_line.read_arguments(words.split())
+    assert options.profile == profile
+    asked = command_line.select_notebooks(profiles.load(profile), options.requests)
+    assert [path.stem for path in asked] == names
+    for path, makes in asked.items():
+        promised = manifest.promised(manifest.load(), path.stem)
+        assert makes == [*promised.values()] and makes
+
+
+@pytest.fixture
+def place(checkout, monkeypatch):
+    """The checkout as that of this process, and the hash of a notebook's inputs there."""
+    monkeypatch.setattr(paths, "ROOT", checkout)
+    monkeypatch.setattr(paths, "PARAMS", checkout / "params")
+    monkeypatch.delenv("THESIS_DATA", raising=False)
+
+    def find_hash(name: str = "01_first", **changes) -> str:
+        notebook = checkout / "notebooks" / f"{name}.ipynb"
+        return Run(notebook, profiles.load("tiny", **changes), []).hash_inputs()
+
+    return checkout, find_hash
+
+
+CHANGES = {  # a file, and whether a notebook shows what is in it
+    "notebooks/01_first.ipynb": False,  # its outputs
+    "notebooks/02_second.ipynb": False,
+    "params/claims.yaml": True,
+    "params/published/tab4_3.csv": True,
+    "params/tiny.yaml": False,  # a comment; values count as those of the profile
+    "params/lab.yaml": False,
+    "requirements.lock": True,
+    "lib/figures/table.md.j2": True,
+    "data/news/documents.jsonl": True,
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_notebook_runs_again_if_what_it_shows_may_have_changed(name, place):
+    root, find_hash = place
+    before = find_hash()
+    assert find_hash() == before
+    if name.endswith("ipynb"):
+        notebook = nbformat.read(root / name, 4)
+        notebook.cells[0].execution_count = 1
+        nbformat.write(notebook, root / name)
+    else:
+        with open(root / name, "a") as file:
+            file.write("# more\n")
+    assert (find_hash() != before) == CHANGES[name]
+
+
+def test_settings_lib_and_figures_that_a_report_shows_count_too(place, monkeypatch):
+    root, find_hash = place
+    write_notebook(root, REPORT)
+    hashes = [find_hash(REPORT), find_hash(REPORT, seeds=[5])]
+    (root / "figures/tiny").mkdir(parents=True)
+    (root / "figures/tiny/fig1_1.csv").write_text("1")
+    hashes.append(find_hash(REPORT))
+    monkeypatch.setattr(store, "read_sources", lambda: {"losses/mse.py": "# a comment"})
+    hashes.append(find_hash(REPORT))
+    assert len({*hashes}) == 4

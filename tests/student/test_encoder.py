@@ -1,56 +1,25 @@
-"""lib.student.Student against transformers.LongformerModel: outputs and all gradients; and its bad
-input.
-"""
-
-from __future__ import annotations
+"""A student against transformers.LongformerModel: outputs and all gradients; and its bad input."""
 
 import copy
-import threading
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    BertConfig,
-    BertModel,
-    CamembertConfig,
-    CamembertModel,
-    Data2VecTextConfig,
-    Data2VecTextModel,
-    DebertaV2Config,
-    DistilBertConfig,
-    ElectraConfig,
-    ElectraModel,
-    LongformerConfig,
-    LongformerModel,
-    ModernBertConfig,
-    MPNetConfig,
-    RobertaConfig,
-    RobertaModel,
-    XLMRobertaConfig,
-    XLMRobertaModel,
-)
+import transformers
+from transformers import LongformerConfig, LongformerModel
 
 from lib.student import Student
 from lib.student.weights import tile_positions
-from tests.threads import LIMIT, call_in_threads
+from tests.threads import call_in_threads
 
 VOCABULARY = 99
 
 
 def settings(**changes):
-    small = {
-        "vocab_size": VOCABULARY,
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-    }
-    return (
-        small
-        | {"intermediate_size": 64, "max_position_embeddings": 130, "pad_token_id": 1}
-        | changes
-    )
+    small = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "pad_token_id": 1}
+    small |= {"num_attention_heads": 4, "intermediate_size": 64, "max_position_embeddings": 130}
+    return small | changes
 
 
 def random_model(kind, config, seed=0):
@@ -118,11 +87,8 @@ def test_outputs_and_all_gradients_equal_longformer(tmp_path, lengths, window, c
     (result * target).sum().backward()
     (expected * target).sum().backward()
     ours_grads = {name: parameter.grad for name, parameter in ours.named_parameters()}
-    their_grads = {
-        name: parameter.grad
-        for name, parameter in theirs.named_parameters()
-        if "_global." not in name
-    }
+    theirs = {name: weight for name, weight in theirs.named_parameters() if "_global." not in name}
+    their_grads = {name: parameter.grad for name, parameter in theirs.items()}
     assert ours_grads.keys() == their_grads.keys()
     # Keys' biases shift all scores of a query alike: their gradient is zero but for rounding, hence
     # the scale of all.
@@ -144,20 +110,11 @@ def test_a_document_has_the_same_bits_alone_and_in_any_batch(student):
         np.testing.assert_array_equal(student.encode([document])[0], together[row])
 
 
-def test_encode_gives_what_forward_gives(student):
-    documents = random_ids([1, 128, 17])
-    np.testing.assert_allclose(
-        student(documents).detach().numpy(), student.encode(documents), atol=1e-5
-    )
-
-
 def test_the_padding_id_inside_a_document_is_placed_as_in_longformer(tmp_path):
     theirs, ours = longformer(tmp_path), Student.from_longformer(tmp_path)
     document = [5, 1, 7, 1, 1, 9]
-    expected = theirs(
-        input_ids=torch.tensor([document]), attention_mask=torch.ones(1, 6)
-    ).last_hidden_state.mean(1)
-    torch.testing.assert_close(ours([document]), expected, rtol=0, atol=1e-5)
+    states = theirs(torch.tensor([document]), attention_mask=torch.ones(1, 6)).last_hidden_state
+    torch.testing.assert_close(ours([document]), states.mean(1), rtol=0, atol=1e-5)
 
 
 def test_encode_gives_float32_and_leaves_the_mode_alone(student):
@@ -166,35 +123,19 @@ def test_encode_gives_float32_and_leaves_the_mode_alone(student):
     first, second = student.encode(documents), student.encode([np.array(ids) for ids in documents])
     assert student.training and first.dtype == np.float32 and first.shape == (2, 32)
     np.testing.assert_array_equal(first, second)  # no dropout
-    student.eval()
+    np.testing.assert_allclose(student.eval()(documents).detach().numpy(), first, atol=1e-5)
     half = student.encode(documents, precision="bf16")
     assert half.dtype == np.float32 and 0 < np.abs(half - first).max() < 0.15
     assert student.encode([]).shape == (0, 32)
 
 
-@pytest.mark.parametrize("first_ends", [True, False])
-def test_threads_share_a_student_in_training_mode(student, first_ends):
-    """One of two calls ends while the other still computes, which must go on without dropout."""
-    student, documents = copy.deepcopy(student).train(), random_ids([10, 40])
+def test_threads_share_a_student_in_training_mode(student):
+    """None may go on with dropout, or leave the student in evaluation mode, when another ends."""
+    student, documents = copy.deepcopy(student).train(), random_ids([10, 40] * 20)
     expected = student.encode(documents)
-    begun, ended = [threading.Event(), threading.Event()], threading.Event()
-
-    def wait_for_other(*_):
-        place = int(begun[0].is_set())
-        begun[place].set()
-        assert begun[1].wait(LIMIT)
-        if bool(place) == first_ends:
-            assert ended.wait(LIMIT)
-
-    def encode(second):
-        assert not second or begun[0].wait(LIMIT)
-        vectors = student.encode(documents)
-        ended.set()
-        return vectors
-
-    student.register_forward_pre_hook(wait_for_other)
-    for vectors in call_in_threads(partial(encode, False), partial(encode, True)):
-        np.testing.assert_array_equal(vectors, expected)
+    calls = [partial(student.encode, documents[:count]) for count in (2, 40, 8, 20)] * 3
+    for vectors in call_in_threads(*calls):
+        np.testing.assert_array_equal(vectors, expected[: len(vectors)])
     assert student.training
 
 
@@ -207,13 +148,8 @@ def test_dropout_is_that_of_the_checkpoint_unless_set(tmp_path):
     expected = dropped(documents)
     dropped.train()
     assert not torch.allclose(dropped(documents), expected, atol=1e-3)
-    torch.testing.assert_close(
-        Student.from_longformer(tmp_path, dropout=0.0).train()(documents), expected
-    )
-    with pytest.raises(
-        ValueError, match="dropout probability has to be between 0 and 1, but got 1.5"
-    ):
-        Student.from_longformer(tmp_path, dropout=1.5)
+    kept = Student.from_longformer(tmp_path, dropout=0.0).train()
+    torch.testing.assert_close(kept(documents), expected)
 
 
 def test_checkpointing_repeats_the_dropout(tmp_path):
@@ -229,10 +165,9 @@ def test_checkpointing_repeats_the_dropout(tmp_path):
     torch.testing.assert_close(grads[0], grads[1])
 
 
-def test_weights_are_float32_whatever_is_stored(tmp_path):
-    longformer(tmp_path).to(torch.bfloat16).save_pretrained(tmp_path)
+def test_all_weights_are_trained_but_for_frozen_token_embeddings(tmp_path):
+    longformer(tmp_path)
     model = Student.from_longformer(tmp_path)
-    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     assert all(parameter.requires_grad for parameter in model.parameters())
     model.freeze_token_embeddings()
     model(random_ids([5])).sum().backward()
@@ -241,18 +176,19 @@ def test_weights_are_float32_whatever_is_stored(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "config"),
+    ("kind", "padding"),
     [
-        (BertModel, BertConfig(**settings(pad_token_id=0))),
-        (ElectraModel, ElectraConfig(**settings(pad_token_id=0, embedding_size=32))),
-        (RobertaModel, RobertaConfig(**settings())),
-        (XLMRobertaModel, XLMRobertaConfig(**settings())),
-        (CamembertModel, CamembertConfig(**settings())),
-        (Data2VecTextModel, Data2VecTextConfig(**settings())),
+        ("Bert", 0),
+        ("Electra", 0),
+        ("Roberta", 1),
+        ("XLMRoberta", 1),
+        ("Camembert", 1),
+        ("Data2VecText", 1),
     ],
 )
-def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, kind, config):
-    theirs = random_model(kind, config)
+def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, kind, padding):
+    config, model = (getattr(transformers, f"{kind}{part}") for part in ("Config", "Model"))
+    theirs = random_model(model, config(**settings(pad_token_id=padding, embedding_size=32)))
     theirs.save_pretrained(tmp_path)
     ours = Student.from_encoder(tmp_path, None, 1024, 512)
     for document in random_ids([1, 20, 128]):
@@ -261,35 +197,26 @@ def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, k
     assert ours.max_positions == 512 and ours.config.attention_window == [1024, 1024]
 
 
-@pytest.mark.parametrize(
-    ("config", "why"),
-    [
-        (MPNetConfig(), "mpnet with a bias by relative position"),
-        (DebertaV2Config(), "deberta-v2 with attention by relative position"),
-        (ModernBertConfig(), "modernbert with rotary positions"),
-        (ElectraConfig(), "electra with narrow token embeddings"),
-        (DistilBertConfig(), "distilbert with an architecture of its own"),
-    ],
-)
-def test_a_base_of_another_architecture_is_refused_with_the_reason(tmp_path, config, why):
+@pytest.mark.parametrize("kind", ["MPNet", "DebertaV2", "ModernBert", "Electra", "DistilBert"])
+def test_a_base_of_another_architecture_is_refused(tmp_path, kind):
+    """Electra's token embeddings are narrow by default."""
+    config = getattr(transformers, f"{kind}Config")()
     config.save_pretrained(tmp_path)
-    with pytest.raises(
-        ValueError,
-        match=f"is a {why}; a student can be made of bert, electra, roberta, .* absolute",
-    ):
+    told = f"is a {config.model_type}; a student can be made of bert, electra, roberta, .* absolute"
+    with pytest.raises(ValueError, match=told):
         Student.from_encoder(tmp_path, [0], 8, 40)
 
 
 def test_from_encoder_takes_the_chosen_layers(tmp_path):
-    theirs = random_model(BertModel, BertConfig(**settings(num_hidden_layers=4)))
+    config = transformers.BertConfig(**settings(num_hidden_layers=4))
+    theirs = random_model(transformers.BertModel, config)
     theirs.save_pretrained(tmp_path)
-    ours = Student.from_encoder(tmp_path, [3, 1], [8, 16], 40).state_dict()
-    for new, old in enumerate((3, 1)):
-        for part in ("attention.self.value.weight", "output.LayerNorm.bias"):
-            assert torch.equal(
-                ours[f"encoder.layer.{new}.{part}"],
-                theirs.state_dict()[f"encoder.layer.{old}.{part}"],
-            )
+    ours = Student.from_encoder(tmp_path, [3, 1], [8, 16], 40).encoder["layer"]
+    for new, old in zip(ours, (3, 1), strict=True):
+        theirs_of_layer = theirs.encoder.layer[old].state_dict()
+        assert all(
+            torch.equal(value, theirs_of_layer[name]) for name, value in new.state_dict().items()
+        )
 
 
 def test_positions_are_tiled():
@@ -304,11 +231,8 @@ def test_positions_are_tiled():
         ([[5, VOCABULARY]], "document 0 has 2 tokens with ids from 5 to 99"),
         ([[5, 6], [-1]], "document 1 has 1 tokens with ids from -1 to -1; expected"),
         ([[5] * 129], "document 0 has 129 tokens .* expected at most 128,"),
-        ([5, 6], "expected texts or lists of token ids; document 0 is 5"),
         ([None], "expected texts or lists of token ids; document 0 is None"),
-        ([np.zeros((20, 20))], "expected texts or lists of token ids; document 0 is array"),
         ([[5.0, 6.5]], "expected texts or lists of token ids; document 0"),
-        ([[True, False]], "expected texts or lists of token ids; document 0"),
     ],
 )
 def test_bad_ids(student, documents, message):
@@ -318,32 +242,16 @@ def test_bad_ids(student, documents, message):
         assert "\n" not in str(error.value)
 
 
-def test_bad_calls(student):
-    with pytest.raises(ValueError, match="at least one array"):
-        student([])
-    with pytest.raises(ValueError, match="precision must be .*got 'fp16'"):
-        student.encode([[5]], precision="fp16")
-    with pytest.raises(ValueError, match="has no tokenizer; pass token ids"):
-        student.encode(["a text"])
-
-
 def test_bad_checkpoints(tmp_path):
     with pytest.raises(ValueError, match="there is no checkpoint folder .*nowhere"):
         Student.from_longformer(tmp_path / "nowhere")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="cannot read the configuration of .*empty: .*config.json"):
-        Student.from_longformer(tmp_path / "empty")
-    random_model(BertModel, BertConfig(**settings())).save_pretrained(tmp_path / "bert")
-    with pytest.raises(
-        ValueError, match="is a bert, expected a longformer; load it with Student.from_encoder"
-    ):
+    bert = random_model(transformers.BertModel, transformers.BertConfig(**settings()))
+    bert.save_pretrained(tmp_path / "bert")
+    with pytest.raises(ValueError, match="is a bert, expected a longformer; load it with Student."):
         Student.from_longformer(tmp_path / "bert")
     for layers in ([2], [], [-1]):
         with pytest.raises(ValueError, match="layers must be indices from 0 to 1"):
             Student.from_encoder(tmp_path / "bert", layers, 8, 40)
-    with pytest.raises(
-        ValueError, match="attention_window must be an even number of at least 4, .* got 7"
-    ):
-        Student.from_encoder(tmp_path / "bert", [0], 7, 40)
-    with pytest.raises(ValueError, match="cannot read .*bert: .*attention_window"):
-        Student.from_encoder(tmp_path / "bert", [0, 1], [8, 8, 8], 40)
+    for window in (7, 2, [8, 8, 8]):  # Hugging Face's Longformer fails at 2
+        with pytest.raises(ValueError, match="attention_window must be an even .* at least 4"):
+            Student.from_encoder(tmp_path / "bert", [0, 1], window, 40)

@@ -1,6 +1,4 @@
-"""Saving, loading and exporting a student, and its tokenizer."""
-
-from __future__ import annotations
+"""What is saved and exported is read by others as it was: weights, texts of any length, cards."""
 
 import ast
 import json
@@ -11,27 +9,24 @@ import runpy
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from huggingface_hub import HfApi
 from ruamel.yaml import YAML
 from safetensors.torch import load_file
-from tokenizers import Tokenizer
-from transformers import AutoTokenizer, LongformerConfig, LongformerForMaskedLM, LongformerModel
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import AutoTokenizer, LongformerForMaskedLM, LongformerModel
 
 from lib.config import paths
 from lib.student import Student, export
 from tests.student.tiny import make_student
 
 TEXTS = ["w1 w2 w3", "w9 " * 20, "w5 w6"]
-
-
-def values(student):
-    return {name: tensor.tolist() for name, tensor in student.state_dict().items()}
+KINDS = {"bert": "Bert", "roberta": "Roberta", "longformer": "Longformer"}
 
 
 @pytest.fixture
@@ -39,84 +34,76 @@ def student(tmp_path):
     return make_student(tmp_path)
 
 
-def test_texts_and_their_ids_have_the_same_embedding(student):
-    ids = student.tokenize(TEXTS)
-    assert ids[0] == [2, 6, 7, 8, 3]
-    np.testing.assert_array_equal(student.encode(TEXTS), student.encode(ids))
+@pytest.fixture
+def make(tmp_path):
+    """A student of a base of any kind, with a vocabulary of w0 to w99."""
+
+    def make_any(kind="bert", window=8, limit=24, dtype=torch.float32, **settings):
+        torch.manual_seed(0)
+        padding = 0 if kind == "bert" else 1
+        words = {"<pad>": padding, "<unk>": 1 - padding, "<s>": 2, "</s>": 3}
+        words |= {f"w{number}": number + 4 for number in range(100)}
+        backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        backend.post_processor = processors.BertProcessing(("</s>", 3), ("<s>", 2))
+        special = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>"}
+        options = {"model_max_length": 16, "sep_token": "</s>"} | special | settings
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **options)
+        tokenizer.save_pretrained(tmp_path / "base")
+        sizes = {"vocab_size": len(words), "pad_token_id": padding, "max_position_embeddings": 18}
+        sizes |= {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
+        sizes |= {"intermediate_size": 64, "initializer_range": 0.3}
+        if kind == "longformer":
+            sizes |= {"attention_window": window, "max_position_embeddings": limit + 2}
+        config, model = (getattr(transformers, KINDS[kind] + part) for part in ("Config", "Model"))
+        model(config(**sizes)).to(dtype).save_pretrained(tmp_path / "base")
+        if kind == "longformer":
+            return Student.from_longformer(tmp_path / "base")
+        return Student.from_encoder(tmp_path / "base", [0], window, limit)
+
+    return make_any
 
 
-def test_names_of_special_tokens_in_a_text_are_read_alike_everywhere(student, tmp_path):
-    """Also the padding, whose place is counted differently: in place of a word, first and last."""
+def values(student):
+    return {name: tensor.tolist() for name, tensor in student.state_dict().items()}
+
+
+def list_texts(limit):
+    """Of 1, limit - 1, limit, limit + 1 and twice limit tokens, two special ones among them.
+
+    Then texts with names of special tokens, first, last and in place of a word, since positions are
+    counted differently behind a padding; and an unknown word.
+    """
+    counts = (1, limit - 3, limit - 2, limit - 1, 2 * limit - 2)
+    texts = [" ".join(f"w{(7 * n) % 100}" for n in range(count)) for count in counts]
+    return [*texts, "w1 <pad> w2", "<pad> w3", "w4 <pad>", "<s> w1 </s>", "strange w3"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("window", "limit", "side"),
+    [(8, 24, "left"), (6, 25, "right"), (64, 20, "left"), (4, 9, "left")],
+)
+def test_an_export_gives_the_same_vectors_at_every_length(
+    make, tmp_path, kind, side, window, limit
+):
     from sentence_transformers import SentenceTransformer
 
-    texts = ["w1 [PAD] w2", "[PAD] w3", "w4 [PAD]", "w5 <pad> [SEP] w6 [MASK]", "[CLS] w1", "w1"]
-    vectors = student.encode(texts)
+    student = make(kind, window, limit, truncation_side=side, padding_side=side)
     student.export(tmp_path / "out")
-    stock = SentenceTransformer(str(tmp_path / "out"), device="cpu")
-    np.testing.assert_allclose(stock.encode(texts), vectors, atol=1e-5)
-    for alone, row in zip(texts, vectors, strict=True):
-        np.testing.assert_allclose(stock.encode([alone])[0], row, atol=1e-5)
-    ids = Tokenizer.from_file(str(tmp_path / "out/tokenizer.json")).encode_batch(texts)
-    assert [each.ids for each in ids] == student.tokenize(texts)
-
-
-def test_long_texts_are_cut(student):
-    texts = ["w1 w2", "w7 " * 41, "w7 " * 38, "w7 " * 50_000]
-    ids = student.tokenize(texts)
-    assert [len(row) for row in ids] == [4, 40, 40, 40]
-    assert ids[3] == [2, *[12] * 38, 3]
-    assert student.encode(texts).shape == (4, 32)
-
-
-def test_texts_and_ids_do_not_come_together(student):
-    for texts, place in (([[2, 6, 3], "w1"], 0), (["w1", [2, 6, 3]], 1)):
-        with pytest.raises(ValueError, match=rf"text {place} is \[2, 6, 3\]"):
-            student.encode(texts)
-
-
-def test_save_and_load_give_the_same_student(student, tmp_path):
-    student.save(tmp_path / "saved")
-    loaded = Student.load(tmp_path / "saved")
-    assert values(loaded) == values(student) and loaded.max_positions == 40
-    np.testing.assert_array_equal(loaded.encode(TEXTS), student.encode(TEXTS))
-    assert loaded.tokenize(["w1 " * 99]) == student.tokenize(["w1 " * 99])
-
-
-@pytest.mark.parametrize("place", ["lib.student.export.save_file", "lib.store.owned_folder._seal"])
-def test_a_failed_save_leaves_the_old_folder(student, tmp_path, monkeypatch, place):
-    target = tmp_path / "models" / "saved"
-    student.save(target)
-    before = values(student)
-    with torch.no_grad():
-        student.embeddings.LayerNorm.bias += 1
-
-    def full_disk(*_, **__):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(place, full_disk)
-    with pytest.raises(
-        ValueError, match="(cannot write .*saved|saved cannot be written): .*No space left"
-    ):
-        student.save(target)
-    monkeypatch.undo()
-    assert values(Student.load(target)) == before
-    assert [path.name for path in target.parent.iterdir()] == ["saved"]
-
-
-def test_a_full_disk_is_one_line_though_the_weights_are_written_by_another_library(
-    student, tmp_path
-):
-    """The system's own refusal, here of files beyond a size."""
-    target = tmp_path / "models" / "saved"
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    student.unused["pooler.dense.weight"] = torch.zeros(200, 200)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
-    try:
-        with pytest.raises(ValueError, match=r"cannot write .*saved: .*os error") as error:
-            student.save(target)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert "\n" not in str(error.value) and not [*target.parent.iterdir()]
+    texts, ids = list_texts(limit), student.tokenize(list_texts(limit))
+    assert [len(row) for row in ids[:5]] == [3, limit - 1, limit, limit, limit]
+    stored = Tokenizer.from_file(str(tmp_path / "out/tokenizer.json"))
+    assert [stored.encode(text).ids for text in texts] == ids
+    model = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    expected = student.encode(texts)
+    for size in (1, len(texts)):
+        np.testing.assert_allclose(model.encode(texts, batch_size=size), expected, atol=1e-5)
+    np.testing.assert_array_equal(Student.load(tmp_path / "out").encode(texts), expected)
+    assert not list((tmp_path / "out").rglob("*.py"))
+    modules = json.loads((tmp_path / "out/modules.json").read_text())
+    types = [module["type"].rpartition(".")[0] for module in modules]
+    assert types == ["sentence_transformers.models"] * 2, "of all versions"
 
 
 def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
@@ -126,54 +113,136 @@ def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
     ids = student.tokenize(TEXTS)[1]
     expected = model.eval()(input_ids=torch.tensor([ids])).last_hidden_state.mean(1)
     np.testing.assert_allclose(student.encode([ids]), expected.detach().numpy(), atol=1e-5)
+    loaded = Student.load(tmp_path / "saved")
+    assert values(loaded) == values(student) and loaded.max_positions == 40
+    np.testing.assert_array_equal(loaded.encode(TEXTS), student.encode(TEXTS))
 
 
-def test_the_exported_folder_is_a_stock_sentence_transformer(student, tmp_path):
-    student.export(tmp_path / "exported")
-    from sentence_transformers import SentenceTransformer
+def test_texts_are_cut_and_equal_their_ids(student):
+    ids = student.tokenize([*TEXTS, "w7 " * 41, "w7 " * 50_000])
+    assert ids[0] == [2, 6, 7, 8, 3]
+    assert ids[3] == ids[4] == [2, *[12] * 38, 3]
+    np.testing.assert_array_equal(student.encode(TEXTS), student.encode(ids[:3]))
+    for texts, place in (([[2, 6, 3], "w1"], 0), (["w1", [2, 6, 3]], 1)):
+        with pytest.raises(ValueError, match=rf"text {place} is \[2, 6, 3\]"):
+            student.encode(texts)
 
-    texts = [*TEXTS, "w3 w4 " * 100]
-    model = SentenceTransformer(str(tmp_path / "exported"), device="cpu")
-    assert [type(module).__name__ for module in model] == ["Transformer", "Pooling"]
-    assert model.max_seq_length == 40
-    np.testing.assert_allclose(model.encode(texts), student.encode(texts), atol=1e-5)
-    assert "auto_map" not in json.loads((tmp_path / "exported" / "config.json").read_text())
-    modules = json.loads((tmp_path / "exported" / "modules.json").read_text())
-    assert [module["type"].rsplit(".", 1)[0] for module in modules] == [  # of all versions
-        "sentence_transformers.models"
-    ] * 2
-    assert not list((tmp_path / "exported").rglob("*.py"))
-    assert values(Student.load(tmp_path / "exported")) == values(student)
+
+@pytest.mark.parametrize("way", ["save", "export"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("half", ["base", "student"])
+def test_all_is_read_and_written_in_float32(make, tmp_path, way, dtype, half):
+    student = make(dtype=dtype) if half == "base" else make().to(dtype)
+    if half == "base":
+        assert {parameter.dtype for parameter in student.parameters()} == {torch.float32}
+    getattr(student, way)(tmp_path / "out")
+    stored = load_file(tmp_path / "out/model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float32}
+    assert json.loads((tmp_path / "out/config.json").read_text())["dtype"] == "float32"
+    expected = student.float().encode(TEXTS)
+    np.testing.assert_array_equal(Student.load(tmp_path / "out").encode(TEXTS), expected)
 
 
 def test_a_saved_tokenizer_cuts_at_the_students_length_and_does_not_pad(student, tmp_path):
     student.tokenizer.backend_tokenizer.enable_padding(length=128)
     student.tokenizer.backend_tokenizer.enable_truncation(128)
-    student.tokenizer.model_max_length = 128
-    student.tokenizer.init_kwargs["max_length"] = 128
+    student.tokenizer.init_kwargs["max_length"] = student.tokenizer.model_max_length = 128
     student.save(tmp_path / "saved")
     stored = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())
     assert stored["padding"] is None and stored["truncation"]["max_length"] == 40
-    settings = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text())
-    assert settings["model_max_length"] == 40 and 128 not in settings.values()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "saved", trust_remote_code=False)
     assert len(tokenizer("w1 " * 99, truncation=True)["input_ids"]) == 40
 
 
-@pytest.mark.parametrize(
-    ("umask", "file_mode", "folder_mode"), [(0o022, 0o644, 0o755), (0o077, 0o600, 0o700)]
-)
-@pytest.mark.parametrize("name", ["export", "save"])
-def test_files_have_the_modes_of_the_umask(student, tmp_path, name, umask, file_mode, folder_mode):
-    before = os.umask(umask)
+def change(name, **changes):
+    def damage(folder):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(content | changes))
+
+    return damage
+
+
+def change_a_weight(folder):
+    tensors = load_file(folder / "model.safetensors")
+    tensors["embeddings.LayerNorm.bias"] += 1
+    export.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+DAMAGES = {
+    "weights": change_a_weight,
+    "window": change("config.json", attention_window=[4]),
+    "length": change("sentence_bert_config.json", max_seq_length=9),
+    "pooling": change("1_Pooling/config.json", pooling_mode="cls", pooling_mode_mean_tokens=False),
+    "case": change("sentence_bert_config.json", do_lower_case=True),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_others_embed_differently_is_not_written(make, tmp_path, monkeypatch, name):
+    """As if another version of a library wrote or read something else."""
+    student, write = make(unk_token="<unk>"), export._write_modules
+    student.export(tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}
+
+    def write_and_damage(student, folder):
+        write(student, folder)
+        DAMAGES[name](folder)
+
+    monkeypatch.setattr(export, "_write_modules", write_and_damage)
+    for target in ("out", "new"):
+        with pytest.raises(ValueError, match=rf"cannot write .*{target}: .*sentence-tr") as error:
+            student.export(tmp_path / target)
+        assert "\n" not in str(error.value)
+    assert before == {path: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_export_needs_a_tokenizer_with_which_others_can_batch(make, tmp_path):
+    """Without a padding token sentence-transformers fails at the second text."""
+    student = make()
+    student.tokenizer.pad_token = None
+    with pytest.raises(ValueError, match=r"cannot write .*out: .*pad"):
+        student.export(tmp_path / "out")
+    student.tokenizer = None
+    with pytest.raises(ValueError, match="needs a tokenizer"):
+        student.export(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    student.save(tmp_path / "out")
+    assert Student.load(tmp_path / "out").tokenizer is None
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_old_folder(student, tmp_path):
+    """The system's own refusal, here of files beyond a size."""
+    target = tmp_path / "models" / "saved"
+    student.save(target)
+    before, limits = values(student), resource.getrlimit(resource.RLIMIT_FSIZE)
+    student.unused["pooler.dense.weight"] = torch.zeros(200, 200)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     try:
-        getattr(student, name)(tmp_path / "above" / "student")
-        getattr(student, name)(tmp_path / "above" / "student")  # in the place of the first
+        with pytest.raises(ValueError, match=r"cannot write .*saved: .*os error") as error:
+            student.save(target)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "\n" not in str(error.value) and [*target.parent.iterdir()] == [target]
+    assert values(Student.load(target)) == before
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_a_persons_files_stay_and_ours_have_the_modes_of_the_umask(student, tmp_path, mask):
+    folder, before = tmp_path / "above" / "out", os.umask(mask)
+    try:
+        student.export(folder)
+        student.save(folder)
     finally:
         os.umask(before)
-    paths = [tmp_path / "above", *(tmp_path / "above").rglob("*")]
-    assert {path.stat().st_mode & 0o777 for path in paths if path.is_file()} == {file_mode}
-    assert {path.stat().st_mode & 0o777 for path in paths if path.is_dir()} == {folder_mode}
+    for path in (tmp_path / "above").rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o777 if path.is_dir() else 0o666) & ~mask
+    (folder / "notes.txt").write_text("mine")
+    for write in (student.save, student.export):
+        with pytest.raises(ValueError, match=r"holds notes.txt, .* did not write"):
+            write(folder)
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert values(Student.load(folder)) == values(student)
 
 
 def read_card(folder):
@@ -182,7 +251,7 @@ def read_card(folder):
     return YAML(typ="safe", pure=True).load(metadata), text
 
 
-def test_the_card_of_an_export_has_the_students_numbers_and_metadata(student, tmp_path):
+def test_a_card_has_the_students_numbers_and_code_that_runs(student, tmp_path, monkeypatch):
     student.export(tmp_path / "exported")
     metadata, text = read_card(tmp_path / "exported")
     assert metadata["library_name"] == "sentence-transformers"
@@ -192,14 +261,8 @@ def test_the_card_of_an_export_has_the_students_numbers_and_metadata(student, tm
     for number in ("up to 40 tokens", "32 numbers", "2 layers", f"{parameters:.1f} million"):
         assert number in text
     assert "None" not in text and "## Teachers" not in text
-    student.save(tmp_path / "saved")
-    assert not (tmp_path / "saved" / "README.md").exists()
-
-
-def test_the_code_in_the_card_runs_and_both_ways_agree(student, tmp_path, monkeypatch):
-    student.export(tmp_path / "exported")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", read_card(tmp_path / "exported")[1], re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:
         names = {"texts": TEXTS}
@@ -207,42 +270,27 @@ def test_the_code_in_the_card_runs_and_both_ways_agree(student, tmp_path, monkey
         np.testing.assert_allclose(names["vectors"], student.encode(TEXTS), atol=1e-5)
 
 
-def test_the_card_of_an_export_tells_what_it_is_given(student, tmp_path):
-    card = {
-        "title": "Mine: a student",
-        "base_model": "owner/base",
-        "teachers": ["SBERT", "Paragraph Vector"],
-        "losses": "cosine",
-        "data": {"news": "0.5 of 1,400 documents"},
-        "training": {"updates": 40},
-        "scores": [{"model": "a|b", "WINES": 0.61249}, {"model": "TF-IDF", "WINES": "-"}],
-        "verdict": ["WINES: the student is better than the base, where it started"],
-        "limits": ["English alone."],
-        "license": "mit",
-        "provenance": {"commit": "0dc0219", "torch": "2.13.0"},
-    }
+def test_a_card_tells_what_it_is_given(student, tmp_path):
+    card = {name: f"about {name}" for name in export.SECTIONS}
+    card |= {"title": "Mine: a student", "base_model": "owner/base", "teachers": ["SBERT", "PV"]}
+    card |= {"training": {"updates": 40}, "limits": ["English alone."], "license": "mit"}
+    card["scores"] = [{"model": "a|b", "WINES": 0.61249}, {"model": "TF-IDF", "WINES": "-"}]
     student.export(tmp_path / "exported", card)
     metadata, text = read_card(tmp_path / "exported")
     assert metadata["license"] == "mit" and metadata["base_model"] == "owner/base"
     for told in (
         "# Mine: a student\n",
-        "- SBERT\n- Paragraph Vector\n",
-        "- news: 0.5 of 1,400 documents\n",
+        "- SBERT\n- PV\n",
         "| model | WINES |\n|---|---|\n| a\\|b | 0.612 |\n| TF-IDF | - |\n\n",
-        "- commit: 0dc0219\n- torch: 2.13.0\n",
+        "- updates: 40\n",
         "\n- English alone.\n",
     ):
         assert told in text
     headings = [line.lower().replace(" ", "_") for line in re.findall("^## (.*)$", text, re.M)]
     assert headings == ["use", "speed", *export.SECTIONS[:-1], "licence"]
-    assert values(Student.load(tmp_path / "exported")) == values(student)
-
-
-@pytest.mark.parametrize("base", ["/home/me/base", "./base", "~/base", "base"])
-def test_a_base_that_is_no_hub_id_stays_out_of_the_metadata(student, tmp_path, base):
-    student.export(tmp_path / "exported", {"base_model": base})
+    student.export(tmp_path / "exported", {"base_model": "/home/me/base"})  # no hub id
     metadata, text = read_card(tmp_path / "exported")
-    assert "base_model" not in metadata and f"## Base model\n\n{base}\n" in text
+    assert "base_model" not in metadata and "## Base model\n\n/home/me/base\n" in text
 
 
 def test_push_to_hub_hands_the_library_an_export_that_loads_from_there(
@@ -250,47 +298,36 @@ def test_push_to_hub_hands_the_library_an_export_that_loads_from_there(
 ):
     hub = create_autospec(HfApi)  # refuses calls that the library would refuse
     monkeypatch.setattr("huggingface_hub.HfApi", hub)
+    with pytest.raises(ValueError, match="^a model card has no 'licence'; expected any of title"):
+        student.push_to_hub("me/mine", card={"licence": "mit"})
+    assert not hub.return_value.mock_calls
     upload = hub.return_value.upload_folder
     upload.side_effect = lambda *, folder_path, **_: shutil.copytree(folder_path, tmp_path / "hub")
     student.push_to_hub("me/mine", card={"license": "mit"}, private=True, commit_message="first")
     hub.return_value.create_repo.assert_called_once_with("me/mine", private=True, exist_ok=True)
-    assert (
-        upload.call_args.kwargs.items() >= {"repo_id": "me/mine", "commit_message": "first"}.items()
-    )
+    expected = {"repo_id": "me/mine", "commit_message": "first"}
+    assert upload.call_args.kwargs.items() >= expected.items()
     metadata, text = read_card(tmp_path / "hub")
     assert metadata["license"] == "mit" and text.startswith("# mine")
-    (tmp_path / "hub" / ".gitattributes").write_text("*.safetensors filter=lfs\n")  # the hub's own
-    np.testing.assert_array_equal(
-        Student.load(tmp_path / "hub").encode(TEXTS), student.encode(TEXTS)
-    )
+    vectors = Student.load(tmp_path / "hub").encode(TEXTS)
+    np.testing.assert_array_equal(vectors, student.encode(TEXTS))
 
 
-def test_nothing_is_uploaded_if_the_export_fails(student, monkeypatch):
-    hub = create_autospec(HfApi)
-    monkeypatch.setattr("huggingface_hub.HfApi", hub)
-    with pytest.raises(ValueError, match="no 'licence'"):
-        student.push_to_hub("me/mine", card={"licence": "mit"})
-    assert not hub.return_value.mock_calls
-
-
-def test_an_unknown_key_of_a_card_is_refused_before_anything_is_written(student, tmp_path):
-    with pytest.raises(ValueError, match="^a model card has no 'licence'; expected any of title"):
-        student.export(tmp_path / "exported", {"licence": "mit"})
-    assert not (tmp_path / "exported").exists()
-
-
-def test_an_installed_lib_has_the_template_of_the_card(tmp_path):
-    """What `pip install` copies."""
+def test_an_installed_lib_reads_an_export_without_other_packages(student, tmp_path):
+    """What `pip install --no-deps` copies, beside sentence-transformers and jaxtyping."""
+    student.export(tmp_path / "out")
     for name in ("lib", "pyproject.toml", "README.md", "LICENSE"):
         (tmp_path / name).symlink_to(paths.ROOT / name)
-    code = "from setuptools import setup; setup()"
-    command = [sys.executable, "-c", code, "-q", "build", "--build-base", "built"]
+    build = "from setuptools import setup; setup()"
+    command = [sys.executable, "-c", build, "-q", "build", "--build-base", "built"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    templates = {path.relative_to(paths.ROOT) for path in (paths.ROOT / "lib").rglob("*.j2")}
-    assert Path("lib/student/card.md.j2") in templates
-    assert {
-        path.relative_to(tmp_path / "built/lib") for path in tmp_path.glob("built/lib/**/*.j2")
-    } == templates
+    assert (tmp_path / "built/lib/lib/student/card.md.j2").exists()
+    others = "pyarrow pydantic ruamel pandas accelerate gensim"
+    code = f"import sys; sys.modules |= dict.fromkeys({others.split()!r})\n"
+    code += "from lib.student import Student; print(Student.load('../../out').encode(['w1']).shape)"
+    options = {"cwd": tmp_path / "built/lib", "env": os.environ | {"PYTHONPATH": "."}}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, **options)
+    assert done.stdout == b"(1, 32)\n", done.stderr
 
 
 @pytest.mark.parametrize(
@@ -314,17 +351,11 @@ def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
     student.export(tmp_path / "exported")
     task = tmp_path / "own" / "tasks" / "topic"
     task.mkdir(parents=True)
-    for split, first in {"train": 0, "test": 20}.items():
-        rows = [
-            {"id": str(number), "label": "even" if number % 2 == 0 else "odd"}
-            for number in range(first, first + 20)
-        ]
-        (task / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    texts = [
-        {"id": str(number), "text": f"w{number % 2} w{number % 2} w{number}"}
-        for number in range(40)
-    ]
-    (tmp_path / "own" / "documents.jsonl").write_text("\n".join(map(json.dumps, texts)))
+    labels = [{"id": str(n), "label": ["even", "odd"][n % 2]} for n in range(40)]
+    texts = [{"id": str(n), "text": f"w{n % 2} w{n % 2} w{n}"} for n in range(40)]
+    files = {"tasks/topic/train": labels[:20], "tasks/topic/test": labels[20:], "documents": texts}
+    for name, rows in files.items():
+        (tmp_path / "own" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     command = [sys.executable, paths.ROOT / "docs" / "mteb_task.py", tmp_path / "exported", task]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     name, accuracy = done.stdout.splitlines()[-1].split()
@@ -346,26 +377,11 @@ def test_mteb_is_told_what_the_export_tells(student, tmp_path):
     assert told["n_parameters"] == sum(weight.numel() for weight in weights)
 
 
-def test_export_needs_a_tokenizer(student, tmp_path):
-    student.tokenizer = None
-    with pytest.raises(ValueError, match="needs a tokenizer"):
-        student.export(tmp_path / "exported")
-    student.save(tmp_path / "saved")
-    assert Student.load(tmp_path / "saved").tokenizer is None
-
-
 def test_masked_language_model_checkpoints_load_and_keep_their_global_attention(tmp_path):
     torch.manual_seed(0)
-    config = LongformerConfig(
-        vocab_size=99,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=42,
-        attention_window=8,
-    )
-    LongformerForMaskedLM(config).save_pretrained(tmp_path / "mlm")
+    sizes = {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"intermediate_size": 64, "max_position_embeddings": 42, "attention_window": 8}
+    LongformerForMaskedLM(transformers.LongformerConfig(**sizes)).save_pretrained(tmp_path / "mlm")
     stored = load_file(tmp_path / "mlm" / "model.safetensors")
     Student.from_longformer(tmp_path / "mlm").save(tmp_path / "saved")
     saved = load_file(tmp_path / "saved" / "model.safetensors")
@@ -373,7 +389,6 @@ def test_masked_language_model_checkpoints_load_and_keep_their_global_attention(
     assert any("query_global" in name for name in kept)
     for name in kept:
         assert torch.equal(saved[name.removeprefix("longformer.")], stored[name]), name
-    # The checkpoint has no pooler; a stock model gets zeros for it instead of a warning and random
-    # numbers.
+    # The checkpoint has no pooler; a stock model gets zeros instead of random numbers.
     added = set(saved) - {name.removeprefix("longformer.") for name in kept}
     assert added == {"pooler.dense.weight", "pooler.dense.bias"}

@@ -24,14 +24,7 @@ def gradients(layer: Linear, x: torch.Tensor, forward) -> tuple[torch.Tensor, ..
 
 @pytest.mark.parametrize(
     ("rows", "widths"),
-    [
-        (0, (24, 40)),
-        (1, (24, 40)),
-        (6, (24, 40)),
-        (300, (24, 40)),
-        (513, (768, 576)),
-        (1300, (1024, 520)),
-    ],
+    [(0, (24, 40)), (1, (24, 40)), (6, (24, 40)), (300, (24, 40)), (513, (768, 576))],
 )
 def test_equals_torch_with_every_gradient(rows, widths):
     torch.manual_seed(0)
@@ -40,13 +33,6 @@ def test_equals_torch_with_every_gradient(rows, widths):
     for ours, theirs in zip(gradients(layer.float(), x, Linear.forward), expected, strict=True):
         largest = float(theirs.abs().max()) if rows else 0
         torch.testing.assert_close(ours, theirs.float(), rtol=1e-4, atol=1e-4 + 1e-5 * largest)
-
-
-def test_a_frozen_weight_and_a_constant_input_need_no_gradient(layer):
-    layer.weight.requires_grad_(False)
-    layer(torch.randn(3, 24)).sum().backward()
-    assert layer.weight.grad is None
-    assert layer.bias.grad.tolist() == [3.0] * 40
 
 
 def test_float32_on_a_cpu_is_filled_up_and_nothing_else_is(layer, monkeypatch):
@@ -76,3 +62,6 @@ def test_products_have_few_shapes_whatever_the_number_of_tokens(layer, monkeypat
     for rows in (1, 37, ROWS):
         layer(torch.randn(rows, 24, requires_grad=True)).sum().backward()
     assert shapes == {(ROWS, 24), (ROWS, 40), (40, ROWS)}
+    layer.weight.requires_grad_(False).grad = None
+    layer(torch.randn(3, 24)).sum().backward()  # a frozen weight and a constant input
+    assert layer.weight.grad is None and layer.bias.grad.unique().tolist() == [1 + 37 + ROWS + 3]

@@ -2,8 +2,6 @@
 `encode`.
 """
 
-from __future__ import annotations
-
 import importlib.util
 
 import numpy as np
@@ -31,18 +29,10 @@ def student(tmp_path_factory):
     that is not flat.
     """
     torch.manual_seed(0)
-    config = LongformerConfig(
-        vocab_size=90,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=4098,
-        attention_window=[16, 512],
-        initializer_range=0.3,
-    )
+    sizes = {"vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"intermediate_size": 64, "max_position_embeddings": 4098, "initializer_range": 0.3}
     folder = tmp_path_factory.mktemp("longformer")
-    LongformerModel(config).save_pretrained(folder)
+    LongformerModel(LongformerConfig(**sizes, attention_window=[16, 512])).save_pretrained(folder)
     return Student.from_longformer(folder)
 
 
@@ -71,18 +61,10 @@ def make():
 
     def make_student(window, limit):
         torch.manual_seed(0)
-        layers = len(window) if isinstance(window, list) else 1
-        config = LongformerConfig(
-            vocab_size=90,
-            hidden_size=16,
-            num_hidden_layers=layers,
-            num_attention_heads=2,
-            intermediate_size=16,
-            max_position_embeddings=limit + 2,
-            attention_window=window,
-            initializer_range=0.3,
-        )
-        return Student(config).eval()
+        sizes = {"vocab_size": 90, "hidden_size": 16, "num_attention_heads": 2}
+        sizes |= {"num_hidden_layers": len(window) if isinstance(window, list) else 1}
+        sizes |= {"intermediate_size": 16, "initializer_range": 0.3, "attention_window": window}
+        return Student(LongformerConfig(max_position_embeddings=limit + 2, **sizes)).eval()
 
     return make_student
 
@@ -114,63 +96,32 @@ def test_the_trace_of_a_student_holds_at_every_length(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("window, limit", [(1022, 64), (16, 77), (64, 64)])
-def test_the_onnx_file_of_any_student_is_compared_before_it_is_written(
-    to_onnx, make, tmp_path, monkeypatch, window, limit
+@pytest.mark.parametrize(
+    "window, limit, int8",
+    [(1022, 64, False), (16, 77, False), (64, 64, False), (16, 77, True)],
+)
+def test_the_file_of_any_student_is_compared_before_it_is_written(
+    to_onnx, make, tmp_path, monkeypatch, window, limit, int8
 ):
     [*map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))]
-    student = make(window, limit)
-    to_onnx.write(student, tmp_path / "student.onnx")
-    assert [path.name for path in tmp_path.iterdir()] == ["student.onnx"]
-    before = (tmp_path / "student.onnx").read_bytes()
-    encode = Student.encode
-    monkeypatch.setattr(Student, "encode", lambda *inputs: 1.1 * encode(*inputs))
+    student, file, encode = make(window, limit), tmp_path / "student.onnx", Student.encode
+    to_onnx.write(student, file, int8)
+    to_onnx.compare(student, file, 0.98)
+    if int8:  # it is near the float32 one, and not the same
+        with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
+            to_onnx.compare(student, file)
+    before = file.read_bytes()
+    monkeypatch.setattr(Student, "encode", lambda *inputs: 1.1 * encode(*inputs)[:, ::-1])
     with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
-        to_onnx.write(student, tmp_path / "student.onnx")
-    assert (tmp_path / "student.onnx").read_bytes() == before
-
-
-def check(embed, student, documents):
-    """One by one and in one padded batch. The largest entry of an embedding is about 1."""
-    expected = student.encode(documents)
-    for document, embedding in zip(documents, expected, strict=True):
-        np.testing.assert_allclose(
-            embed(*padded([document]))[0], embedding, atol=1e-5, err_msg=len(document)
-        )
-    np.testing.assert_allclose(embed(*padded(documents[:-2])), expected[:-2], atol=1e-5)
+        to_onnx.write(student, file, int8)
+    assert file.read_bytes() == before and [*tmp_path.iterdir()] == [file]
 
 
 def test_the_plain_student_equals_encode_at_1_to_4096_tokens(to_onnx, student, documents):
-    plain = to_onnx.PlainStudent(student).eval()
+    """One by one and in one padded batch. The largest entry of an embedding is about 1."""
+    plain, expected = to_onnx.PlainStudent(student).eval(), student.encode(documents)
+    batches = [*([document] for document in documents), documents[:-2]]
     with torch.inference_mode():
-        check(lambda *inputs: plain(*map(torch.from_numpy, inputs)).numpy(), student, documents)
-
-
-@pytest.mark.slow
-def test_the_onnx_file_equals_encode_at_1_to_4096_tokens(to_onnx, student, documents, tmp_path):
-    # the extra `onnx`
-    _, _, onnxruntime = map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))
-    to_onnx.write(student, str(tmp_path / "student.onnx"))
-    session = onnxruntime.InferenceSession(tmp_path / "student.onnx")
-    check(
-        lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0],
-        student,
-        documents,
-    )
-
-
-@pytest.mark.slow
-def test_the_int8_file_is_near_and_is_compared_before_it_is_written(
-    to_onnx, make, tmp_path, monkeypatch
-):
-    [*map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))]
-    student = make(16, 77)
-    to_onnx.write(student, tmp_path / "student.onnx", int8=True)
-    to_onnx.compare(student, tmp_path / "student.onnx", 0.98)
-    with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
-        to_onnx.compare(student, tmp_path / "student.onnx")  # it is not the float32 one
-    encode = Student.encode
-    monkeypatch.setattr(Student, "encode", lambda *inputs: encode(*inputs)[:, ::-1])
-    with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
-        to_onnx.write(student, tmp_path / "other.onnx", int8=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["student.onnx"]
+        vectors = [plain(*map(torch.from_numpy, padded(batch))).numpy() for batch in batches]
+    np.testing.assert_allclose(np.concatenate(vectors[:-1]), expected, atol=1e-5)
+    np.testing.assert_allclose(vectors[-1], expected[:-2], atol=1e-5)

@@ -84,7 +84,7 @@ def test_short_names_of_section_4_5_1():
         ("DM;1024;stem;5%", "'DM;1024;stem;5%' is not of the form .* a count or 10%"),
         ("DM;8;stem;2+DBOW;0;None;2", "'DBOW;0;None;2' is not of the form"),
         ("DM;1024;stem", "'DM;1024;stem' is not of the form"),
-        ("DBOW;8;None;2+DM;8;stem;2", "one DM and one DBOW, in this order"),
+        ("DBOW;8;None;2+DM;8;stem;2", "expected one DM and one DBOW"),
         ("DM;8;None;2+DM;8;stem;2", "one DM and one DBOW"),
     ],
 )
@@ -304,9 +304,7 @@ def test_untrained_and_untrainable():
     model = ParagraphVector.parse("DM;8;None;2")
     with pytest.raises(ValueError, match="at least one text to train on"):
         model.train([])
-    with pytest.raises(ValueError, match="'DM;8;None;2' is not trained"):
-        model.encode(["river"])
     with pytest.raises(ValueError, match="no word occurs 2 times in the 2 training documents"):
         model.train(["river", "bank"])
-    with pytest.raises(ValueError, match="negative must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="negative must be at least 1.*got 0"):
         model.train(make_texts(), negative=0)

@@ -1,23 +1,42 @@
-"""A place for what is kept, and a collection of documents, for tests of vectors."""
+"""A place for what is kept, and dataset folders, for tests of vectors."""
 
 import json
 
 import numpy as np
 import pytest
 
-from lib.data.dataset_folder import Documents
-from lib.vectors.judging import Collection
-
 SUBJECTS = {
     "river": "river water boats sea harbour tide sail wind coast fish".split(),
     "court": "court judge jury trial law witness sentence appeal crime prison".split(),
 }
+COMMON = "soil seeds plants rails ticket signal flour butter salt harbour boat tide the of".split()
 
 
 def make_text(subject, number, sentences=6):
     generator = np.random.default_rng(number)
     words = (generator.choice(SUBJECTS[subject], 3) for _ in range(sentences))
     return " ".join(f"The {a} of the {b} is near the {c} of {number}x." for a, b, c in words)
+
+
+def draw_coins(copies, spaced=False, count=60):
+    """Rows of random words with the labels of a coin, each text given several times."""
+    generator = np.random.default_rng(1)
+    texts = [" ".join(generator.choice(COMMON, 40)) for _ in range(count)]
+    labels = generator.choice(["x", "y"], count).tolist()
+    return [
+        {
+            "id": f"{number}-{copy}",
+            "text": text.replace(" ", "  ", copy) if spaced else text,
+            "label": label,
+        }
+        for copy in range(copies)
+        for number, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
+
+
+def write_lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +47,16 @@ def artifacts(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def collect(tmp_path):
-    """Makes a collection of texts, given as rows of a dataset folder."""
+def write_dataset():
+    """Writes documents of two subjects as a dataset folder; `fields` make further fields."""
 
-    def make(rows, name="texts"):
-        folder = tmp_path / name
-        folder.mkdir()
-        lines = "\n".join(json.dumps({"id": str(n), **row}) for n, row in enumerate(rows))
-        (folder / "documents.jsonl").write_text(lines)
-        return Collection.read(Documents(folder))
+    def write(folder, count, **fields):
+        rows = [
+            {"id": str(n), "text": make_text(("river", "court")[n % 2], n)}
+            | {key: make(n) for key, make in fields.items()}
+            for n in range(count)
+        ]
+        write_lines(folder / "documents.jsonl", rows)
+        return folder
 
-    return make
+    return write

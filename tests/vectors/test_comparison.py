@@ -73,24 +73,20 @@ def test_the_interval_is_wider_where_the_data_chose():
     assert among.high - among.low > alone.high - alone.low
 
 
-def test_texts_of_one_group_count_as_one():
-    groups = np.repeat(np.arange(10), 10)
-    noise = np.repeat(np.random.default_rng(0).normal(0.05, 0.1, 10), 10)
-    scores = {"base": START, "both": START + noise}
-    widths = [
-        choice.high - choice.low
-        for choice in (
-            comparison.choose_model([make_frame(groups=each, **scores)], BOTH)
-            for each in (groups, None)
-        )
-    ]
-    assert widths[0] > 2 * widths[1]
+def test_the_interval_of_the_table_is_that_of_paired_texts():
+    frame = make_frame(base=START, cut=START + 0.1 + NOISE / 10)
+    row = comparison.make_table([frame]).iloc[1]
+    width = 1.984 * 0.01 * (100 / 99) ** 0.5 / 10  # t(.975, 99) of 100 differences of sd .01
+    assert row["against_base"] == pytest.approx(0.1)
+    assert row["against_high"] - row["against_base"] == pytest.approx(width, rel=0.05)
+    assert row["than_base"] == "better than" and row["high"] - row["low"] > 0.04
+    still = comparison.make_table([make_frame(base=START, cut=START + 0.1)]).iloc[1]
+    assert np.isnan(still["against_low"]) and still["than_base"] == "not distinguishable from"
 
 
 def test_the_table_has_the_order_of_its_models_and_says_what_says_little():
     frame = make_frame(both=START, base=START, **{TFIDF: START}).assign(examples=7, chance=0.9)
-    table = comparison.make_table([frame])
+    table = comparison.make_table([comparison.sort_models(frame)])
     assert table["model"].tolist() == [BASE, TFIDF, BOTH]
     lines = comparison.describe_table(table)
     assert "(7)" in lines[0] and "0.90" in lines[1]
-    assert comparison.list_records(table)[0]["against_low"] is None

@@ -1,185 +1,142 @@
-"""Models are judged by texts that nothing was fitted on, and scores are those done by hand."""
+"""Nothing that is judged was fitted to, by any measure; and copies find nothing."""
 
-import warnings
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 from lib.data.task_files import Task
-from lib.vectors import judging
-from lib.vectors.judging import Judged
-from lib.vectors.lexical import WordCounts
-from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, TFIDF
+from lib.experiments.model import Model
+from lib.store import Store
+from lib.vectors import judging, models
+from lib.vectors.models import Dense
+from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, ORDER, STUDENT, TFIDF
 from tests.vectors.conftest import make_text
 
-DENSE = (BASE, CUT, CHUNKS)
+COUNT = 40
+TEXTS = [make_text(("river", "court")[n % 2], n) for n in range(COUNT)]
+IDS = [str(n) for n in range(COUNT)]
+TOLD = np.arange(COUNT) % 2
 
 
-def make_judged(collection, texts, of=lambda text: [text.count("river"), text.count("court"), 1]):
-    """Dense vectors count two words."""
-    vectors = np.array([of(text) for text in texts], dtype=np.float32)
-    return Judged(collection, texts, dict.fromkeys(DENSE, vectors))
+@dataclass(frozen=True, eq=False)
+class Spy(Model):
+    """Random vectors; lists what each fold embeds and must not be fitted to."""
+
+    calls: list = field(default_factory=list)
+    held_out: tuple = ()
+
+    def fit_outside(self, texts):
+        return Spy(self.store, self.calls, tuple(texts))
+
+    def embed(self, texts):
+        self.calls.append((self.held_out, [*texts]))
+        return np.random.default_rng(len(texts)).normal(size=(len(texts), 3))
 
 
-def list_rows(count, **fields):
-    return [
-        {"text": make_text(("river", "court")[n % 2], n), **{k: f(n) for k, f in fields.items()}}
-        for n in range(count)
-    ]
+@dataclass(frozen=True, eq=False)
+class Letters(Model):
+    """Vectors that tell the subjects apart."""
+
+    def embed(self, texts):
+        return np.array([[text.count("river"), text.count("court"), 1] for text in texts], "f4")
 
 
-def test_blank_and_repeated_texts_do_not_count(collect):
-    rows = [{"text": "One sea."}, {"text": " "}, {"text": "One  sea."}, {"text": "Two seas."}]
-    collection = collect(rows)
-    assert collection.rows.tolist() == [0, 3] and collection.groups == ["id 0", "id 3"]
-    assert collection.words.counts.shape == (2, 2)
+def make_task(kind, **fields):
+    return Task(kind, dict(zip(IDS, TEXTS, strict=True)), **fields)
 
 
-def test_what_is_judged_is_left_out_of_what_is_fitted(collect):
-    collection = collect([{"text": f"common alone{n}"} for n in range(6)])
-    lexical = collection.fit(np.array([True] + [False] * 5), least=1)
-    words = {collection.words.words[column] for column in lexical.columns}
-    assert "alone1" in words and "alone0" not in words
+TASKS = {
+    "single texts": make_task(
+        "classification",
+        inputs={"train": [(each,) for each in IDS]},
+        labels={"train": TOLD},
+        classes=["a", "b"],
+        folds=5,
+        groups={each: f"g{int(each) // 4}" for each in IDS},
+    ),
+    "pairs": make_task(
+        "classification",
+        inputs={
+            "train": [(each, str((int(each) + 2) % 20)) for each in IDS[:20]],
+            "test": [(each, str(20 + (int(each) + 3) % 20)) for each in IDS[20:]],
+        },
+        labels={"train": TOLD[:20], "test": TOLD[20:]},
+        classes=["a", "b"],
+    ),
+    "a retrieval": make_task("retrieval", relevant={each: [IDS[-1]] for each in IDS[:12]}),
+    "a clustering": make_task("clustering", clusters={each: str(int(each) // 5) for each in IDS}),
+}
 
 
-def test_documents_of_stop_words_alone_are_nothing_to_fit_to(collect):
-    collection = collect([{"text": "sea boat"}, {"text": "it is what it was"}])
-    assert collection.fit(np.array([True, False])) is None
-    assert collection.fit(np.array([True, True])) is None
+@pytest.mark.parametrize("name", TASKS)
+def test_no_tested_text_is_fitted_to(tmp_path, name):
+    spy = Spy(Store(tmp_path))
+    frame = judging.judge_task(name, TASKS[name], {CUT: spy, BASE: spy, TFIDF: Letters(spy.store)})
+    scored = len(frame["scores"].iloc[0])
+    tested = {text for held_out, _ in spy.calls for text in held_out}
+    kept = [{*held_out} for held_out, _ in spy.calls]
+    assert scored and min(map(len, kept)) > 0
+    if name == "single texts":  # each is tested once, with all of its group
+        assert tested == {*TEXTS}
+        for texts in kept:
+            groups = {TEXTS.index(text) // 4 for text in texts}
+            assert len(texts) == 4 * len(groups)
+    if name == "a clustering":
+        assert tested == {*TEXTS} and all(len(texts) % 5 == 0 for texts in kept)
 
 
-def test_texts_without_words_have_no_lexical_models(collect):
-    collection = collect([{"text": "the"}, {"text": "of the"}, {"text": "and"}])
-    assert collection.words is None and len(collection.groups) == 3
-    judged = make_judged(collection, ["the", "of the", "and"])
-    models = judged.fit_models(np.arange(2), np.array([2]), np.zeros(3, bool))
-    assert [*models] == [*DENSE]
+def test_halves_hold_out_their_documents_and_whole_groups(tmp_path):
+    spy, groups = Spy(Store(tmp_path)), [f"g{n // 5}" for n in range(COUNT)]
+    halves = judging.draw_halves(TEXTS, 1.3)
+    frame = judging.judge_halves(halves, TEXTS, groups, {BASE: spy})
+    assert len(frame["scores"].iloc[0]) == COUNT == len(frame["groups"].iloc[0])
+    sizes = []
+    for held_out, embedded in spy.calls:
+        whole = [n for n, text in enumerate(TEXTS) if text in held_out]
+        assert len(whole) == len(embedded) / 2 and {*embedded} <= {*held_out}
+        sizes.append(len({groups[n] for n in whole}))
+        assert len(whole) == 5 * sizes[-1]
+    assert sum(sizes) == 8 and max(sizes) - min(sizes) <= 1
+    with pytest.raises(ValueError, match="fewer than two"):
+        judging.judge_halves(judging.draw_halves(TEXTS[:1], 1.3), TEXTS[:1], groups[:1], {})
 
 
-def test_folds_do_not_cut_a_group():
-    groups = [f"g{n // 3}" for n in range(60)]
-    folds = judging.make_group_folds(groups)
-    assert sorted(np.concatenate(folds)) == [*range(60)] and len(folds) == 3
-    for number, fold in enumerate(folds):
-        others = {groups[place] for other in folds[:number] for place in other}
-        assert not others & {groups[place] for place in fold}
+def test_a_half_that_two_documents_share_is_compared_once():
+    texts = [f"the same words. other{n} words{n} end{n}" for n in range(4)]
+    halves = judging.draw_halves(texts, 1.0)
+    assert len(halves) == 1 and judging.draw_halves(["one", "two"], 1.0) == {}
 
 
-@pytest.mark.parametrize(("count", "folds"), [(2, 2), (12, 2), (60, 3), (500, 5)])
-def test_few_documents_have_few_folds(count, folds):
-    assert len(judging.make_group_folds([str(n) for n in range(count)])) == folds
-    assert len(judging.make_group_folds(["one"] * count)) == folds
+def combine(tmp_path, documents, texts):
+    store = Store(tmp_path)
+    dense = {name: Dense(name, Letters(store), 99) for name in (BASE, CUT, CHUNKS, STUDENT)}
+    return models.combine(dense, models.fit_words(store, documents), texts)
 
 
-def test_halves_of_documents_that_tell_nothing_find_each_other_by_their_words(collect):
-    collection = collect(list_rows(24, group=lambda n: f"g{n // 2}"))
-    halves = judging.draw_halves(collection, rate=1.3)
-    assert len(halves.places) == 24
-    judged = make_judged(collection, halves.texts, of=lambda text: [1, 0, 0])
-    frame = judging.judge_halves(halves, judged).set_index("model")
-    scores = frame["scores"].map(np.mean)
-    assert scores[TFIDF] > scores[BASE] and [*frame.index] == [*DENSE, TFIDF, LSA, BOTH]
-    assert len(frame["groups"].iloc[0]) == 24 == frame["examples"].iloc[0]
-    assert 0 < frame["chance"].iloc[0] < 0.3
+def test_every_measure_has_a_row_for_each_model(tmp_path):
+    everything = combine(tmp_path, TEXTS, TEXTS)
+    for name, task in TASKS.items():
+        frame = judging.judge_task(name, task, everything).set_index("model")
+        classified = {CLASSIFIER} if name == "single texts" else set()
+        assert {*frame.index} == {*ORDER} - {CLASSIFIER} | classified
+        assert frame["scores"].map(np.mean).between(0, 1).all()
+        if name == "single texts":
+            assert (frame["scores"].map(np.mean) > 0.9).all() and frame["chance"].iloc[0] == 0.5
 
 
-def test_a_half_that_two_documents_share_is_compared_once(collect):
-    collection = collect([{"text": f"the same words. other{n} words{n} end{n}"} for n in range(4)])
-    halves = judging.draw_halves(collection, 1.0)
-    assert len(halves.places) == 1 and halves.shared == 3
-    short = judging.draw_halves(collect([{"text": "one"}, {"text": "two"}], "short"), 1.0)
-    assert len(short.places) == 0 == short.shared
+def test_words_are_fitted_outside_the_fold(tmp_path):
+    """Both halves of a document have words that no other has: no model of words knows them."""
+    texts = [f"common text a{n} b{n}. common thing a{n} b{n}" for n in range(40)]
+    halves = judging.draw_halves(texts, 1.0)
+    lexical = combine(tmp_path, texts, [half for pair in halves.values() for half in pair])
+    frame = judging.judge_halves(halves, texts, texts, lexical)
+    scores = frame.set_index("model")["scores"].map(np.mean)
+    assert scores[[TFIDF, LSA]].max() < 2 * frame["chance"].iloc[0]
 
 
-def make_classification(count, groups=None):
-    texts = {str(n): row["text"] for n, row in enumerate(list_rows(count))}
-    inputs = {"train": [(str(n),) for n in range(count)]}
-    labels = {"train": np.arange(count) % 2}
-    return Task("classification", texts, inputs, labels, ["a", "b"], folds=5, groups=groups or {})
-
-
-def test_a_classification_has_a_row_for_each_model_and_one_for_the_classifier(collect):
-    task = make_classification(40)
-    collection = collect(list_rows(40))
-    judged = make_judged(collection, [*task.texts.values()])
-    frame = judging.judge_task("kinds", task, judged).set_index("model")
-    assert [*frame.index] == [*DENSE, TFIDF, LSA, BOTH, CLASSIFIER]
-    assert (frame["scores"].map(np.mean) > 0.9).all()
-    assert frame["chance"].iloc[0] == 0.5 and frame["groups"].iloc[0].shape == (40, 1)
-
-
-def test_classes_of_fewer_texts_than_folds_are_no_warning(collect):
-    task = make_classification(40)
-    task.labels["train"][:] = np.arange(40) < 3
-    judged = make_judged(collect(list_rows(40)), [*task.texts.values()])
-    with warnings.catch_warnings(action="error"):
-        judging.judge_task("kinds", task, judged)
-
-
-def test_pairs_are_judged_without_the_classifier(collect):
-    rows = list_rows(40)
-    texts = {str(n): row["text"] for n, row in enumerate(rows)}
-    pairs = [(str(n), str((n + 1 + n % 2 * 5) % 40)) for n in range(40)]
-    same = np.array([int(int(a) % 2 == int(b) % 2) for a, b in pairs])
-    inputs = {"train": pairs[:30], "test": pairs[30:]}
-    labels = {"train": same[:30], "test": same[30:]}
-    task = Task("classification", texts, inputs, labels, ["no", "yes"])
-    judged = make_judged(collect(rows), [*texts.values()])
-    frame = judging.judge_task("alike", task, judged)
-    assert CLASSIFIER not in set(frame["model"]) and len(frame["scores"].iloc[0]) == 10
-
-
-def test_dense_vectors_that_know_nothing_get_no_weight_and_others_do():
-    words = WordCounts.read([f"apple{n % 2} pear{n}" for n in range(60)])
-    labels = np.arange(60) % 2
-    noise = np.random.default_rng(0).normal(size=(60, 8)).astype("f4")
-    assert judging.choose_weight(words.counts, noise, labels, None) == 0
-    blank = WordCounts.read(["pear plum"] * 60).counts
-    told = np.eye(2, dtype="f4")[labels]
-    assert judging.choose_weight(blank, told, labels, None) > 0
-    assert judging.choose_weight(blank[:3], told[:3], np.array([0, 1, 2]), None) == 0.5
-
-
-def test_texts_of_a_cluster_find_each_other(collect):
-    rows = list_rows(24)
-    texts = {str(n): row["text"] for n, row in enumerate(rows)}
-    clusters = {name: ("x" if int(name) % 2 else "y") for name in texts} | {"23": "alone"}
-    task = Task("clustering", texts, clusters=clusters)
-    queries = judging.read_queries(task)
-    assert len(queries.relevant) == 23 and 23 not in queries.relevant
-    judged = make_judged(collect(rows), [*texts.values()])
-    frame = judging.judge_task("kinds", task, judged).set_index("model")
-    assert frame["scores"].map(np.mean)[BASE] > 0.9 and frame["examples"].iloc[0] == 23
-
-
-@pytest.mark.parametrize(
-    "task",
-    [
-        Task("retrieval", {"0": "One.", "1": "Two."}, relevant={"0": ["1"]}),
-        Task("clustering", {"0": "One.", "1": "Two."}, clusters={"0": "a", "1": "b"}),
-    ],
-    ids=lambda task: task.kind,
-)
-def test_queries_are_two_at_least(task):
-    with pytest.raises(ValueError, match="one source|no cluster"):
-        judging.read_queries(task)
-
-
-def test_a_retrieval_is_judged_by_folds_as_by_one(collect):
-    rows = list_rows(24)
-    texts = {str(n): row["text"] for n, row in enumerate(rows)}
-    relevant = {str(n): [str((n + 2) % 24), str((n + 4) % 24)] for n in range(12)}
-    task = Task("retrieval", texts, relevant=relevant)
-    judged = make_judged(collect(rows), [*texts.values()])
-    frame = judging.judge_task("like", task, judged).set_index("model")
-    queries = judging.ranking.read_queries(task)
-    mean, each = judging.ranking.score_queries(judged.dense[BASE], queries, "MAP", None)
-    scores = frame.loc[BASE, "scores"]
-    assert scores.mean() == pytest.approx(mean) and len(scores) == len(each) == 24
-    assert frame.loc[BASE, "groups"].shape == (24, 2)
-
-
-def test_folds_of_unequal_size_keep_the_mean_over_queries():
-    parts = [(0.5, np.array([0.4, 0.6]), 1), (1.0, np.array([1.0]), 3)]
-    combined = judging.combine_folds(parts)
-    assert combined.mean() == pytest.approx((0.5 + 3 * 1.0) / 4)
+def test_texts_without_words_have_no_models_of_words(tmp_path):
+    texts = [f"{a} {b} of the" for a in "äöüß" for b in "éèêë"]
+    task = Task("clustering", dict(enumerate(texts)), clusters={n: n % 4 for n in range(16)})
+    frame = judging.judge_task("t", task, combine(tmp_path, ["the", "of the"], texts))
+    assert {*frame["model"]} == {BASE, CUT, CHUNKS, STUDENT} and BOTH not in {*frame["model"]}

@@ -16,13 +16,11 @@ import os
 import pickle
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path, PurePath
 from typing import Any
 
 import pyarrow
-from filelock import FileLock
 from pyarrow import parquet
 
 from lib.config import paths
@@ -30,10 +28,9 @@ from lib.config.schema import ThesisBuild
 from lib.data import dataset_folder
 from lib.data.archives import open_archive
 from lib.data.builders import fetch
-from lib.data.builders.writing import Examples, write_examples, write_folder, write_relevant
+from lib.data.builders.writing import Examples, write_examples, write_relevant
 from lib.data.sources import find_root
 from lib.data.task_files import SPLITS
-from lib.data.written_once import SEAL
 from lib.texts import has_token
 
 SINGLES, PAIRS = ("IMDB", "ARXIV"), ("AAN", "OC", "S2ORC", "PAN")
@@ -48,32 +45,18 @@ TASKS = {
     "WINES": "wines/similar",
     "GAMES": "games/similar",
 }
-# The variant `no_ref` removes these categories from the texts, because the header of a paper may
-# name its class.
+# The variant `no_ref` removes these from the texts, because a paper's header may name its class.
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
 ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
-# Bytes written for each byte downloaded: Parquet, and Arrow with all text unpacked.
-ROOM = 4
 PRINTED = [paths.PARAMS / "published" / f"{table}.csv" for table in ("tab5_4", "tab5_5")]
 _OTHERS = ["title", "label"]  # fields that a row may have besides its text
 PIECE = 20_000  # documents in one Parquet file, and in memory at once
 _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
 
-def list_inputs(build: ThesisBuild, home: Path) -> list[str]:
-    """Return the checksums of the files that are not from the hub.
-
-    If one of them is not known yet, everything is downloaded first.
-    """
-    root, sources = find_downloads(home), list_sources(build)
-    names = [name for name in sources if not name.startswith("hf://")]
-    root.mkdir(parents=True, exist_ok=True)
-    with FileLock(root / ".lock"):
-        sums = fetch.find_sums(root, names)
-        if None in sums.values():
-            fetch.fetch_all(sources, root, home, ROOM)
-            sums = fetch.find_sums(root, names)
-    return list(sums.values())
+def list_inputs() -> list[str]:
+    """List nothing: settings name a commit or a record of all that is downloaded."""
+    return []
 
 
 def find_downloads(home: Path) -> Path:
@@ -84,19 +67,17 @@ def find_downloads(home: Path) -> Path:
 
 def list_sources(build: ThesisBuild) -> dict[str, str]:
     """Return {file: URL} of everything the folders are made of, for `fetch.fetch_all`."""
-    places = [*build.wikipedia, *build.news]
-    others = {}
+    sources = {place: place for place in (*build.wikipedia, *build.news)}
     for files in build.tasks.values():
         for name, url in files.items():
-            if url.startswith("hf://"):
-                places.append(url)
-            else:
-                others[name] = url
-    return {place: place for place in places if place.startswith("hf://")} | others
+            sources[url if url.startswith("hf://") else name] = url
+    return {name: url for name, url in sources.items() if "://" in url}
 
 
 def list_writers(build: ThesisBuild, home: Path) -> dict[str, Callable[[Path], None]]:
-    """Return the functions that fill each dataset folder."""
+    """Return the functions that fill each dataset folder; the first downloads what is missing."""
+    root = find_downloads(home)
+    fetch_missing = functools.cache(lambda: fetch.fetch_all(list_sources(build), root))
     writers = {
         "wikipedia": functools.partial(write_corpus, build.wikipedia),
         "news": functools.partial(write_corpus, build.news),
@@ -105,169 +86,130 @@ def list_writers(build: ThesisBuild, home: Path) -> dict[str, Callable[[Path], N
         if role not in TASKS:
             raise ValueError(f"build.tasks: {role!r} is none of {', '.join(TASKS)}")
         dataset, _, task = TASKS[role].partition("/")
-        root = find_downloads(home)
         writers[dataset] = functools.partial(write_task, role, files, task, root)
-    return writers
+
+    def fetch_and_write(name: str, folder: Path) -> None:
+        fetch_missing()
+        writers[name](folder)
+
+    return {name: functools.partial(fetch_and_write, name) for name in writers}
 
 
 def write_corpus(files: Sequence[str], folder: Path) -> None:
     """Write the rows of files as documents of a folder, except rows whose text has no token."""
-
-    def documents() -> Iterator[dict[str, str]]:
-        rows = itertools.chain.from_iterable(map(_read_rows, files))
-        for number, row in enumerate(rows):
-            if has_token(row["text"] or ""):
-                title = row.get("title") or ""
-                yield {"id": str(number), "text": row["text"], "title": title}
-
-    how = "All rows with a token in their text; ids count all rows."
-    _write_documents(folder, documents(), "Documents of a corpus", files, how)
+    documents = (
+        {"id": str(number), "text": row["text"], "title": row.get("title") or ""}
+        for number, row in enumerate(itertools.chain.from_iterable(map(_read_rows, files)))
+        if has_token(row["text"] or "")
+    )
+    _write_documents(folder, documents)
+    _compare(", ".join(files), [*(folder / "documents").iterdir()])
 
 
-def _write_documents(
-    folder: Path, rows: Iterator[dict[str, str]], title: str, source: Iterable[str], how: str
-) -> None:
+def _write_documents(folder: Path, rows: Iterator[dict[str, str]]) -> None:
     (folder / "documents").mkdir()
     for piece in itertools.count():
-        batch = list(itertools.islice(rows, PIECE))
-        if not batch:
+        if not (batch := list(itertools.islice(rows, PIECE))):
             break
         table = pyarrow.Table.from_pylist(batch, schema=_SCHEMA)
         parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
-    names = ", ".join(source)
-    _compare(names, [*(folder / "documents").iterdir()])
-    write_folder(folder, None, title, f"Source: {names}. Licence: as stated there.", how)
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of the files of a place, with text and perhaps title or label.
 
     A place is on the hub (hf://), or a file pattern on disk. Files are Parquet, JSON Lines (plain
-    or .gz), or .tar.gz archives of JSON Lines, like Grover's. For a damaged file, a ValueError
-    names file and line.
+    or .gz), or .tar.gz archives of JSON Lines, like Grover's.
     """
-    if place.startswith("hf://"):
-        files = fetch.fetch_hub(place)
-    else:
-        files = [Path(name) for name in sorted(glob.glob(place))]
-    if not files:
-        raise ValueError(f"{place}: no such file")
+    hub = place.startswith("hf://")
+    files = fetch.fetch_hub(place) if hub else [Path(name) for name in sorted(glob.glob(place))]
     for path in files:
         if path.name.endswith(".tar.gz"):
-            rows = _read_archive(path)
+            yield from _read_archive(path)
         else:
             rows = dataset_folder.read_rows([path], ["text"], _OTHERS)
-        for where, row in rows:
-            yield dataset_folder.select_fields(where, row, ["text"], _OTHERS)
+            yield from (row for _, row in rows)
 
 
-def _read_archive(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (file:member, object) of every line in an archive's JSON Lines files.
-
-    Hidden files are skipped.
-    """
+def _read_archive(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of an archive's JSON Lines files, except hidden ones."""
     with open_archive(path) as archive:
         for member in archive:
             name = PurePath(member.name).name
             if member.isfile() and name.endswith(".jsonl") and not name.startswith("."):
                 where = f"{path}:{member.name}"
                 for line in archive.extractfile(member):
-                    yield where, dataset_folder.parse_object(where, line)
+                    row = dataset_folder.parse_object(where, line)
+                    yield dataset_folder.select_fields(where, row, ["text"], _OTHERS)
 
 
 def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: Path) -> None:
-    """Write one of the thesis' tasks as a dataset folder.
+    """Write the thesis' task `role` as `task` of a dataset folder.
 
-    Parameters
-    ----------
-    role : str
-        Name of the task in the thesis.
-    files : dict
-        {split or file name: URL}.
-    task : str
-        Name of the task in the dataset folder.
-    root : Path
-        Folder of the downloads.
-    folder : Path
-        The dataset folder, which must exist.
+    files: {split or file name: URL}. root: folder of the downloads.
     """
     if role in SINGLES:
-        cut = ARXIV_CLASSES if role == "ARXIV" else ()
-        texts, gold, note = _read_singles(role, files, cut)
+        texts, gold = _read_singles(role, files)
     else:
         places = [fetch.fetch_file(root, name, url) for name, url in files.items()]
-        read = _read_pairs if role in PAIRS else _read_retrieval
-        try:
-            texts, gold, note = read(role, places)
-        except ValueError as error:
-            told = f"before you download another copy, also delete its entry in {root / SEAL}"
-            raise ValueError(f"{error}; {told}") from error
+        texts, gold = (_read_pairs if role in PAIRS else _read_retrieval)(role, places)
     if role in SINGLES + PAIRS:
         write_examples(folder / "tasks" / task, gold)
     else:
         write_relevant(folder / "tasks" / task, gold)
     rows = ({"id": text_id, "text": text, "title": ""} for text_id, text in texts.items())
-    pages = dict.fromkeys(url.replace("/api/", "/") for url in files.values())
-    _write_documents(folder, rows, role, pages, note)
+    _write_documents(folder, rows)
 
 
-def _read_singles(
-    role: str, places: dict[str, str], cut: Sequence[str]
-) -> tuple[dict[str, str], Examples, str]:
-    """Read single documents, one place for each split, and remove the strings in `cut`."""
+def _read_singles(role: str, places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
+    """Read single documents, one place for each split."""
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in places}
     for split, place in places.items():
         for number, row in enumerate(_read_rows(place)):
             text_id, text = f"{split}/{number}", row["text"]
-            for name in cut:
+            for name in ARXIV_CLASSES if role == "ARXIV" else ():
                 text = text.replace(name, "")
             texts[text_id] = text
             examples[split].append(((text_id,), str(row["label"])))
         _compare(place, examples[split], role, split)
-    return texts, examples, ""
+    return texts, examples
 
 
-def _read_pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples, str]:
+def _read_pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples]:
     """Read CSV files without header: label, first text, second text.
 
-    Equal texts get the same id, so that they are embedded once. A dataset folder refuses three
-    things that the files may contain. If both texts of a pair are equal, the second gets another
-    id. If a pair is repeated with the other label (in either order) or in a later split, the
-    repetition is left out and counted.
+    Equal texts get the same id, so that they are embedded once; if both texts of a pair are equal,
+    the second gets another id. If a pair is repeated with the other label (in either order) or in a
+    later split, the repetition is left out, because a dataset folder refuses it.
     """
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in SPLITS}
     first: dict[tuple[str, str], tuple[str, str]] = {}
-    left_out = Counter[str]()
     for split, path in zip(SPLITS, files, strict=True):
+        left_out = 0
         for where, row in _csv_rows(path):
             if len(row) != 3 or row[0] not in ("0", "1"):
-                told = f"expected label (0 or 1), text, text; got {str(row)[:40]}"
-                raise ValueError(f"{where}: {told}")
+                raise ValueError(f"{where}: expected label (0 or 1), text, text; got {row!r:.40}")
             pair = [text.replace(ALIGNED, " ") for text in row[1:]]
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
             ids = (a, b if a != b else f"{b}-again")
             given = (split, row[0])
             turned = first.get(ids[::-1], given)
             if (turned[0] == split and turned != given) or first.setdefault(ids, given) != given:
-                left_out[split] += 1
+                left_out += 1
                 continue
             texts.update(zip(ids, pair, strict=True))
             examples[split].append((ids, row[0]))
-        _compare(path, examples[split], role, split, left_out[split])
-    if not left_out:
-        return texts, examples, ""
-    told = "they stand there before, with the other label or in another split"
-    return texts, examples, f"{left_out.total()} pairs left out: {told}."
+        _compare(path, examples[split], role, split, left_out)
+    return texts, examples
 
 
-def _read_retrieval(
-    role: str, files: list[Path]
-) -> tuple[dict[str, str], dict[str, list[str]], str]:
+def _read_retrieval(role: str, files: list[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Read articles, and gold lists from a pickle, {title: {title: 1}}.
 
     The text of an article is its title, then headings and texts of its sections without empty ones.
+    Sources are dropped if they or all their targets have no text.
     """
     articles, gold_lists = files
     texts: dict[str, str] = {}
@@ -279,7 +221,7 @@ def _read_retrieval(
                 if text.strip():
                     parts += [heading, text]
         except (ValueError, TypeError, AttributeError, SyntaxError) as error:
-            told = f"expected a title and its [(heading, text)], got {str(row)[:40]}"
+            told = f"expected a title and its [(heading, text)], got {row!r:.40}"
             raise ValueError(f"{where}: {told}") from error
         if title in texts:
             raise ValueError(f"{where}: the title {title!r} occurs twice")
@@ -287,8 +229,7 @@ def _read_retrieval(
     try:
         gold = _Plain(io.BytesIO(gold_lists.read_bytes())).load()
     except Exception as error:  # a damaged pickle can raise almost any error
-        told = f"expected a pickle of {{title: {{title: 1}}}} and nothing else: {error}"
-        raise ValueError(f"{gold_lists}: {told}") from error
+        raise ValueError(f"{gold_lists}: expected a pickle of plain values: {error}") from error
     relevant = {}
     for source, targets in gold.items():
         kept = [target for target in targets if target in texts and target != source]
@@ -296,8 +237,7 @@ def _read_retrieval(
             relevant[source] = kept
     _compare(articles, texts, role)
     _compare(gold_lists, relevant)
-    dropped = f"{len(gold) - len(relevant)} of {len(gold)} gold sources dropped"
-    return texts, relevant, f"{dropped}: they or all their targets have no text."
+    return texts, relevant
 
 
 def _compare(
@@ -316,10 +256,7 @@ def _compare(
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield (file:line where the row ends, row); ValueError if the file is not UTF-8 text.
-
-    Texts may have any length.
-    """
+    """Yield (file:line where the row ends, row). Texts may have any length."""
     csv.field_size_limit(sys.maxsize)
     with path.open(encoding="utf-8", newline="") as stream:
         reader = csv.reader(stream, strict=True)  # a text cut off inside quotes is an error
@@ -327,8 +264,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
             for row in reader:
                 yield f"{path}:{reader.line_num}", row
         except (UnicodeError, csv.Error) as error:
-            told = f"not a CSV file in UTF-8 after this line: {error}"
-            raise ValueError(f"{path}:{reader.line_num}: {told}") from error
+            raise ValueError(f"{path}: after line {reader.line_num}: {error}") from error
 
 
 class _Plain(pickle.Unpickler):

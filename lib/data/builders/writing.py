@@ -1,11 +1,28 @@
-"""Functions that write the files of dataset folders."""
+"""Writes dataset folders and their files."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
+from lib.store import replace_folder
+
 Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
+
+
+def write_once(folder: Path, write: Callable[[Path], Any]) -> Path:
+    """Return a folder, after `write` has filled it if it was missing: whole, or not at all.
+
+    If several processes call this, one writes and the others wait.
+    """
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(f".{folder.name}.lock")):
+            if not folder.exists():
+                replace_folder(folder, "data", write)
+    return folder
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -28,21 +45,3 @@ def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
     task.mkdir(parents=True, exist_ok=True)
     text = json.dumps(relevant, ensure_ascii=False, indent=1) + "\n"
     (task / "relevant.json").write_text(text, encoding="utf-8")
-
-
-def write_folder(
-    folder: Path, rows: Iterable[Mapping[str, Any]] | None, title: str, *paragraphs: str
-) -> None:
-    """Write documents and a README.md.
-
-    Parameters
-    ----------
-    folder : Path
-    rows : iterable of dict, or None if the documents have already been written
-    title, paragraphs : str
-        Text of README.md: what the folder contains, its source and licence, and how it was made.
-    """
-    if rows is not None:
-        write_lines(folder / "documents.jsonl", rows)
-    text = "\n\n".join(filter(None, [f"# {title}", *paragraphs]))
-    (folder / "README.md").write_text(text + "\n", encoding="utf-8")

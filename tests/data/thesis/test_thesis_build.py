@@ -1,7 +1,6 @@
 """The thesis' sources, on tiny files in their formats, become dataset folders that read well."""
 
 import csv
-import gzip
 import io
 import json
 import pickle
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 
 from lib.config import profiles
-from lib.data import build, builders, check, corpus, sources, task_files
+from lib.data import builders, check, corpus, sources, task_files
 from lib.data.builders import thesis
 from lib.data.dataset_folder import Documents
 from tests import thesis_files
@@ -54,12 +53,10 @@ def root(tmp_path):
 
 
 def write_task(role, folder, root):
-    """One task's folder, and what its README says."""
     folder.mkdir()
     thesis.write_task(role, FILES[role], "task", root, folder)
-    readme = (folder / "README.md").read_text()
-    assert readme.startswith(f"# {role}\n\nSource: ") and readme.endswith(".\n")
-    return folder, readme
+    assert not [line for line in check.findings(folder) if ": error: " in line]
+    return folder
 
 
 def read_lines(path):
@@ -70,13 +67,9 @@ def read_documents(folder):
     return pd.read_parquet(folder / "documents").to_dict("records")
 
 
-def list_errors(folder):
-    return [line for line in check.findings(folder) if ": error: " in line]
-
-
 @pytest.mark.parametrize("role", thesis.PAIRS)
 def test_pairs(root, tmp_path, role):
-    folder, readme = write_task(role, tmp_path / "out", root)
+    folder = write_task(role, tmp_path / "out", root)
     task = folder / "tasks/task"
     texts = {row["id"]: row["text"] for row in read_documents(folder)}
     first, second, twins = read_lines(task / "validation.jsonl")
@@ -85,19 +78,15 @@ def test_pairs(root, tmp_path, role):
     assert texts[first["a"]] == f"{role} shared, text" and texts[second["b"]] == "other\ndev"
     assert texts[first["b"]] == "cited  aligned  dev" and texts[twins["a"]] == texts[twins["b"]]
     assert len(read_lines(task / "train.jsonl")) == 4, "an example may be there twice"
-    assert "8 pairs left out" in readme and not list_errors(folder)
 
 
-@pytest.mark.parametrize("protocol", [2, 5])
-def test_retrieval(root, tmp_path, protocol):
-    gold = pickle.loads((root / "wines.gt").read_bytes())
-    (root / "wines.gt").write_bytes(pickle.dumps(gold, protocol=protocol))
-    folder, readme = write_task("WINES", tmp_path / "out", root)
+def test_retrieval(root, tmp_path):
+    with pytest.warns(UserWarning, match=r"wines\.txt has 3 rows, published: 1,662$"):
+        folder = write_task("WINES", tmp_path / "out", root)
     text = "A\nLead of A.\nTaste\nIt is dry."
     assert read_documents(folder)[0] == {"id": "A", "text": text, "title": ""}
     relevant = json.loads((folder / "tasks/task/relevant.json").read_text())
     assert relevant == {"A": ["B"], "B": ["A", "C"]}
-    assert "\n2 of 4 gold sources dropped: " in readme and not list_errors(folder)
 
 
 def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
@@ -106,20 +95,9 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
             return (open, (str(tmp_path / "executed"), "w"))
 
     (root / "video_games.gt").write_bytes(pickle.dumps({"A": Evil()}))
-    told = r"video_games\.gt: expected a pickle of .* and nothing else: "
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=r"video_games\.gt: expected a pickle of plain values"):
         thesis.write_task("GAMES", FILES["GAMES"], "task", root, tmp_path)
     assert not (tmp_path / "executed").exists()
-
-
-def test_a_file_that_changed_is_refused(root, tmp_path):
-    write_task("AAN", tmp_path / "out", root)
-    with (root / "train_cite.csv").open("a") as stream:
-        stream.write("1,more,text\n")
-    (tmp_path / "again").mkdir()
-    told = r"train_cite\.csv: its sha256 is \w{64}, but .*seal\.json says \w{64}; delete"
-    with pytest.raises(ValueError, match=told):
-        thesis.write_task("AAN", FILES["AAN"], "task", root, tmp_path / "again")
 
 
 @pytest.fixture
@@ -138,7 +116,7 @@ def true_files(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_whole_profile_is_built_and_read(true_files, monkeypatch):
+def test_the_whole_profile_is_built_once_and_read(true_files, monkeypatch):
     monkeypatch.setattr(thesis, "PIECE", 8)
     roots = sources.find_roots(PROFILE.build, PROFILE.data_roots, true_files / "artifacts")
     built = roots[0]
@@ -162,26 +140,9 @@ def test_the_whole_profile_is_built_and_read(true_files, monkeypatch):
     drawn = corpus.Corpus.read(corpus.draw(section, folders, held_out, count_tokens), folders)
     assert [d.source for d in drawn.train[:4]] == ["wikipedia", "news"] * 2
     assert min(len(d.text.split()) for d in drawn.train if d.source == "news") >= 150
-
-
-def test_what_is_built_is_not_asked_for_again(true_files):
-    built = sources.find_built(PROFILE.build, None)
-    shutil.rmtree(true_files / "hub")
-    for path in (true_files / "data").glob("*.csv"):
-        path.unlink()
+    for folder in ("hub", "data"):  # nothing is asked for again
+        shutil.rmtree(true_files / folder)
     assert sources.find_built(PROFILE.build, None) == built
-
-
-def test_a_line_says_what_is_missing(true_files, capsys):
-    (true_files / "data/wines.txt").unlink()
-    longformer = next((true_files / "hub").glob("models--allenai*"))
-    shutil.rmtree(longformer)
-    assert build.main(["thesis"]) == 2
-    told = capsys.readouterr().err.partition("error: ")[2]  # behind the bars of the hub's library
-    model, wines, rest = told.split("\n")
-    assert model.startswith("missing: hf://allenai/longformer-base-4096@") and not rest
-    place = f"expected in {true_files / 'data'}, from https://zenodo.org/records/4812960"
-    assert wines.startswith(f"missing: wines.txt: {place}")
 
 
 def write_archive(path, lines):
@@ -193,90 +154,40 @@ def write_archive(path, lines):
             archive.addfile(member, io.BytesIO(content))
 
 
-def test_realnews_of_its_authors(tmp_path):
+def test_realnews_of_its_authors_whole_or_refused(tmp_path):
     rows = [{"title": None, "text": f"news {n}", "url": "u", "domain": "d"} for n in range(30)]
-    write_archive(tmp_path / "realnews.tar.gz", thesis_files.json_lines(rows))
+    path = tmp_path / "realnews.tar.gz"
+    write_archive(path, thesis_files.json_lines(rows))
     (tmp_path / "news").mkdir()
-    thesis.write_corpus([str(tmp_path / "realnews.tar.gz")], tmp_path / "news")
+    thesis.write_corpus([str(path)], tmp_path / "news")
     texts = [document.text for document in Documents(tmp_path / "news")]
     assert texts == [row["text"] for row in rows]
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
-
-
-def spoil(path):
-    path.write_bytes(path.read_bytes().replace(b'"', b"\xff"))
-
-
-@pytest.mark.parametrize(
-    "name, damage, told",
-    [
-        ("part.parquet", cut, r"part\.parquet: not a whole Parquet file"),
-        ("part.json.gz", cut, r"part\.json\.gz:\d+: .* is cut off or damaged"),
-        ("part.jsonl", spoil, r"part\.jsonl:1: not JSON"),
-        ("realnews.tar.gz", cut, r"realnews\.tar\.gz: the archive is cut off or damaged"),
-    ],
-)
-def test_a_damaged_file_of_a_corpus_is_refused_by_its_name(tmp_path, name, damage, told):
-    rows = [{"text": thesis_files.words("topic", 50, number)} for number in range(200)]
-    lines, path = thesis_files.json_lines(rows), tmp_path / name
-    if name.endswith(".tar.gz"):
-        write_archive(path, lines)
-    else:
-        forms = {".parquet": thesis_files.parquet(rows), ".gz": gzip.compress(lines)}
-        path.write_bytes(forms.get(path.suffix, lines))
-    damage(path)
-    (tmp_path / "news").mkdir()
-    with pytest.raises(ValueError, match=told):
-        thesis.write_corpus([str(path)], tmp_path / "news")
-
-
-def test_no_flipped_bit_and_no_cut_of_an_archive_goes_unseen(tmp_path):
-    path = tmp_path / "realnews.tar.gz"
-    write_archive(path, thesis_files.json_lines([{"text": f"news {n}"} for n in range(30)]))
     content = path.read_bytes()
-    first = content.index(b"\0", 10) + 1  # behind gzip's header: its time and name do not count
-    damaged = [
-        content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-        for place in [*range(first, len(content), 3), *range(len(content) - 8, len(content))]
-    ]
-    damaged += [content[:end] for end in (-1, -8, -9, len(content) // 2, 5, 0)]
-    for number, bytes_ in enumerate(damaged):
-        path.write_bytes(bytes_)
+    flipped = [content[:-6] + bytes([content[-6] ^ 1]) + content[-5:]]  # in its checksum
+    for number, damaged in enumerate([*flipped, content[:-1], content[: len(content) // 2], b""]):
+        path.write_bytes(damaged)
         (tmp_path / str(number)).mkdir()
-        with pytest.raises(ValueError, match="realnews.tar.gz") as error:
+        with pytest.raises(ValueError, match="realnews.tar.gz"):
             thesis.write_corpus([str(path)], tmp_path / str(number))
-        assert "\n" not in str(error.value)
 
 
-def test_a_corpus_without_texts_is_refused_by_its_name(tmp_path):
-    (tmp_path / "none.parquet").write_bytes(thesis_files.parquet({"text": [], "label": []}))
-    (tmp_path / "blank.jsonl").write_bytes(thesis_files.json_lines([{"text": " "}]))
-    (tmp_path / "other.jsonl").write_bytes(thesis_files.json_lines([{"title": "x"}]))
-    for name, told in {
-        "none.parquet": "expected rows, it has none that can be used",
-        "blank.jsonl": "expected rows, it has none that can be used",
-        "other.jsonl": "'text': missing; found: title",
-        "nothing.jsonl": "no such file",
-    }.items():
-        (tmp_path / f"news {name}").mkdir()
-        with pytest.raises(ValueError, match=f"{name}.*: {told}"):
-            thesis.write_corpus([str(tmp_path / name)], tmp_path / f"news {name}")
+def test_a_corpus_without_texts_is_refused(tmp_path):
+    (tmp_path / "blank.jsonl").write_text('{"text": " "}')
+    (tmp_path / "news").mkdir()
+    for name in ("blank.jsonl", "nothing.jsonl"):
+        shutil.rmtree(tmp_path / "news/documents", ignore_errors=True)
+        with pytest.raises(ValueError, match=f"{name}: expected rows, it has none"):
+            thesis.write_corpus([str(tmp_path / name)], tmp_path / "news")
 
 
 @pytest.mark.parametrize(
     "role, name, content, told",
     [
-        ("OC", "dev_ai2_ab.csv", b"1,a,\xff\n", ":0: not a CSV file in UTF-8 after this line"),
-        ("OC", "dev_ai2_ab.csv", b'1,a,b\n0,c,"cut', ":2: .*: unexpected end of .*seal.json"),
+        ("OC", "dev_ai2_ab.csv", b"1,a,\xff\n", ": after line 0: 'utf-8' codec"),
+        ("OC", "dev_ai2_ab.csv", b'1,a,b\n0,c,"cut', ": after line 2: unexpected end of"),
         ("OC", "dev_ai2_ab.csv", b"", ": expected rows, it has none"),
         ("PAN", "pla_dev.csv", b'1,"two\nlines",b\n2,a,b\n', ":3: expected label"),
-        ("PAN", "pla_dev.csv", b'1,"two\nlines",b\n1,a\n', ":3: .* got .'1', 'a'"),
         ("WINES", "wines.txt", b"Title,Sections\nA\n", r":2: expected a title and its \[\("),
-        ("WINES", "wines.txt", b"Title,Sections\nA,[(1\n", ":2: expected a title"),
-        ("WINES", "wines.txt", b"Title,Sections\n", ": expected rows, it has none"),
         ("GAMES", "video_games.gt", b"\x80\x04", ": expected a pickle"),
         ("GAMES", "video_games.gt", pickle.dumps({"A": {}}), ": expected rows, it has none"),
     ],
@@ -285,10 +196,3 @@ def test_a_damaged_file_of_a_task_is_refused_by_its_name(root, tmp_path, role, n
     (root / name).write_bytes(content)
     with pytest.raises(ValueError, match=name + told):
         thesis.write_task(role, FILES[role], "task", root, tmp_path)
-
-
-def test_another_number_of_rows_than_the_thesis_printed_is_warned_of(root, tmp_path):
-    with pytest.warns(UserWarning) as caught:
-        write_task("WINES", tmp_path / "wines", root)
-    (warning,) = caught
-    assert str(warning.message) == f"{root}/wines.txt has 3 rows, published: 1,662"

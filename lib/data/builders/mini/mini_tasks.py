@@ -46,11 +46,9 @@ Recipe = list[tuple[tuple[int, int], str, str]]  # length, use and split of each
 
 
 class Passage(NamedTuple):
-    """Consecutive sentences of one section, masked.
+    """Consecutive sentences of one section, masked; or a text of PAN.
 
-    `split` is a split of ARXIV; for other passages it is "train" in Chapter 4 and "test" in Chapter
-    5. `use` is "topic", "paired" or "mixed", or "copies" for a text of PAN. The section of a text
-    of PAN is the article of its first and last words.
+    The section of a text of PAN is the article of its first and last words.
     """
 
     id: str
@@ -58,40 +56,29 @@ class Passage(NamedTuple):
     article: str
     section: str
     long: bool
-    use: str
-    split: str
+    use: str  # "topic", "paired" or "mixed"; "copies" for a text of PAN
+    split: str  # of ARXIV; else "train" for Chapter 4 and "test" for Chapter 5
 
 
 class MiniTasks:
-    """The tasks that are made of passages. Each has its own random generator.
-
-    Attributes
-    ----------
-    topics : list of Passage
-        The passages of ARXIV.
-    articles : dict
-        {split: {title: passages}} of the other articles, which the pair tasks share. From the first
-        four fifths of them, both chapters have passages, but different ones. The others are new in
-        Chapter 5.
-    used : dict
-        {section: number of sentences taken}.
-    """
+    """The tasks that are made of passages. Each has its own random generator."""
 
     def __init__(self, settings: MiniBuild):
-        self.settings, self.used = settings, dict[Section, int]()
+        self.settings, self.used = settings, dict[Section, int]()  # number of sentences taken
         in_order = itertools.groupby(gensim_files.sections(), lambda section: section.article)
         sections = {title: list(held) for title, held in in_order}
-        words = {title: _count_words(held) for title, held in sections.items()}
+        words = {
+            title: sum(len(sentence.split()) for section in held for sentence in section.sentences)
+            for title, held in sections.items()
+        }
         titles = [title for title in words if not title.startswith("List of")]
         titles.sort(key=lambda title: (-words[title], title))
-        # "Android (robot)" is masked as "android". The title of the article on the letter A is not
-        # masked.
+        # "Android (robot)" is masked as "android", and "A" is not masked.
         plain = {title: re.sub(r"\s*\([^)]*\)$", "", title).lower() for title in titles}
         masked = [plain[title] for title in titles if words[title] >= 300]
         self._titles = _pattern(title for title in masked if len(title) > 1)
-        self.topics: list[Passage] = []
-        for title in titles[:TOPICS]:
-            self.topics += self._topic(sections[title])
+        self.topics = [p for title in titles[:TOPICS] for p in self._topic(sections[title])]
+        # {split: {title: passages}} of other articles, whose last fifth is new in Chapter 5.
         self.articles: dict[str, dict[str, list[Passage]]] = {split: {} for split in CHAPTERS}
         again = settings.articles * FIRST // (FIRST + 1)
         for splits, count in ((CHAPTERS, again), (CHAPTERS[1:], settings.articles)):
@@ -100,8 +87,7 @@ class MiniTasks:
                     for split, passages in self._article(sections[title], splits).items():
                         self.articles[split][title] = passages
             if (held := len(self.articles["test"])) < count:
-                told = f"the dump holds no more than {held} with enough passages"
-                raise ValueError(f"build.articles: {told}")
+                raise ValueError(f"build.articles: the dump holds no more than {held}")
         pairing = (p for held in self.articles.values() for p in itertools.chain(*held.values()))
         self.by_id = {p.id: p for p in itertools.chain(self.topics, pairing)}
 
@@ -142,19 +128,18 @@ class MiniTasks:
         return self._cross_fit("S2ORC", positives, lambda a, b: a.article != b.article)
 
     def copied(self) -> tuple[list[Passage], Examples]:
-        """PAN: does a text contain an obfuscated copy of a passage?
+        """PAN: does a text contain an obfuscated copy of a passage? Its texts, and the examples.
 
         Each text copies from three passages of its article, between words of another article.
-
-        Returns
-        -------
-        The texts, and the examples.
         """
         rng, texts, positives = self._rng("PAN texts"), list[Passage](), defaultdict(list)
         lenders = [p for p in self.by_id.values() if p.use == "mixed"]
         neighbours = find_neighbours(word for p in lenders for word in _words(p.text))
         for split, number, title, passages in self._walk():
-            block = self._block(split, number)
+            # The articles that are tested together with this one.
+            block = list(self.articles[split])[
+                number % self.settings.blocks :: self.settings.blocks
+            ]
             host = block[block.index(title) - 1]
             candidates = [passage for passage in passages if passage.use == "mixed"]
             for own in self.articles[split][host][: COPIES * len(candidates) // COPIED]:
@@ -197,8 +182,8 @@ class MiniTasks:
             cut, self.used[section] = self._cut(section, recipe[len(passages) :])
             passages += cut
         if len(passages) < len(recipe):
-            told = f"{sections[0].article} holds {len(passages)} of {len(recipe)}"
-            raise ValueError(f"build.topic_passages: {told}")
+            held = f"{sections[0].article} holds {len(passages)} of {len(recipe)}"
+            raise ValueError(f"build.topic_passages: {held}")
         return passages
 
     def _article(self, sections: list[Section], splits: Sequence[str]) -> dict[str, list[Passage]]:
@@ -220,12 +205,7 @@ class MiniTasks:
         return dict(passages)
 
     def _cut(self, section: Section, recipe: Recipe, start: int = 0) -> tuple[list[Passage], int]:
-        """Cut passages as the recipe says, from sentence `start` on.
-
-        Returns
-        -------
-        The passages, and the number of the sentence after the last one.
-        """
+        """Cut passages as the recipe says, from sentence `start` on; also returns where it ends."""
         own = _pattern(word for word in re.findall(r"\w+", section.article) if len(word) >= 4)
         texts = [own.sub(MASK, self._titles.sub(MASK, sentence)) for sentence in section.sentences]
         borders = np.cumsum([0, *gensim_files.tokens(texts)])
@@ -245,11 +225,6 @@ class MiniTasks:
     def _rng(self, role: str) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
-    def _block(self, split: str, number: int) -> list[str]:
-        """Return the articles of a chapter that are tested together with the one of this number."""
-        blocks = self.settings.blocks
-        return list(self.articles[split])[number % blocks :: blocks]
-
     def _cross_fit(
         self,
         role: str,
@@ -257,11 +232,7 @@ class MiniTasks:
         allowed: Callable[[Passage, Passage], bool],
         within_article: bool = False,
     ) -> Examples:
-        """Draw pairs within blocks of articles, or within articles, in random order.
-
-        Each block gets equally many. Heads are tested on one block at a time and trained on the
-        rest, so they have never seen the articles they are tested on.
-        """
+        """Draw pairs within blocks of articles, or within articles: equally many of each."""
         rng, examples = self._rng(role), {}
         for split, articles in self.articles.items():
             count = len(articles) if within_article else self.settings.blocks
@@ -273,15 +244,10 @@ class MiniTasks:
                 balanced.append(max(orders, key=len))
             size = min(map(len, balanced))
             if not size:
-                told = f"a block of {role} has no pair of two articles that may be joined"
-                raise ValueError(f"build.articles: {told}: ask for more, or fewer build.blocks")
+                raise ValueError(f"build.articles: too few for a pair of {role} in each block")
             pairs = [pair for quartets in balanced for four in quartets[:size] for pair in four]
             examples[split] = [((a.id, b.id), label) for (a, b), label in shuffled(pairs, rng)]
         return examples
-
-
-def _count_words(sections: Iterable[Section]) -> int:
-    return sum(len(sentence.split()) for section in sections for sentence in section.sentences)
 
 
 def balance(
@@ -317,29 +283,26 @@ def shuffled(values: Sequence[T], rng: np.random.Generator) -> list[T]:
 
 
 def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
-    """WINES: return the 50 stories by id, and for each the ids that people rated as similar.
-
-    Similar means a mean rating above 0.5, from 0 to 1.
-    """
+    """WINES: return the 50 stories by id, and for each the ids that people rated as similar."""
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
     alike = ratings + ratings.T > RELATED  # the file holds each pair once
     lines = gensim_files.lines(gensim_files.STORIES)
     stories = {f"lee/{number:02d}": text for number, text in enumerate(lines)}
-    similar = {}
-    for story, row in zip(stories, alike, strict=True):
-        if any(row):
-            similar[story] = list(itertools.compress(stories, row))
+    similar = {
+        story: list(itertools.compress(stories, row))
+        for story, row in zip(stories, alike, strict=True)
+        if any(row)
+    }
     return stories, similar
 
 
 def obfuscate(
     words: Sequence[str], neighbours: Mapping[str, Sequence[str]], rng: np.random.Generator
 ) -> list[str]:
-    """Hide a stretch of text as a plagiarist would, by the operations of PAN's corpora.
+    """Hide a stretch of text as in PAN's corpora (Potthast et al. 2010).
 
-    Each content word is replaced with a neighbour, or lost if it has none. In addition, half of the
-    function words and a fifth of the others are lost. Then words change places with nearby ones
-    (Potthast et al. 2010: semantic word variation and random text operations).
+    Each content word is replaced with a neighbour, or lost if it has none. Half of the function
+    words and a fifth of the others are lost too. Then words change places with nearby ones.
     """
     length = int(rng.choice(COPY_WORDS))
     start = int(rng.integers(max(1, len(words) - length + 1)))

@@ -1,8 +1,7 @@
-"""A thesaurus that needs no download: words whose token embeddings are close.
+"""A thesaurus that needs no download: words whose token embeddings in the teacher are close.
 
-The structural teacher has an embedding for each of its 30,522 tokens. "queen" and "monarch" are
-close to "king", "huge" and "small" to "large". So neighbours are synonyms, opposites or words of
-the same kind. The authors of PAN took such words from WordNet.
+Neighbours are synonyms, opposites or words of the same kind: "queen" and "monarch" are close to
+"king", "huge" and "small" to "large". The authors of PAN took such words from WordNet.
 """
 
 import re
@@ -23,19 +22,10 @@ SAME_START = 4  # words with as many equal first letters are forms of one: "prod
 
 
 def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
-    """Find the nearest words of each word, best first.
+    """Find {word: at most five neighbours, best first} of words in lower case.
 
-    Words that are not tokens, such as numbers and most names, have no neighbours.
-
-    Parameters
-    ----------
-    words : iterable of str
-        Words in lower case.
-
-    Returns
-    -------
-    dict
-        {word: at most five neighbours}, without function words and other forms of the word.
+    Function words and other forms of the word are no neighbours. Words that are not tokens, such as
+    numbers and most names, have none.
     """
     ids = gensim_files.tokenizer().get_vocab()
     known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))

@@ -84,10 +84,7 @@ def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
 
 
 def _join_lines(text: str) -> Iterator[str]:
-    """Join plain lines without an empty line between them, as MediaWiki does.
-
-    Headings and list items stay on lines of their own.
-    """
+    """Join plain lines, but not headings and list items, as MediaWiki does."""
     # A line that contains only a template counts as empty.
     lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))
     for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):

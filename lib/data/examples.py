@@ -1,0 +1,205 @@
+"""What models are judged by: the examples of a classification in their folds, and queries.
+
+Folds part neither groups nor equal texts. Otherwise a classifier is tested on what it has read.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from lib.data.dataset_folder import content
+from lib.evaluation.ranking import Queries
+from lib.evaluation.readouts import Examples, Part
+
+if TYPE_CHECKING:
+    from lib.data.task_files import Task
+
+FOLDS, FOLD = 5, 20  # at most so many folds of groups; fewer if a fold would have fewer items
+
+
+def read_examples(
+    name: str, task: Task, split: str, cut: int, limit: float | None = None
+) -> Examples:
+    """The examples that models are judged by. `ValueError` if folds cannot be made.
+
+    Parameters
+    ----------
+    split : {"validation", "test"}
+        A task without that split is cross-validated on "train", and a `cross_fit` task on its own.
+    cut : int
+        At most this many examples of a split, for the split "validation" (Chapter 4).
+    limit : float or None
+        At most this many training examples (Chapter 5); below 1, the share of all.
+    """
+    folded = task.cross_fit or split not in task.inputs
+    trained = "test" if task.cross_fit and split == "test" else "train"
+    inputs, labels, kept = list[tuple[str, ...]](), list[np.ndarray](), np.empty(0)
+    for part in [trained] if folded else ["train", split]:
+        size = len(task.labels[part])
+        kept = downsample(task.labels[part], cut if split == "validation" else size)
+        labels.append(task.labels[part][kept])
+        inputs += [task.inputs[part][row] for row in kept]
+    if folded:
+        groups = group_examples(task, trained)
+        parts = make_folds(labels[0], task.folds, None if groups is None else groups[kept])
+    else:
+        parts = [(np.arange(len(labels[0])), len(labels[0]) + np.arange(len(kept)))]
+    numbers = np.concatenate(labels)
+    if limit is not None:
+        sizes = [int(limit) if limit >= 1 else max(1, round(limit * len(a))) for a, _ in parts]
+        parts = [(a[downsample(numbers[a], n)], b) for (a, b), n in zip(parts, sizes, strict=True)]
+    ids = list(dict.fromkeys(itertools.chain.from_iterable(inputs)))
+    rows = {text_id: row for row, text_id in enumerate(ids)}
+    texts = [task.texts[text_id] for text_id in ids]
+    shared = number_groups(inputs, task.groups, dict(zip(ids, map(content, texts), strict=True)))
+    places = np.array([[rows[text_id] for text_id in example] for example in inputs])
+    return Examples(name, ids, texts, places, numbers, len(task.classes), parts, shared)
+
+
+def read_queries(task: Task) -> Queries:
+    """The queries of a retrieval, or of a clustering: each text that shares its cluster.
+
+    Targets without a text are left out, and of a clustering texts that are given again: they would
+    find each other. `ValueError` if no cluster has two texts.
+    """
+    ids = list(task.texts)
+    if task.kind == "clustering":
+        contents = pd.Series([content(text) for text in task.texts.values()], ids)
+        ids = contents.drop_duplicates().index.tolist()
+    rows = {text_id: row for row, text_id in enumerate(ids)}
+    relevant = {
+        rows[source]: sorted({rows[target] for target in targets if target in rows})
+        for source, targets in task.relevant.items()
+    }
+    if task.kind == "clustering":
+        members = pd.Series(range(len(ids))).groupby([task.clusters[text_id] for text_id in ids])
+        relevant = {
+            row: [other for other in cluster if other != row]
+            for cluster in members.apply(list)
+            for row in cluster
+            if len(cluster) > 1
+        }
+    if not relevant:
+        raise ValueError("no cluster has two texts, so there is nothing to find")
+    return Queries(ids, [task.texts[text_id] for text_id in ids], relevant)
+
+
+def group_examples(task: Task, split: str) -> np.ndarray | None:
+    """What `make_folds` must not part: as `number_groups`, or blocks if the task has them.
+
+    Blocks are (examples, 2) int64, those of the first and the last text.
+    """
+    inputs = task.inputs[split]
+    if task.blocks:
+        return np.array([(task.blocks[ids[0]], task.blocks[ids[-1]]) for ids in inputs])
+    used = {*itertools.chain.from_iterable(inputs)}
+    contents = {text_id: content(task.texts[text_id]) for text_id in used}
+    return number_groups(inputs, task.groups, contents)
+
+
+def number_groups(
+    inputs: Sequence[tuple[str, ...]], groups: Mapping[str, str], contents: Mapping[str, int]
+) -> np.ndarray | None:
+    """Number examples of one or two ids, (examples,) int64, equal where folds must not part them.
+
+    Two examples agree if they have the same texts, if the text of one is given again as another
+    document of the other, or if they share a group, also through further examples. Where there are
+    groups, a text without one is a group of its own. None if no text has a group or is repeated.
+
+    `groups` are {id: group} and `contents` {id: checksum}, see `dataset_folder.content`.
+    """
+    used = {*itertools.chain.from_iterable(inputs)}
+    grouped = not used.isdisjoint(groups)
+    copies = Counter(contents[text_id] for text_id in used)
+    names = []
+    for ids in inputs:
+        read = sorted(contents[text_id] for text_id in ids)
+        each: set[Hashable] = {tuple(read), *(text for text in read if copies[text] > 1)}
+        if grouped:
+            each |= {f"group {groups[i]}" if i in groups else f"id {i}" for i in ids}
+        names.append(each)
+    numbers = _number_linked(names)
+    return numbers if grouped or len(np.unique(numbers)) < len(numbers) else None
+
+
+def _number_linked(names: Iterable[Iterable[Hashable]]) -> np.ndarray:
+    """Number items, (items,) int64, so that those that share a name, also through others, agree."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = pd.Series([list(each) for each in names]).explode()
+    rows, (places, distinct) = links.index.to_numpy(), pd.factorize(links)
+    count, size = rows[-1] + 1, rows[-1] + 1 + len(distinct)
+    graph = coo_array((np.ones(len(rows)), (rows, count + places)), shape=(size, size))
+    return connected_components(graph, directed=False)[1][:count].astype(np.int64)
+
+
+def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> list[Part]:
+    """Make stratified folds in file order, unshuffled (the author's code, IMDB).
+
+    `groups` are those of `group_examples`, and are not parted. With blocks there is a fold for each
+    block: an example is tested if both of its texts are in it, and trained on if neither is.
+    `ValueError` if there are too few groups or examples of a class.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    if groups is not None and groups.ndim == 2:
+        inside = [groups == number for number in range(count)]
+        folds = [(np.flatnonzero(~i.any(1)), np.flatnonzero(i.all(1))) for i in inside]
+    else:
+        if groups is not None and len(np.unique(groups)) < count:
+            told = (
+                "folds part neither groups nor equal texts, and there are fewer groups than folds"
+            )
+            raise ValueError(f"{told}, {len(np.unique(groups))} for {count}")
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        folds = list(kind(count, shuffle=False).split(labels, labels, groups))
+    if any(not len(test) or len(np.unique(labels[train])) < 2 for train, test in folds):
+        raise ValueError(f"one of {len(folds)} folds is empty, or only one class is outside it")
+    return folds
+
+
+def make_group_folds(groups: Sequence[str], contents: Sequence[int]) -> list[np.ndarray]:
+    """Make at least two folds of items, each with a group and a text; returns (places,) for each.
+
+    Neither groups nor equal texts are parted. The largest fold has at most one group more than the
+    smallest. If everything belongs to one group, groups are ignored. `ValueError` for one text.
+    """
+    from sklearn.model_selection import GroupKFold
+
+    numbers = _number_linked(zip(groups, contents, strict=True))
+    if not numbers.any():
+        numbers = _number_linked((each,) for each in contents)
+    sizes = np.bincount(numbers)
+    if len(sizes) < 2:
+        raise ValueError("folds need two different texts")
+    count = max(2, min(FOLDS, len(numbers) // FOLD, len(sizes)))
+    if sizes.min() == sizes.max():
+        splitter = GroupKFold(count, shuffle=True, random_state=42)
+    else:  # the largest first, each to the smallest fold; random among those of one size
+        splitter = GroupKFold(count)
+        numbers = np.random.default_rng(42).permutation(len(sizes))[numbers]
+    return [test for _, test in splitter.split(numbers, groups=numbers)]
+
+
+def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
+    """Choose at most `limit` examples, the first ones of each class (the author's code).
+
+    Each class keeps floor(its share x limit) examples. The smallest class also gets the remainder
+    from rounding. Returns (kept,) int64, ascending rows of `labels`.
+    """
+    if len(labels) <= limit:
+        return np.arange(len(labels), dtype=np.int64)
+    classes, counts = np.unique(labels, return_counts=True)
+    kept = counts * limit // len(labels)
+    # If the smallest class has too few examples for the remainder, the next smallest takes more.
+    for index in np.argsort(counts, kind="stable"):
+        kept[index] += min(limit - kept.sum(), counts[index] - kept[index])
+    rows = [np.flatnonzero(labels == label)[:n] for label, n in zip(classes, kept, strict=True)]
+    return np.sort(np.concatenate(rows)).astype(np.int64)

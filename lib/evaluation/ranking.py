@@ -1,0 +1,153 @@
+"""Retrieval by cosine: of a task's relevant texts, and of the other halves of documents."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from lib.evaluation.metrics import average_precision, reciprocal_rank
+
+METRICS: dict[str, Callable[..., float]] = {"MAP": average_precision, "MRR": reciprocal_rank}
+RANDOM_RANKINGS = 5  # of each source, for the score of chance
+# Cosines that agree to this many decimals are ties. The matrix product may give two copies of a
+# vector cosines with different last bits, and their order must not depend on the machine.
+TIE_DECIMALS = 12
+
+
+@dataclass(frozen=True)
+class Queries:
+    """A retrieval task: all texts, which are the candidates, and source row -> rows of targets."""
+
+    text_ids: list[str]
+    texts: list[str]
+    relevant: dict[int, list[int]]
+
+    @property
+    def examples(self) -> np.ndarray:
+        """(examples, 2): each source with each of its targets."""
+        pairs = [(source, target) for source, rows in self.relevant.items() for target in rows]
+        return np.array(pairs)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """(sources,) how many targets each source has."""
+        return np.array([len(rows) for rows in self.relevant.values()])
+
+
+def rank(
+    vectors: Any, queries: Queries, metric: str, top: int | None = None
+) -> tuple[float, np.ndarray]:
+    """A model's mean score over queries, and the scores of examples, each a source with one target.
+
+    An example's score is the precision at the target's rank, for MRR or with `top` the query's
+    score. Its distance from the mean is weighted so that every query counts the same.
+
+    Parameters
+    ----------
+    vectors : (texts, dim), dense or sparse
+    queries : Queries
+    metric : one of `METRICS`
+    top : ranks that count, see `metrics.average_precision`; None for all
+
+    Returns
+    -------
+    float, (examples,) array with that mean, in the order of `queries.examples`
+
+    Raises
+    ------
+    ValueError
+        For vectors that are not finite.
+    """
+    return rank_folds(lambda _: vectors, queries, [np.arange(len(queries.relevant))], metric, top)
+
+
+def rank_folds(
+    embed: Callable[[Queries], Any],
+    queries: Queries,
+    folds: Iterable[np.ndarray],
+    metric: str,
+    top: int | None = None,
+) -> tuple[float, np.ndarray]:
+    """`rank` with vectors that are fitted anew for each fold, to none of its sources and targets.
+
+    Parameters
+    ----------
+    embed : callable
+        Maps the queries of a fold to vectors of all texts.
+    folds : iterable of (sources,) int
+        Places of sources; each source is in one fold.
+    """
+    score, sources = METRICS[metric], list(queries.relevant)
+    each = np.full(len(sources), np.nan)
+    parts: list[Any] = [None] * len(sources)
+    for fold in folds:
+        asked = [sources[place] for place in fold]
+        relevant = {row: queries.relevant[row] for row in asked}
+        rankings = rank_texts(embed(replace(queries, relevant=relevant)), asked)
+        for place, source, ranking in zip(fold, asked, rankings, strict=True):
+            each[place] = score(relevant[source], ranking, top)
+            parts[place] = np.repeat(each[place], len(relevant[source]))
+            if metric == "MAP" and top is None:
+                parts[place] = _find_precisions(relevant[source], ranking)
+    weights = np.repeat(queries.targets.sum() / (len(sources) * queries.targets), queries.targets)
+    mean = each.mean()
+    return float(mean), mean + weights * (np.concatenate(parts) - mean)
+
+
+def rank_texts(vectors: Any, sources: Sequence[int]) -> Iterator[list[int]]:
+    """Yield for each source the rows of all other texts by decreasing cosine to it.
+
+    Ties keep the order of rows. A zero vector has cosine 0 to all others.
+    """
+    x = _scale_rows(vectors)
+    for source in sources:
+        row = x[[source]].toarray()[0] if sparse.issparse(x) else x[source]
+        order = np.argsort(-np.round(x @ row, TIE_DECIMALS), kind="stable")
+        yield order[order != source].tolist()
+
+
+def _scale_rows(vectors: Any) -> Any:
+    """(texts, dim) float64, dense or sparse, with rows of norm 1 or 0."""
+    if sparse.issparse(vectors):
+        from sklearn.preprocessing import normalize
+
+        return normalize(sparse.csr_array(vectors).astype(np.float64))
+    x = np.asarray(vectors).astype(np.float64)
+    if not np.isfinite(x).all():  # NaN would be sorted to the end without a word
+        row = int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])
+        raise ValueError(f"vectors must be finite; the first with NaN or infinity is row {row}")
+    norms = np.linalg.norm(x, axis=1, keepdims=True)
+    return np.divide(x, norms, out=np.zeros_like(x), where=norms > 0)
+
+
+def _find_precisions(targets: Sequence[int], ranking: Sequence[int]) -> np.ndarray:
+    """(targets,) precision at each target's rank; their mean is `metrics.average_precision`."""
+    places = {name: place for place, name in enumerate(ranking, 1)}
+    ranks = np.array([places[target] for target in targets])
+    return (ranks <= ranks[:, None]).sum(1) / ranks
+
+
+def score_chance(queries: Queries, metric: str, top: int | None = None) -> float:
+    """The mean score of random rankings."""
+    shuffle = np.random.default_rng(0).permutation
+    scores = []
+    for source, targets in queries.relevant.items():
+        others = [row for row in range(len(queries.texts)) if row != source]
+        for _ in range(RANDOM_RANKINGS):
+            scores.append(METRICS[metric](targets, shuffle(others).tolist(), top))
+    return float(np.mean(scores))
+
+
+def rank_halves(vectors: Any) -> np.ndarray:
+    """(halves,) reciprocal rank of each half's other half.
+
+    `vectors` are (halves, dim), dense or sparse, all first halves before all second halves.
+    """
+    count = vectors.shape[0]
+    rankings = rank_texts(vectors, range(count))
+    others = [(row + count // 2) % count for row in range(count)]
+    return np.array(
+        [1 / (1 + ranking.index(other)) for ranking, other in zip(rankings, others, strict=True)]
+    )

@@ -1,0 +1,452 @@
+"""Keeps what was computed: arrays by what they are made of, and tables of vectors that grow.
+
+A product is named before anything is computed, by its inputs and by the code that computes it. Its
+file is written whole or not at all, and never changed.
+"""
+
+import ast
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from filelock import FileLock
+from pyarrow.feather import read_table, write_feather
+
+from lib.config.profiles import OneLine
+
+LIB = Path(__file__).parent
+ROWS, CHARACTERS = 4096, 500_000  # of texts that are embedded, and written, at once
+MARKER = ".thesis-companion.json"  # in a person's folder: what we wrote there
+
+Arrays = dict[str, Any]
+
+
+class NotComputed(OneLine, LookupError):
+    """A product is missing, and the store may only read."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """Something that can be computed again from its inputs.
+
+    Parameters
+    ----------
+    kind : str
+        Such as "student" or "record"; also the name of its folder.
+    inputs : mapping
+        Plain values and other products: all that decides the result besides code.
+    modules : tuple of str
+        Modules and packages of lib that compute it, such as "student" or "losses.cosine".
+    packages : tuple of str
+        Installed packages whose arithmetic it depends on. Their major and minor versions count.
+    label : str
+        A name for people, such as "cosine, seed 1". It is not part of the product's name.
+    """
+
+    kind: str
+    inputs: Mapping[str, Any]
+    modules: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    label: str = field(default="", compare=False)
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Hash of kind, packages and inputs, and of the keys of products among them."""
+        versions = {name: _read_version(name) for name in self.packages}
+        return hash_value([self.kind, versions, self.inputs], lambda product: product.key)
+
+    @functools.cached_property
+    def code(self) -> str:
+        """Hash of the code that computes it, and what it is computed from."""
+        return hash_value([hash_code(self.modules), self.inputs], lambda product: product.code)[:8]
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}/{self.key}-{self.code}"
+
+
+@dataclass
+class Store:
+    """Products in a folder that processes share.
+
+    Parameters
+    ----------
+    folder : Path
+    keep : bool
+        Use products that older code made; `kept` then has their names.
+    reading : bool
+        Raise `NotComputed` instead of computing.
+    """
+
+    folder: Path
+    keep: bool = False
+    reading: bool = False
+    used: set[str] = field(default_factory=set, repr=False)  # names, for the provenance
+    kept: set[str] = field(default_factory=set, repr=False)
+
+    def __post_init__(self) -> None:
+        read_sources()  # this process computes with the code as it is now
+
+    def path(self, product: Product, suffix: str) -> Path:
+        """Where a product is, or belongs."""
+        path = self.folder / f"{product.name}{suffix}"
+        self.used.add(product.name)
+        if self.keep and not path.exists() and (older := self._list_older(path)):
+            path = older[-1]
+            self.kept.add(f"{product.kind}/{path.name.removesuffix(suffix)}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def has(self, product: Product) -> bool:
+        return self.path(product, ".npz").exists()
+
+    def find(self, product: Product, *names: str) -> Arrays | None:
+        """The arrays of a product, or only those with the given names; None if it is missing."""
+        try:
+            with np.load(self.path(product, ".npz"), allow_pickle=False) as file:
+                return {name: file[name] for name in names or file}
+        except FileNotFoundError:
+            return None
+
+    def get(self, product: Product, compute: Callable[[], Mapping[str, Any]]) -> Arrays:
+        """The arrays of a product. If they are missing, one process computes, and others wait."""
+        if (arrays := self.find(product)) is not None:
+            return arrays
+        path = self.path(product, ".npz")
+        with _lock(path):
+            if (arrays := self.find(product)) is not None:
+                return arrays
+            self._refuse(product, path)
+            arrays = {name: np.asarray(value) for name, value in compute().items()}
+            write_whole(path, lambda file: np.savez(file, **arrays))
+        for older in self._list_older(path):
+            older.unlink(missing_ok=True)
+        return arrays
+
+    def rows(
+        self, product: Product, texts: Sequence[str], compute: Callable[[list[str]], Arrays]
+    ) -> "dict[str, Rows]":
+        """Columns with a row for each text, of which only missing rows are computed.
+
+        A column is (texts, dim) or (texts,), or a list of arrays of different lengths. A row must
+        not depend on the other texts. A killed process loses at most the piece that it computes.
+
+        Parameters
+        ----------
+        product : Product
+            The table, whatever its texts are.
+        texts : sequence of str
+            Equal texts share a row.
+        compute : callable
+            Maps texts to the columns of their rows.
+
+        Returns
+        -------
+        Column -> its rows, in the order of the texts, read from disk when they are indexed.
+        """
+        folder, names = self.path(product, ".rows"), hash_texts(texts)
+        if not np.isin(names, _read_names(folder)).all():
+            self._refuse(product, folder)
+            folder.mkdir(exist_ok=True)
+            with _lock(folder):
+                _, first = np.unique(names, return_index=True)
+                missing = np.sort(first[~np.isin(names[first], _read_names(folder))])
+                for places, piece in _cut_pieces(texts, missing):
+                    columns = {name: _to_arrow(value) for name, value in compute(piece).items()}
+                    table = pa.table({"name": names[places], **columns})
+                    path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
+                    write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
+            for older in self._list_older(folder):
+                if np.isin(_read_names(older), _read_names(folder)).all():
+                    shutil.rmtree(older, ignore_errors=True)
+        known = _read_names(folder)
+        order = np.argsort(known)
+        places = order[np.searchsorted(known, names, sorter=order)]
+        columns = _open_table(folder).column_names[1:] if len(known) else []
+        return {name: Rows(folder, name, places) for name in columns}
+
+    def has_rows(self, product: Product, texts: Sequence[str]) -> bool:
+        """Whether a table has a row for each text."""
+        return bool(np.isin(hash_texts(texts), _read_names(self.path(product, ".rows"))).all())
+
+    def _refuse(self, product: Product, path: Path) -> None:
+        """Raise `NotComputed` if this store only reads; say it if older code made the product."""
+        name = f"{product.kind} {product.label or product.key}"
+        if self.reading:
+            raise NotComputed(f"{name} is not in {self.folder}")
+        if self._list_older(path):
+            warnings.warn(f"{name}: its code changed, so it is made again", stacklevel=4)
+
+    def _list_older(self, path: Path) -> list[Path]:
+        """Files or tables of the same product that other code made, the newest last."""
+        key = path.name.partition("-")[0]
+        others = {*path.parent.glob(f"{key}-*{path.suffix}")} - {path}
+        return sorted(others, key=os.path.getmtime)
+
+
+class Rows(Sequence[Any]):
+    """Rows of a column in the order asked for, read from disk when they are indexed."""
+
+    def __init__(self, folder: Path, column: str, places: np.ndarray):
+        self.folder, self.column, self.places = folder, column, places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self), *(np.shape(self[0]) if len(self) else ()))
+
+    def __getitem__(self, rows: Any) -> Any:
+        """One row, or several as an array (rows, ...); as a list if their lengths differ."""
+        places = np.atleast_1d(self.places[rows])
+        taken = self._values.take(pa.array(places)).combine_chunks()
+        nested = pa.types.is_list(taken.type) or pa.types.is_fixed_size_list(taken.type)
+        values: Any = np.array(taken.flatten() if nested else taken)  # a copy that may be changed
+        if pa.types.is_fixed_size_list(taken.type):
+            values = values.reshape(len(places), taken.type.list_size)
+        elif nested:
+            values = np.split(values, np.cumsum(taken.value_lengths())[:-1]) if len(places) else []
+        return values if np.ndim(self.places[rows]) else values[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
+
+    @functools.cached_property
+    def _values(self) -> pa.ChunkedArray:
+        return _open_table(self.folder)[self.column]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rows, (self.folder, self.column, self.places)
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Let one process at a time write a path, and remove what a killed one left half written."""
+    with FileLock(path.with_name(f"{path.name}.lock")):
+        for partial in [*path.parent.glob(f".{path.name}.*"), *path.glob(".*")]:
+            partial.unlink(missing_ok=True)
+        yield
+
+
+def _cut_pieces(texts: Sequence[str], rows: np.ndarray) -> Iterator[tuple[list[int], list[str]]]:
+    """Places and texts of pieces that are embedded at once."""
+    piece: dict[int, str] = {}
+    characters = 0
+    for row in rows.tolist():
+        piece[row] = texts[row]
+        characters += len(piece[row])
+        if len(piece) == ROWS or characters >= CHARACTERS:
+            yield [*piece], [*piece.values()]
+            piece, characters = {}, 0
+    if piece:
+        yield [*piece], [*piece.values()]
+
+
+def _to_arrow(values: Any) -> pa.Array:
+    if isinstance(values, list) or values.ndim == 1:
+        return pa.array(values)
+    flat = pa.array(np.ascontiguousarray(values).ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+
+def _read_names(folder: Path) -> np.ndarray:
+    table = _open_table(folder)
+    return np.empty(0, np.uint64) if table is None else table["name"].to_numpy()
+
+
+def _open_table(folder: Path) -> Any:
+    """All pieces of a table, memory-mapped; None if there are none."""
+    return _open_pieces(tuple(sorted(folder.glob("*.arrow"))))
+
+
+@functools.lru_cache(maxsize=64)
+def _open_pieces(paths: tuple[Path, ...]) -> Any:
+    return pa.concat_tables(read_table(path) for path in paths) if paths else None
+
+
+# ---- whole files and folders --------------------------------------------------------------------
+
+
+def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
+    """Write a file so that readers see all of it or nothing, whatever ends this process.
+
+    `write` gets the open binary file. Raises `OSError`, with the path, if it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as file:
+        try:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+            os.chmod(file.name, 0o644)  # a temporary file's 0600 would hide it from colleagues
+            os.replace(file.name, path)
+        except BaseException as error:
+            Path(file.name).unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from None
+            raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole, in UTF-8."""
+    write_whole(path, lambda file: file.write(text.encode()))
+
+
+def check_target(target: str | Path, kind: str) -> Path:
+    """Check that a folder may be written: missing, empty, or holding only what we wrote there.
+
+    Returns
+    -------
+    Path
+        The folder's absolute path. Its parents exist.
+
+    Raises
+    ------
+    ValueError
+        In one line, for a folder with something else, or of another kind.
+    """
+    target = Path(os.path.abspath(Path(target).expanduser()))
+    marker = target / MARKER
+    ours = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
+    known = {MARKER, *ours.get("files", ())} if ours.get("kind") == kind else set()
+    if target.is_symlink() or target.is_file():
+        raise ValueError(f"{target} is a file or a symbolic link; name a folder")
+    if target in (Path.cwd(), *Path.cwd().parents):  # a shell would stay in the replaced folder
+        raise ValueError(f"{target} is or contains the current folder; name another one")
+    if other := sorted(set(_list_files(target)) - known):
+        raise ValueError(
+            f"{target} holds {other[0]}, which this project did not write there; "
+            "choose another folder"
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
+
+
+def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) -> None:
+    """Write a folder whole or not at all; it may replace one of the same kind that we wrote.
+
+    `write` gets a new, empty folder and fills it. Raises `ValueError` as `check_target`.
+    """
+    target = check_target(target, kind)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    new, old = work / "new", work / "old"
+    try:
+        new.mkdir()  # its mode follows the umask, unlike that of `work`
+        write(new)
+        marker = {"kind": kind, "files": _list_files(new)}
+        (new / MARKER).write_text(json.dumps(marker), encoding="utf-8")
+        for name in (*marker["files"], MARKER):
+            with open(new / name, "rb") as file:
+                os.fsync(file.fileno())
+        check_target(target, kind)  # again: writing takes a while
+        if target.exists():
+            target.rename(old)
+        new.rename(target)
+    finally:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _list_files(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir())
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+def hash_value(value: Any, name: Callable[[Any], str] | None = None) -> str:
+    """16 hex digits that identify a plain value; `name` says what stands for others in it."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=name)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def hash_texts(texts: Iterable[str]) -> np.ndarray:
+    """(texts,) uint64 hashes by content. A sequence may have its own, in an attribute `names`."""
+    names = getattr(texts, "names", None)
+    if names is not None:
+        return names
+    contents = (text.encode("utf-8", "surrogatepass") for text in texts)
+    digests = (hashlib.blake2b(content, digest_size=8).digest() for content in contents)
+    return np.frombuffer(b"".join(digests), np.uint64)
+
+
+def hash_arrays(*arrays: Any) -> str:
+    """16 hex digits that identify the content, types and shapes of arrays."""
+    digest = hashlib.sha256()
+    for array in map(np.ascontiguousarray, arrays):
+        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file, 64 hex digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@functools.cache
+def _read_version(package: str) -> str:
+    """Major and minor version of an installed package."""
+    return ".".join(importlib.metadata.version(package).split(".")[:2])
+
+
+@functools.cache  # a process keeps the code that it has imported, even if files change
+def read_sources() -> dict[str, str]:
+    """Every module of lib, by its path relative to lib, as it was when this process began."""
+    files = sorted(LIB.rglob("*.py"))
+    return {f.relative_to(LIB).as_posix(): f.read_text(encoding="utf-8") for f in files}
+
+
+@functools.cache
+def hash_code(modules: tuple[str, ...]) -> str:
+    """Hash of modules and packages of lib, without what cannot change a result.
+
+    Comments, docstrings, annotations and everything inside `raise` do not count.
+    """
+    sources: list[str] = []
+    for module in modules:
+        place = module.replace(".", "/")
+        files = [name for name in read_sources() if name.startswith((f"{place}.py", f"{place}/"))]
+        if not files:
+            raise ValueError(f"there is no module lib.{module}")
+        sources += [_strip_code(read_sources()[name]) for name in files]
+    return hash_value(sources)
+
+
+@functools.cache
+def _strip_code(source: str) -> str:
+    return ast.dump(_Bare().visit(ast.parse(source)))
+
+
+class _Bare(ast.NodeTransformer):
+    """Removes from a syntax tree what cannot change a result."""
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        return ast.Pass()
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        docstring = isinstance(node.value, ast.Constant)
+        return ast.Pass() if docstring else self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg(node.arg)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)

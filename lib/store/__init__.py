@@ -1,1 +1,0 @@
-"""Keeps computed products under keys of what they were made from, and runs jobs in processes."""

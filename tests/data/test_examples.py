@@ -1,0 +1,194 @@
+"""Folds part neither groups nor equal texts, so nothing is foretold that is not in the vectors."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from lib.data.dataset_folder import content
+from lib.data.examples import (
+    downsample,
+    group_examples,
+    make_folds,
+    make_group_folds,
+    number_groups,
+    read_examples,
+    read_queries,
+)
+from lib.data.task_files import Task
+from lib.evaluation.readouts import judge
+from lib.teachers.words import WordCounts
+
+WORDS = [f"word{number}" for number in range(200)]
+
+
+def make_task(texts, labels, pairs=None, **options):
+    """A cross-validated classification of texts, or of pairs of their places."""
+    inputs = [(str(row),) for row in range(len(texts))]
+    if pairs is not None:
+        inputs = [(str(a), str(b)) for a, b in pairs]
+    named = {str(row): text for row, text in enumerate(texts)}
+    options = {"folds": 5} | options
+    labels = {"train": np.asarray(labels)}
+    return Task("classification", named, {"train": inputs}, labels, ["no", "yes"], **options)
+
+
+def draw_texts(count, seed=0):
+    random = np.random.default_rng(seed)
+    return [" ".join(random.choice(WORDS, 40)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("classifier", ["compare", "similarity", "words", "joint", "pairs"])
+@pytest.mark.parametrize("copies", [1, 2, 5])
+def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, classifier):
+    shares = []
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        distinct, coins = draw_texts(60, seed), random.permutation(np.arange(60) % 2)
+        spaces = [" " * (1 + number) for number in range(copies)]
+        texts = [text.replace(" ", space) for space in spaces for text in distinct]
+        labels, pairs = np.tile(coins, copies), None
+        if classifier == "pairs":  # two texts that no other pair has
+            rows = np.arange(60).reshape(30, 2)
+            pairs = [pair for number in range(copies) for pair in rows + 60 * number]
+            labels = np.tile(coins[:30], copies)
+        examples = read_examples("coin", make_task(texts, labels, pairs), "test", cut=0)
+        counter = WordCounts.read(examples.texts)
+        words = counter.fit().weigh(counter.count(examples.texts))
+        dense = words.toarray()
+        vectors = (words, dense) if classifier == "joint" else dense
+        how = "compare" if classifier == "pairs" else classifier
+        shares.append(judge(vectors, examples, how).mean())
+    # In balanced folds, a class that is tested more is trained on less: a little below one half.
+    assert 0.3 < np.mean(shares) < 0.6
+
+
+def test_folds_stay_as_they_were_without_groups_and_repeated_texts():
+    labels = np.random.default_rng(0).integers(0, 2, 60)
+    pairs = [(row, (7 * row + 1) % 60) for row in range(60)]  # every text is in two pairs
+    for given in (None, pairs):
+        task = make_task(draw_texts(60), labels, given)
+        assert group_examples(task, "train") is None
+        parts = read_examples("", task, "test", cut=0).parts
+        for ours, theirs in zip(parts, StratifiedKFold(5).split(labels, labels), strict=True):
+            assert all(map(np.array_equal, ours, theirs))
+    groups = np.concatenate([np.arange(12), np.random.default_rng(1).integers(0, 12, 48)])
+    task = make_task(draw_texts(60), labels, groups={str(r): f"g{g}" for r, g in enumerate(groups)})
+    parts = read_examples("", task, "test", cut=0).parts
+    expected = StratifiedGroupKFold(5).split(labels, labels, groups)
+    assert {tuple(test) for _, test in parts} == {tuple(test) for _, test in expected}
+
+
+def test_examples_are_linked_by_groups_and_equal_texts_through_any_of_their_texts():
+    contents = {name: number for number, name in enumerate("abcdefgh")} | {"copy": 2}  # of "c"
+    pairs = [("a", "b"), ("c", "d"), ("b", "e"), ("f", "g"), ("d", "h")]
+
+    def number(groups=(), pairs=pairs):
+        numbers = number_groups(pairs, dict(groups), contents)
+        return None if numbers is None else numbers.tolist()
+
+    assert number() is None, "the same document in two pairs is no repeated text"
+    assert number({"a": "1", "d": "1"}) == [0, 0, 0, 1, 0]
+    assert number(pairs=[*pairs, ("copy", "g")]) == [0, 1, 2, 3, 4, 1]
+    assert number(pairs=[("a", "b"), ("c", "d"), ("b", "a")]) == [0, 1, 0]
+    assert number(pairs=[("a",), ("c",), ("copy",), ("a",)]) == [0, 1, 1, 0]
+    assert number({"c": "1", "d": "1"}, [("a",), ("c",), ("copy",), ("d",)]) == [0, 1, 1, 1]
+
+
+def test_no_fold_shares_a_text_or_group_with_another():
+    random = np.random.default_rng(0)
+    texts = [*draw_texts(70), *(text.replace(" ", "\n") for text in draw_texts(70)[:30])]
+    groups = {str(row): f"g{random.integers(25)}" for row in range(0, 100, 2)}
+    task = make_task(texts, random.integers(0, 2, 100), groups=groups)
+    parts = read_examples("", task, "test", cut=0).parts
+    assert sorted(np.concatenate([test for _, test in parts])) == [*range(100)]
+    for train, test in parts:
+        sides = [
+            {content(texts[row]) for row in part} | {groups.get(str(row), row) for row in part}
+            for part in (train, test)
+        ]
+        assert not sides[0] & sides[1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_group_folds_differ_by_at_most_one_group_and_part_neither_groups_nor_texts(seed):
+    random = np.random.default_rng(seed)
+    sizes = random.integers(1, 20, random.integers(5, 30))
+    groups = [f"g{number}" for number, size in enumerate(sizes) for _ in range(size)]
+    contents = random.permutation(len(groups))
+    contents[5] = contents[-1]  # the same text in two groups
+    folds = make_group_folds(groups, contents.tolist())
+    assert sorted(np.concatenate(folds)) == [*range(len(groups))]
+    linked = max(sizes.max(), sizes[0] + sizes[-1], sizes[:6].max() + sizes[-1])
+    assert max(map(len, folds)) <= min(map(len, folds)) + linked
+    for one, other in itertools.combinations(folds, 2):
+        assert not {groups[row] for row in one} & {groups[row] for row in other}
+        assert not {*contents[one]} & {*contents[other]}
+
+
+@pytest.mark.parametrize(("count", "folds"), [(2, 2), (12, 2), (60, 3), (500, 5)])
+def test_few_items_have_few_folds_of_equal_size(count, folds):
+    for groups in ([str(n) for n in range(count)], ["one"] * count):
+        sizes = [len(fold) for fold in make_group_folds(groups, range(count))]
+        assert len(sizes) == folds and max(sizes) <= min(sizes) + 1
+    with pytest.raises(ValueError, match="two different texts"):
+        make_group_folds(["one"] * count, [7] * count)
+
+
+def test_more_folds_than_groups_are_refused():
+    labels, groups = np.arange(20) % 2, np.arange(20) % 3
+    with pytest.raises(ValueError, match="fewer groups than folds, 3 for 4"):
+        make_folds(labels, 4, groups)
+    with pytest.raises(ValueError, match="only one class is outside"):
+        make_folds(groups // 2, 3, groups)
+
+
+@pytest.mark.parametrize("split, part", [("validation", "train"), ("test", "test")])
+def test_each_chapter_is_cross_validated_on_its_own_examples(split, part):
+    texts = draw_texts(60)
+    task = make_task(texts[:30], np.arange(30) % 2, cross_fit=True)
+    task.inputs["test"] = [(f"t{row}",) for row in range(30)]
+    task.labels["test"] = np.arange(30) % 3 // 2
+    task.texts.update((f"t{row}", text) for row, text in enumerate(texts[30:]))
+    examples = read_examples("OC", task, split, cut=1000)
+    assert {name[0] == "t" for name in examples.text_ids} == {part == "test"}
+    assert examples.tested.tolist() == [*range(30)]
+    assert examples.chance == (0.5 if part == "train" else 2 / 3)
+    few = read_examples("OC", task, split, cut=1000, limit=0.5)
+    assert {len(train) for train, _ in few.parts} == {12} and len(few.tested) == 30
+    smaller = read_examples("OC", task, split, cut=10)
+    assert len(smaller.labels) == (10 if split == "validation" else 30)
+
+
+def test_given_splits_are_kept():
+    task = make_task(draw_texts(30), np.arange(30) % 2, folds=None)
+    task.inputs["test"], task.labels["test"] = [("3",), ("4",)], np.array([1, 0])
+    examples = read_examples("OC", task, "test", cut=0, limit=10)
+    ((train, test),) = examples.parts
+    assert len(train) == 10 and test.tolist() == [30, 31] == examples.tested.tolist()
+    assert examples.inputs[test].tolist() == [[3], [4]] and len(examples.texts) == 30
+    assert examples.groups is not None, "two examples have one text"
+
+
+def test_queries_are_sources_with_targets_or_texts_that_share_a_cluster():
+    texts = {name: f"{name} text" for name in "abcde"}
+    retrieval = Task("retrieval", texts, relevant={"b": ["e", "a", "x", "e"]})
+    assert read_queries(retrieval).relevant == {1: [0, 4]}
+    clusters = {"a": "one", "b": "two", "c": "one", "d": "alone", "e": "one"}
+    queries = read_queries(Task("clustering", texts, clusters=clusters))
+    assert queries.relevant == {0: [2, 4], 2: [0, 4], 4: [0, 2]}
+    twins = Task("clustering", texts | {"c": "b  text"}, clusters=clusters)
+    assert read_queries(twins).text_ids == [*"abde"] and read_queries(twins).relevant[3] == [0]
+    with pytest.raises(ValueError, match="no cluster has two texts"):
+        read_queries(Task("clustering", {"a": "a"}, clusters={"a": "one"}))
+
+
+def test_downsampling_keeps_the_shares_of_classes():
+    # Shares .5, .3, .2 of 7: floors 3, 2, 1; what is left over goes to the smallest class.
+    labels = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2])
+    assert downsample(labels, 7).tolist() == [0, 1, 2, 5, 6, 8, 9]
+    assert downsample(labels, 10).tolist() == downsample(labels, 99).tolist() == [*range(10)]
+    rare = np.array([0] * 50 + [1] * 49 + [2])
+    kept = downsample(rare, 99)
+    assert len(kept) == len({*kept.tolist()}) == 99 and np.bincount(rare[kept])[2] == 1

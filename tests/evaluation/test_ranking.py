@@ -1,0 +1,163 @@
+"""Rankings by cosine: known answers, ties, folds, and what must not matter."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from lib.evaluation import metrics
+from lib.evaluation.ranking import (
+    Queries,
+    rank,
+    rank_folds,
+    rank_halves,
+    rank_texts,
+    score_chance,
+)
+
+TOPICS = np.arange(24) % 4
+
+
+def make_queries(relevant=None):
+    """Texts of a topic are each other's targets; the last topic asks nothing."""
+    if relevant is None:
+        relevant = {
+            row: [other for other in range(24) if other != row and TOPICS[other] == TOPICS[row]]
+            for row in range(24)
+            if TOPICS[row] < 3
+        }
+    return Queries([str(row) for row in range(24)], [f"text {row}" for row in range(24)], relevant)
+
+
+def draw(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("metric", ["MAP", "MRR"])
+@pytest.mark.parametrize("top", [None, 5])
+def test_perfect_constant_and_random_vectors(metric, top):
+    queries = make_queries()
+    perfect, _ = rank(np.eye(4)[TOPICS], queries, metric, top)
+    assert perfect == 1
+    # All equal: texts stay in their order, whatever is asked.
+    constant, _ = rank(np.ones((24, 3)), queries, metric, top)
+    expected = [
+        metrics.average_precision(targets, [row for row in range(24) if row != source], top)
+        if metric == "MAP"
+        else metrics.reciprocal_rank(targets, [row for row in range(24) if row != source], top)
+        for source, targets in queries.relevant.items()
+    ]
+    assert constant == pytest.approx(np.mean(expected))
+    random = [rank(draw(24, 8, seed=seed), queries, metric, top)[0] for seed in range(30)]
+    assert np.mean(random) == pytest.approx(score_chance(queries, metric, top), abs=0.05)
+
+
+def test_by_hand():
+    vectors = np.array([[1, 0], [0, 3], [2, 1], [-1, 0.1]], dtype=np.float32)
+    # Cosines to (1, 0): 0, 2/sqrt(5), about -1. To (0, 3): 0, 1/sqrt(5), about .1.
+    assert [*rank_texts(vectors, [0, 1])] == [[2, 1, 3], [2, 3, 0]]
+    queries = Queries([*"pqrs"], [*"pqrs"], {0: [1, 3], 1: [0]})
+    mean, examples = rank(vectors, queries, "MAP")
+    # Precisions at targets: 1/2 and 2/3 of p, 1/3 of q; q's example counts twice.
+    assert mean == pytest.approx(((1 / 2 + 2 / 3) / 2 + 1 / 3) / 2)
+    weights = np.array([3 / 4, 3 / 4, 3 / 2])
+    assert examples == pytest.approx(mean + weights * (np.array([1 / 2, 2 / 3, 1 / 3]) - mean))
+    assert queries.examples.tolist() == [[0, 1], [0, 3], [1, 0]]
+    assert rank(vectors, queries, "MRR")[0] == pytest.approx((1 / 2 + 1 / 3) / 2)
+
+
+def test_scores_of_examples_have_the_mean_over_queries():
+    queries = make_queries({0: [4, 8, 12], 1: [5], 2: [6, 10]})
+    for metric in ("MAP", "MRR"):
+        mean, examples = rank(draw(24, 6), queries, metric)
+        assert examples.mean() == pytest.approx(mean) and examples.shape == (6,)
+
+
+@pytest.mark.parametrize("metric", ["MAP", "MRR"])
+def test_scale_rotation_sparsity_and_order_of_texts_play_no_role(metric):
+    vectors, queries, random = draw(24, 6), make_queries(), np.random.default_rng(1)
+    _, examples = rank(vectors, queries, metric)
+    turned = np.linalg.qr(random.normal(size=(6, 6)))[0]
+    for same in (
+        vectors * random.uniform(0.1, 10, (24, 1)),
+        vectors @ turned,
+        sparse.csr_array(vectors),
+    ):
+        np.testing.assert_allclose(rank(same, queries, metric)[1], examples)
+    order = random.permutation(24)
+    place = np.argsort(order)
+    moved = make_queries(
+        {int(place[s]): [int(place[t]) for t in rows] for s, rows in queries.relevant.items()}
+    )
+    np.testing.assert_allclose(rank(vectors[order], moved, metric)[1], examples)
+
+
+def test_ties_keep_the_order_of_texts():
+    base = draw(6, 33)
+    # Every vector three times, once doubled in length: equal cosines that rounding would scatter.
+    (ranking,) = rank_texts(np.concatenate([base, base, 2 * base]), [14])
+    assert ranking[:2] == [2, 8]
+    for at in range(2, 17, 3):
+        first = ranking[at]
+        assert ranking[at : at + 3] == [first, first + 6, first + 12]
+
+
+def test_average_precision_with_ties_equals_a_reference():
+    """The rank of an item is 1 + nearer ones + equally near ones that are listed earlier."""
+    rng = np.random.default_rng(3)
+    # 26 directions and the zero vector, which has cosine 0 to all others: many ties.
+    vectors = rng.integers(-1, 2, size=(40, 3)).astype(float)
+    relevant = [i for i in range(1, 40) if rng.random() < 0.3]
+
+    def cosine(i):
+        norms = math.sqrt(sum(vectors[0] ** 2) * sum(vectors[i] ** 2))
+        return round(sum(vectors[0] * vectors[i]) / norms, 9) if norms else 0.0
+
+    def rank_of(i):
+        return 1 + sum(j != i and (cosine(j), -j) > (cosine(i), -i) for j in range(1, 40))
+
+    ranks = sorted(rank_of(i) for i in relevant)
+    expected = sum(n / rank for n, rank in enumerate(ranks, 1)) / len(relevant)
+    queries = Queries([""] * 40, [""] * 40, {0: relevant})
+    assert rank(vectors, queries, "MAP")[0] == pytest.approx(expected, rel=1e-12)
+    assert rank(vectors, queries, "MRR")[0] == pytest.approx(1 / ranks[0])
+
+
+def test_folds_of_the_same_vectors_change_nothing():
+    vectors, queries = draw(24, 6), make_queries()
+    asked = []
+
+    def embed(part):
+        asked.append([*part.relevant])
+        return vectors
+
+    folds = [np.array([3, 0, 7]), np.setdiff1d(np.arange(18), [3, 0, 7])]
+    for metric in ("MAP", "MRR"):
+        mean, examples = rank_folds(embed, queries, folds, metric)
+        assert mean == rank(vectors, queries, metric)[0]
+        np.testing.assert_array_equal(examples, rank(vectors, queries, metric)[1])
+    sources = [*queries.relevant]
+    assert asked[0] == [sources[place] for place in folds[0]]
+
+
+def test_halves_of_perfect_constant_and_random_vectors():
+    own = draw(10, 8)
+    assert rank_halves(np.concatenate([own, 2 * own])).tolist() == [1.0] * 20
+    sparse_halves = sparse.csr_array(np.concatenate([own, own]))
+    assert rank_halves(sparse_halves).tolist() == [1.0] * 20
+    constant = rank_halves(np.ones((20, 2)))  # the place of the other half among the other 19
+    assert constant == pytest.approx(1 / np.array([*range(10, 20), *range(1, 11)]))
+    random = np.mean([rank_halves(draw(20, 8, seed=seed)).mean() for seed in range(50)])
+    assert random == pytest.approx(np.mean(1 / np.arange(1, 20)), abs=0.02)
+    order = np.random.default_rng(0).permutation(10)
+    vectors = draw(20, 8)
+    moved = np.concatenate([vectors[order], vectors[10 + order]])
+    assert rank_halves(moved).tolist() == rank_halves(vectors)[[*order, *10 + order]].tolist()
+
+
+def test_vectors_that_are_not_finite_are_refused():
+    vectors = np.ones((24, 2))
+    vectors[3, 1] = np.nan
+    with pytest.raises(ValueError, match="finite.* row 3"):
+        rank(vectors, make_queries(), "MAP")

@@ -1,0 +1,218 @@
+"""From a label to a record: what is computed, once, and what survives a kill."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from lib.config import paths
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA
+from lib.experiments.base import Base, load_layers
+from lib.experiments.students import TrainedStudent
+from lib.student import masked_words
+
+CONTEXTUAL = "cosine;100d;S:768x100;C:-"
+MODELS = ("Longformer", "cosine", "MSE")
+
+
+def fail(*_, **__):
+    raise AssertionError("computed again")
+
+
+def test_a_second_run_reads(make_bench):
+    bench = make_bench()
+    first = bench.run(MODELS, seeds=[0])
+    second = make_bench().reading().run(MODELS, seeds=[0])
+    pd.testing.assert_frame_equal(first, second)
+    assert len(first) == 3 * len(bench.classifications)
+
+
+def test_another_readout_and_another_task_train_nothing(make_bench, monkeypatch):
+    monkeypatch.setattr(TrainedStudent, "train", fail)
+    bench = make_bench()
+    assert {*bench.with_readout("none").run(MODELS, seeds=[0])["readout"]} == {"none"}
+    more = bench.profile.tasks.model_dump(mode="json")["folders"]
+    ninth = {"folder": "sentences/sentiment", "folds": 3}
+    extended = make_bench(tasks__folders={**more, "NINTH": ninth})
+    records = extended.run(MODELS, seeds=[0], tasks=["NINTH"])
+    assert {*records["task"]} == {"NINTH"}
+
+
+@pytest.mark.parametrize("label", ["Longformer", "cosine", "SBERT"])
+def test_one_text_more_computes_that_text(make_bench, monkeypatch, label):
+    bench, asked = make_bench(), []
+    model = bench.model(label)
+    known = [*bench.held_out][:3]
+    before = model.embed(known)[:]
+    encode = type(model).encode
+
+    def remember(self, texts):
+        asked.extend(texts)
+        return encode(self, texts)
+
+    monkeypatch.setattr(type(model), "encode", remember)
+    after = model.embed([*known, "a text more"])[:]
+    assert asked == ["a text more"]
+    assert_array_equal(after[:3], before)
+
+
+def test_needs_are_ahead_of_a_student(make_bench):
+    student = make_bench().model(CONTEXTUAL)
+    kinds = [type(model).__name__ for model, _ in student.list_needs()]
+    assert list(dict.fromkeys(kinds)) == ["Base", "Teacher", "ParagraphVector"]
+
+
+def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
+    train = TrainedStudent.train
+
+    def fail_for_one(self, *rest):
+        if self.variant.structural == "contrastive":
+            raise ValueError("broken on purpose")
+        return train(self, *rest)
+
+    monkeypatch.setattr(TrainedStudent, "train", fail_for_one)
+    bench = make_bench()
+    with pytest.warns(UserWarning, match="contrastive, seed 0 failed"), pytest.raises(ValueError):
+        bench.run(["contrastive", "max-margin;MSE;γ=1.0"], seeds=[0], tasks=["IMDB"])
+    assert bench.store.has(bench.model("max-margin;MSE;γ=1.0").trained)
+
+
+# ---- models -------------------------------------------------------------------------------------
+
+
+def test_the_base_is_what_guessing_words_left(make_bench, monkeypatch):
+    monkeypatch.setattr(masked_words, "train_masked_words", fail)
+    bench = make_bench()
+    layers = load_layers(bench.profile.student).state_dict()
+    started = bench.base.load().state_dict()
+    moved = {name for name in layers if not np.array_equal(started[name], layers[name])}
+    assert {*layers} - moved == {"embeddings.word_embeddings.weight"}
+    assert len(bench.base.history()["loss"]) == 7
+    plain = make_bench(student__language_model=None)
+    assert plain.base.history() is None
+    for name, value in plain.base.load().state_dict().items():
+        assert_array_equal(value, layers[name])
+
+
+def test_lsa_teaches_in_the_width_of_a_paragraph_vector(make_bench):
+    texts = [*make_bench().held_out]
+    rows = make_bench().contextual(LSA).embed(texts)[:]
+    assert rows.shape == (len(texts), round(1024 * make_bench().profile.width))
+    few = make_bench(contextual_teacher__documents=20).contextual(LSA).embed(texts)[:]
+    assert few.shape == rows.shape and not few[:, 20:].any() and few[:, :20].any()
+
+
+def test_a_compound_is_its_parts_side_by_side(make_bench):
+    bench, label = make_bench(), CONTEXTUAL_TEACHERS["PV;2048d"]
+    texts = [*bench.held_out]
+    parts = [bench.contextual(part).embed(texts)[:] for part in (*label.split("+"), LSA)]
+    assert_array_equal(bench.contextual(f"{label}+{LSA}").embed(texts)[:], np.hstack(parts))
+
+
+def test_chunks_and_lsa_count_the_same(make_bench):
+    bench = make_bench()
+    texts = [*bench.held_out]
+    joined = np.asarray(bench.model("chunks + LSA").embed(texts))
+    parts = [
+        np.asarray(bench.model(name).embed(texts)) for name in ("SBERT, mean of chunks", "LSA")
+    ]
+    cosines = [p @ p.T for p in (p / np.linalg.norm(p, axis=1, keepdims=True) for p in parts)]
+    assert joined @ joined.T == pytest.approx(sum(cosines) / 2, abs=1e-5)
+
+
+@pytest.mark.parametrize("label", ["Longformer;cut", "LSA;cut", "cosine;cut"])
+def test_a_cut_model_reads_no_further_than_the_teacher(make_bench, label):
+    bench = make_bench()
+    long = max(bench.held_out, key=len)
+    (short,) = bench.teacher.cut([long])
+    assert len(short) < len(long)
+    cut, whole = (bench.model(each) for each in (label, label.removesuffix(";cut")))
+    vectors = [np.asarray(each.encode([text]))[0] for each, text in ((cut, long), (whole, short))]
+    assert vectors[0] == pytest.approx(vectors[1], abs=2e-2)
+    assert not np.allclose(vectors[0], np.asarray(whole.encode([long]))[0], atol=2e-2)
+
+
+def test_controls_get_each_others_rows(make_bench):
+    own, dealt = (
+        make_bench(training__contextual_rows=kind).model(CONTEXTUAL) for kind in ("own", "dealt")
+    )
+    rows = own.prepare_rows(own.documents)[:], dealt.prepare_rows(dealt.documents)[:]
+    assert not np.array_equal(*rows)
+    assert_array_equal(*(np.sort(each, axis=0) for each in rows))
+    assert rows[0].mean(axis=0) == pytest.approx(0, abs=1e-5)
+    held_out = [each.prepare_rows(each.held_out)[:] for each in (own, dealt)]
+    assert_array_equal(*held_out)
+
+
+def test_a_contextual_student_is_measured_before_and_after(make_bench):
+    history = make_bench().model(CONTEXTUAL).history()
+    assert history["watched"][0, 0] == 0 and history["watched"][-1, 0] == len(history["loss"])
+    assert history["watched"].shape[1] == 4 and history["seconds"] > 0
+
+
+def test_models_travel_without_what_they_loaded(make_bench):
+    import pickle
+
+    base: Base = make_bench().base
+    texts = ["one text", "another"]
+    vectors = base.encode(texts)
+    assert_array_equal(pickle.loads(pickle.dumps(base)).encode(texts), vectors)
+    assert len(pickle.dumps(base)) < 200_000
+
+
+# ---- kills --------------------------------------------------------------------------------------
+
+RUN = """
+from lib.config import environment
+environment.set_process_environment(offline=True)
+from lib.config import profiles
+from lib.experiments.bench import Bench
+bench = Bench(profiles.load("smoke", overrides={"tasks.limit": 60}))
+bench.run(("Longformer", "cosine", "MSE"), seeds=[0])
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_three_times_ends_with_the_same_records(make_bench, tmp_path):
+    """Two processes and the one that gives them jobs, killed when one file more is there."""
+    root = tmp_path / "artifacts"
+    environment = os.environ | {"THESIS_JOBS": "2", "THESIS_ARTIFACTS": str(root)}
+    environment["PYTHONPATH"] = str(paths.ROOT)
+
+    def count():
+        return sum(1 for path in root.rglob("*") if path.suffix in (".npz", ".arrow"))
+
+    def begin():
+        return subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", RUN], env=environment, start_new_session=True
+        )
+
+    kept = []
+    for _ in range(3):
+        before, run = count(), begin()
+        while count() <= before and run.poll() is None:
+            time.sleep(0.05)
+        os.killpg(run.pid, signal.SIGKILL)
+        assert run.wait() == -signal.SIGKILL
+        kept.append(count())
+    assert kept == sorted(kept) and kept[0] > 0
+    assert begin().wait() == 0
+    undisturbed = make_bench()
+    names = [
+        undisturbed._name_record((undisturbed.model(label).variant, 0), task, "validation", None)
+        for label in ("cosine", "MSE")
+        for task in undisturbed.classifications
+    ]
+    from lib.store import Store
+
+    resumed = Store(root / "store", reading=True)
+    for product in names:
+        expected, found = undisturbed.store.find(product), resumed.find(product)
+        assert_array_equal(found["scores"], expected["scores"])
+    assert [path.name for path in (root / "store").rglob(".*")] == []

@@ -1,0 +1,181 @@
+"""What a product is called depends on all that can change it, and on nothing else."""
+
+import ast
+
+import pytest
+
+from lib import store
+from lib.distillation import variants
+
+# What the modules of a kind import, but cannot change its numbers.
+HARMLESS = {
+    "config": "values of a profile are inputs",
+    "data": "texts, examples and folds are inputs, by their content",
+    "experiments.devices": "device, precision and processes are inputs",
+    "experiments.model": "passes texts to `encode`, and keeps what it returns",
+    "jobs": "runs functions",
+    "store": "keeps arrays as they are",
+    "student": "hands names on",
+    "student.export": "writes for other programs",
+    "losses": "hands names on; the losses themselves are listed",
+    "distillation.checkpoint": "resumes with the same bits, as its own tests show",
+    "distillation.variants": "its results, losses and arguments of a variant, are inputs",
+    "evaluation": "hands names on",
+    "teachers": "hands names on",
+}
+LABELS = (
+    "SBERT",
+    "SBERT, mean of chunks",
+    "Longformer",
+    "TF-IDF",
+    "LSA",
+    "chunks + LSA",
+    "DM;100d",
+    *("MSE", "cosine", "contrastive", "max-margin;MSE;γ=1.0", "cosine;[CLS]"),
+    *("max-margin;MSE;γ=1.0;negatives=4", "MSE;chunks"),
+    *("cosine;100d;S:768x100;C:-;384;λ=0.6", "cosine;100d;S:768x100;C:-;mse"),
+    *("only-contextual;100d;S:768x100;C:-;cca", "cosine;LSA;S:768x100;C:1024x100"),
+)
+
+
+def list_products(bench):
+    """Every product behind the models and records of some labels, by what people call it."""
+    products = {}
+
+    def add(product):
+        products[f"{product.kind} {product.label}"] = product
+        for value in product.inputs.values():
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, store.Product):
+                    add(each)
+
+    for label in LABELS:
+        add(bench.model(label).product)
+        pair = (variants.parse(label), 0)
+        add(bench._name_record(pair, "IMDB", "validation", None))
+    return products
+
+
+@pytest.fixture(scope="module")
+def products(filled_store):
+    from lib.config import profiles
+    from lib.experiments.bench import Bench
+
+    bench = Bench(profiles.load("smoke"), store.Store(filled_store, reading=True))
+    return list_products(bench)
+
+
+def find_imports(module):
+    """The modules of lib that a module imports, also inside functions, but not for types alone."""
+    sources, found = store.read_sources(), set()
+    place = module.replace(".", "/")
+    name = f"{place}.py" if f"{place}.py" in sources else f"{place}/__init__.py"
+    waiting = [ast.parse(sources[name])]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "lib":
+            parent = node.module.removeprefix("lib").removeprefix(".")
+            for alias in node.names:
+                full = f"{parent}.{alias.name}".removeprefix(".")
+                path = full.replace(".", "/")
+                known = {f"{path}.py", f"{path}/__init__.py"} & sources.keys()
+                found.add(full if known else parent)
+    return found
+
+
+def is_in(module, names):
+    return any(module == name or module.startswith(f"{name}.") for name in names)
+
+
+def test_every_module_that_computes_a_kind_is_in_its_list(products):
+    """Or in the list of those that cannot change a number, with the reason."""
+    listed: dict[str, set[str]] = {}
+    for product in products.values():
+        listed.setdefault(product.kind, set()).update(product.modules)
+    listed["vectors"] |= listed["student"]  # a student's vectors have the student as input
+    forgotten = {(k, name) for k, modules in listed.items() for name in reach(modules) - modules}
+    for product in products.values():  # each has its own losses
+        more = reach({m for m in product.modules if m.startswith("losses.")}) - {*product.modules}
+        forgotten |= {(product.label, name) for name in more}
+    assert not forgotten
+
+
+def reach(modules):
+    """Modules with all that they import, directly or not, except harmless ones."""
+    waiting, reached = [*modules], set(modules)
+    while waiting:
+        for name in find_imports(waiting.pop()) - reached - HARMLESS.keys():
+            if name and not is_in(name, ("config", "data")):
+                reached.add(name)
+                waiting.append(name)
+    return reached
+
+
+def rename(bench, before):
+    """The products that are called otherwise than before."""
+    return {name for name, each in list_products(bench).items() if each.name != before[name]}
+
+
+STUDENTS = {label for label in LABELS if variants.parse(label).kind == "student"}
+CONTEXTUAL = {label for label in STUDENTS if variants.parse(label).contextual}
+
+
+@pytest.mark.parametrize(
+    ("module", "students"),
+    [
+        ("losses.mse", {n for n in STUDENTS if n.startswith(("MSE", "max-margin")) or "mse" in n}),
+        ("losses.cosine", {n for n in STUDENTS if n.startswith("cosine")} | {"contrastive"}),
+        ("losses.soft_cca", {n for n in CONTEXTUAL if "SoftCCA" in variants.parse(n).losses}),
+        ("distillation.projection", CONTEXTUAL),
+        ("teachers.paragraph_vector", {n for n in CONTEXTUAL if "100d" in n}),
+        ("teachers.words", {"cosine;LSA;S:768x100;C:1024x100"}),
+        ("distillation.training", STUDENTS),
+        ("student.attention", STUDENTS),
+        ("student.cls", {"cosine;[CLS]"}),
+        ("evaluation.classifiers", set()),
+        ("evaluation.ranking", set()),
+        ("student.export", set()),
+        ("news.losses", set()),
+        ("ledger.claims", set()),
+    ],
+)
+def test_an_edited_module_renames_exactly_what_it_computes(
+    make_bench, products, edit_source, module, students
+):
+    bench = make_bench()
+    before = {name: each.name for name, each in list_products(bench).items()}
+    edit_source(module)
+    renamed = rename(make_bench(), before)
+    trained = {n.removeprefix("student ") for n in renamed if n.startswith("student ")}
+    assert trained == {f"{variants.parse(label).identity}, seed 0" for label in students}
+    if module == "evaluation.classifiers":
+        assert {name.partition(" ")[0] for name in renamed} == {"record"}
+    elif not students:
+        assert renamed == set()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "renamed"),
+    [
+        ("training.warmup_share", 0.5, {"student", "vectors", "record"}),
+        ("training.checkpoint_every", 1, set()),
+        ("heads.epochs", 3, {"record"}),
+        ("contextual_teacher.epochs", 3, {"paragraph_vector", "student", "vectors", "record"}),
+    ],
+)
+def test_a_setting_renames_exactly_what_it_decides(make_bench, setting, value, renamed):
+    before = {name: each.name for name, each in list_products(make_bench()).items()}
+    after = rename(make_bench(**{setting.replace(".", "__"): value}), before)
+    assert {name.partition(" ")[0] for name in after} == renamed
+    if setting == "training.warmup_share":
+        told = {name for name in after if name.startswith(("vectors", "record"))}
+        fixed = ("SBERT", "Longformer", "TF-IDF", "LSA", "DM;", "PV;")
+        assert not [n for n in told if n.removeprefix("record IMDB: ").startswith(fixed)]
+
+
+def test_names_need_no_computing(products):
+    """The fixture's store only reads: had a name needed a row, it would have raised."""
+    assert {each.kind for each in products.values()} >= {"student", "record", "base"}

@@ -1,0 +1,158 @@
+"""Jobs on real processes and a real Dask scheduler: what is left when something dies."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lib import jobs, store
+from lib.config import environment, paths
+
+IMPORTED_WITH = os.environ.get("MKL_CBWR", "")
+
+
+@pytest.fixture(autouse=True)
+def two_workers(monkeypatch):
+    monkeypatch.setenv("THESIS_JOBS", "2")
+    monkeypatch.delenv("THESIS_DASK", raising=False)
+
+
+def begin(folder: Path, number: int) -> None:
+    """Whatever the other worker does, at most one earlier job has been taken and not begun."""
+    assert len({file.name for file in folder.iterdir()} & {*map(str, range(number))}) >= number - 1
+    (folder / str(number)).touch()
+
+
+def fail(name: str) -> None:
+    raise type(name, (Exception,), {})("shapes differ")  # a class that only this process has
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_jobs_begin_in_order_and_the_first_error_comes_when_all_ended(count, tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_JOBS", count)
+    queue = [(f"job {number}", begin, (tmp_path, number)) for number in range(20)]
+    queue.insert(3, ("GPU", fail, ("OutOfMemoryError",)))
+    queue.insert(9, ("MSE", fail, ("OwnError",)))
+    with pytest.warns(UserWarning) as warned, pytest.raises((ValueError, RuntimeError)) as raised:
+        jobs.run_jobs(queue, "heads")
+    told = [str(warning.message) for warning in warned]
+    assert told[0].endswith(str(raised.value))
+    assert re.search("heads: GPU failed: .* --jobs 1, .*batch_size", "".join(told))
+    assert "heads: MSE failed: OwnError: shapes differ" in told
+    assert len([*tmp_path.iterdir()]) == 20
+
+
+def wait_for(folder: Path, count: int) -> list[int]:
+    while len(names := [file.name for file in folder.iterdir() if file.name.isdigit()]) < count:
+        time.sleep(0.02)
+    return [*map(int, names)]
+
+
+def note(folder: Path, seconds: int = 0) -> None:
+    names = "THESIS_DATA THESIS_JOBS HF_HUB_OFFLINE MKL_CBWR OMP_NUM_THREADS".split()
+    (folder / str(os.getpid())).write_text(" ".join(os.environ.get(name, "") for name in names))
+    wait_for(folder, 2)  # so that no process does two jobs
+    time.sleep(seconds)
+
+
+def test_workers_stay_with_one_thread_and_todays_variables(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for data, folder in (("/a", tmp_path / "1"), ("/a", tmp_path / "2"), ("/b", tmp_path / "3")):
+        monkeypatch.setenv("THESIS_DATA", data)
+        folder.mkdir()
+        jobs.run_jobs([("noting", note, (folder,))] * 2, "noting")
+        assert {file.read_text() for file in folder.iterdir()} == {f"{data} 1 1 AUTO 1"}
+        seen.append({*os.listdir(folder)})
+    assert seen[0] == seen[1] != seen[2]
+
+
+PROGRAM = """
+import pathlib, sys; from lib import jobs; from tests.test_jobs import note
+try:
+    jobs.run_jobs([("sleep", note, (pathlib.Path(sys.argv[1]), 3600))] * 5, "sleeping")
+except (jobs.Interrupted, jobs.WorkerError) as error:
+    print(*error._render_traceback_())
+jobs.run_jobs([("again", abs, (1,))] * 2, "again")
+print("again")
+"""
+ENDS = {"worker": "WorkerError: .* killed.*\nagain\n", "^C": f".*{jobs.GO_ON}\nagain\n"}
+
+
+@pytest.mark.parametrize("killed", [*ENDS, "parent"])
+def test_an_end_leaves_no_worker_says_one_line_and_the_next_call_works(killed, tmp_path):
+    (folder := tmp_path / "begun").mkdir()
+    added = {"PYTHONPATH": str(paths.ROOT), "THESIS_PROGRESS": str(tmp_path / "progress")}
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "start_new_session": True}
+    command = [sys.executable, "-c", PROGRAM, folder]
+    program = subprocess.Popen(command, env={**os.environ, **added}, text=True, **options)
+    workers = [psutil.Process(pid) for pid in wait_for(folder, 2)]
+    if killed == "^C":
+        os.killpg(program.pid, signal.SIGINT)
+    else:
+        os.kill(workers[0].pid if killed == "worker" else program.pid, signal.SIGKILL)
+    printed = program.communicate()[0]
+    assert re.fullmatch(ENDS.get(killed, "(?s).*"), printed), printed
+    assert not psutil.wait_procs(workers, timeout=1800)[1]  # long before a job would end
+    assert len([*folder.iterdir()]) == 2
+
+
+def test_workers_with_another_source_are_refused(monkeypatch):
+    monkeypatch.setattr(store, "read_sources", lambda: {"losses/mse.py": "as it was yesterday"})
+    with pytest.raises(jobs.WorkerError, match="the source of lib changed"):
+        jobs.run_jobs([("abs", abs, (1,))], "counting")
+
+
+@pytest.mark.parametrize("asked", ["0", "-1", "two", "²", "99999", "1.5"])
+def test_a_count_that_is_none_is_refused(asked, monkeypatch):
+    monkeypatch.setenv("THESIS_JOBS", asked)
+    with pytest.raises(ValueError, match="THESIS_JOBS: expected a whole number from 1"):
+        jobs.count_processes()
+
+
+def start(stack: contextlib.ExitStack, *words: str) -> subprocess.Popen:
+    """Start a process of Dask, without the variables that our own processes get."""
+    unset = environment.process_variables(offline=True)
+    variables = {name: value for name, value in os.environ.items() if name not in unset}
+    variables["PYTHONPATH"] = str(paths.ROOT)
+    words = [sys.executable, "-m", *words, "--host", "127.0.0.1", "--no-dashboard"]
+    options = {"env": variables, "stderr": subprocess.DEVNULL}
+    process = stack.enter_context(subprocess.Popen(words, **options))
+    stack.callback(process.kill)
+    return process
+
+
+def keep_square(folder: Path, number: int) -> None:
+    """Keep a square. The first process that comes to 3 is killed; two at once are an error."""
+    if number == 3 and not (folder / "killed").exists():
+        (folder / "killed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    (folder / f"alone {os.getpid()}").mkdir()
+    store.write_text(folder / f"{number}.txt", f"{number**2} {IMPORTED_WITH}")
+    (folder / f"alone {os.getpid()}").rmdir()
+
+
+def test_dask_loses_nothing_with_a_worker_and_stops_without_a_scheduler(tmp_path, monkeypatch):
+    pytest.importorskip("distributed", reason="Dask is not installed (pip install -e '.[dask]')")
+    with contextlib.ExitStack() as stack:
+        words = ["--port", "0", "--scheduler-file", str(file := tmp_path / "scheduler.json")]
+        scheduler = start(stack, "distributed.cli.dask_scheduler", *words)
+        while not (file.exists() and file.read_text().endswith("}")):
+            assert scheduler.poll() is None
+            time.sleep(0.05)
+        monkeypatch.setenv("THESIS_DASK", address := json.loads(file.read_text())["address"])
+        for _ in range(2):
+            start(stack, "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "2")
+        jobs.run_jobs([(str(n), keep_square, (tmp_path, n)) for n in range(12)], "squares")
+        kept = {file.stem: file.read_text() for file in tmp_path.glob("*.txt")}
+        assert kept == {str(number): f"{number**2} AUTO" for number in range(12)}
+        with pytest.raises(jobs.WorkerError, match="the Dask scheduler is gone"):
+            jobs.run_jobs([("kill", os.kill, (scheduler.pid, signal.SIGKILL))], "killing")

@@ -1,0 +1,288 @@
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from lib import store
+from lib.store import MARKER, NotComputed, Product, Store, check_target, replace_folder
+
+ONE = Product("kind", {"a": 1}, ("losses.mse",), label="one")
+COLUMNS = {
+    "vectors": lambda texts: np.array([[len(t), t.count("a")] for t in texts], np.float32),
+    "number": lambda texts: np.array([len(t) for t in texts]),
+    "ids": lambda texts: [np.arange(len(t), dtype=np.int32) for t in texts],
+}
+
+
+def compute(texts):
+    return {name: column(texts) for name, column in COLUMNS.items()}
+
+
+def refuse(*_):
+    raise AssertionError("computed again")
+
+
+def run(folder, code, **options):
+    """Run code in another process, with `folder` and what this module imports."""
+    lines = (
+        f"from pathlib import Path\nfrom tests.test_store import *\nfolder = Path({str(folder)!r})"
+    )
+    command = [sys.executable, "-c", f"{lines}\n{textwrap.dedent(code)}"]
+    return subprocess.Popen(
+        command, env=os.environ | {"PYTHONPATH": str(store.LIB.parent)}, **options
+    )
+
+
+def test_arrays_are_computed_once_and_read_by_name(tmp_path):
+    kept = Store(tmp_path)
+    assert kept.find(ONE) is None and not kept.has(ONE)
+    made = kept.get(ONE, lambda: {"x": np.arange(3), "seconds": 2.5})
+    assert made["x"].tolist() == [0, 1, 2]
+    assert kept.get(ONE, refuse)["seconds"] == 2.5
+    assert kept.find(ONE, "seconds").keys() == {"seconds"}
+    assert kept.used == {ONE.name}
+
+
+def test_two_processes_compute_once(tmp_path):
+    code = """
+    def count():
+        with open(folder / "calls", "a") as file:
+            file.write("call ")
+        return {"x": np.arange(3)}
+    Store(folder).get(ONE, count)
+    """
+    workers = [run(tmp_path, code) for _ in range(3)]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
+    assert (tmp_path / "calls").read_text() == "call "
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_table_computes_missing_rows_only_and_keeps_the_order_asked_for(tmp_path, column):
+    kept, asked = Store(tmp_path), []
+
+    def remember(texts):
+        asked.extend(texts)
+        return compute(texts)
+
+    kept.rows(ONE, ["aa", "b", "aa"], remember)
+    texts = ["ccc", "aa", "ccc", "b", "aaaa"]
+    rows = kept.rows(ONE, texts, remember)[column]
+    assert asked == ["aa", "b", "ccc", "aaaa"]
+    expected = COLUMNS[column](texts)
+    for given in (rows, pickle.loads(pickle.dumps(rows))):
+        assert len(given) == 5
+        for place in (
+            slice(None),
+            slice(1, 3),
+            [4, 0],
+            np.array([True, False, False, False, True]),
+        ):
+            wanted = np.array(expected, object)[place] if column == "ids" else expected[place]
+            np.testing.assert_equal([*given[place]], [*wanted])
+        np.testing.assert_equal(given[-1], expected[-1])
+    assert kept.has_rows(ONE, texts) and not kept.has_rows(ONE, ["new"])
+
+
+def test_rows_in_several_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "CHARACTERS", 5)
+    sizes, texts = [], ["aaa", "bbb", "c", "d", "eeeeeeee", "f"]
+
+    def remember(piece):
+        sizes.append(len(piece))
+        return compute(piece)
+
+    rows = Store(tmp_path).rows(ONE, texts, remember)["vectors"]
+    assert sizes == [2, 3, 1]
+    assert np.array_equal(rows, COLUMNS["vectors"](texts))
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"),
+    [  # a process that is killed while it computes, and one that is killed while it writes
+        ("Store(folder).get(ONE, lambda: kill())", 0),
+        ("store.os.fsync = kill; Store(folder).get(ONE, lambda: {'x': np.arange(9)})", 0),
+        (
+            """
+            store.CHARACTERS = 3
+            def slow(texts):
+                return kill() if "bbb" in texts else compute(texts)
+            Store(folder).rows(ONE, ["aaa", "bbb"], slow)
+            """,
+            1,
+        ),
+    ],
+)
+def test_what_a_killed_process_leaves_is_made_again(tmp_path, code, kept):
+    head = "import signal\ndef kill(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
+    worker = run(tmp_path, head + textwrap.dedent(code))
+    assert worker.wait() == -signal.SIGKILL
+    assert len([*tmp_path.rglob("*.arrow")]) == kept
+    assert not [*tmp_path.rglob("*.npz")]
+    Store(tmp_path).get(ONE, lambda: {"x": np.arange(9)})
+    rows = Store(tmp_path).rows(ONE, ["aaa", "bbb"], compute)["number"]
+    assert rows[:].tolist() == [3, 3]
+    left = [path.name for path in tmp_path.rglob(".*")]
+    assert left == []
+
+
+def test_a_failing_write_leaves_nothing(tmp_path):
+    def fail(file):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match=r"cannot write .*figure\.csv: No space left"):
+        store.write_whole(tmp_path / "figure.csv", fail)
+    assert [*tmp_path.iterdir()] == []
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+def with_code(monkeypatch, module, change):
+    """Names as they would be if the source of a module were another one."""
+    sources = dict(store.read_sources())
+    assert change(sources[module]) != sources[module]
+    sources[module] = change(sources[module])
+    monkeypatch.setattr(store, "read_sources", lambda: sources)
+    store.hash_code.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def forget_code():
+    yield
+    store.hash_code.cache_clear()
+
+
+SOURCE = '''
+def f(x: int) -> int:
+    """Doubles."""
+    if x < 0:
+        raise ValueError("negative")
+    return 2 * x
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("Doubles.", "Twice.", True),
+        ('"negative"', 'f"{x} is negative"', True),
+        ("x: int", "x: float", True),
+        ("-> int", "-> float", True),
+        ("return", "# comment\n    return", True),
+        ("2 * x", "3 * x", False),
+        ("x < 0", "x <= 0", False),
+    ],
+)
+def test_only_what_can_change_a_result_changes_a_name(old, new, same):
+    assert old in SOURCE
+    assert (store._strip_code(SOURCE) == store._strip_code(SOURCE.replace(old, new))) == same
+
+
+def test_a_name_follows_from_inputs_and_those_of_products_among_them(monkeypatch):
+    def build(**inputs):
+        inner = Product("inner", {"a": 1} | inputs, ("losses.cosine",))
+        return Product("outer", {"inner": inner, "b": [1, 2]}, ("losses.mse",))
+
+    first = build()
+    assert first.name == build().name
+    assert first.key != build(a=2).key
+    with_code(monkeypatch, "losses/cosine.py", lambda source: source + "\nX = 1\n")
+    assert build().key == first.key and build().name != first.name
+
+
+def test_versions_of_packages_count_up_to_the_minor_one(monkeypatch):
+    def name(version):
+        monkeypatch.setattr(store.importlib.metadata, "version", lambda _: version)
+        store._read_version.cache_clear()
+        return Product("k", {}, (), ("torch",)).key
+
+    assert name("2.13.0+cpu") == name("2.13.1") != name("2.14.0")
+    store._read_version.cache_clear()
+
+
+def test_unknown_module():
+    with pytest.raises(ValueError, match="no module"):
+        _ = Product("k", {}, ("losses.nothing",)).name
+
+
+def test_older_code(tmp_path, monkeypatch):
+    """What other code made is made again with a warning, or used if `keep` says so."""
+    Store(tmp_path).get(ONE, lambda: {"x": 1})
+    Store(tmp_path).rows(ONE, ["a"], compute)
+    old = ONE.name
+    with_code(monkeypatch, "losses/mse.py", lambda source: source + "\nX = 1\n")
+    new = Product(ONE.kind, ONE.inputs, ONE.modules, label="one")
+    assert new.name != old
+    keeping = Store(tmp_path, keep=True)
+    assert keeping.get(new, refuse)["x"] == 1
+    assert keeping.has_rows(new, ["a"]) and keeping.kept == {old}
+    with pytest.raises(NotComputed, match="kind one is not in"):
+        Store(tmp_path, reading=True).get(new, refuse)
+    with pytest.warns(UserWarning, match="one: its code changed"):
+        assert Store(tmp_path).get(new, lambda: {"x": 2})["x"] == 2
+    with pytest.warns(UserWarning, match="one: its code changed"):
+        Store(tmp_path).rows(new, ["a", "b"], compute)
+    assert {path.name for path in tmp_path.glob("kind/*") if path.suffix != ".lock"} == {
+        f"{new.name[5:]}.npz",
+        f"{new.name[5:]}.rows",
+    }
+
+
+# ---- folders of people --------------------------------------------------------------------------
+
+
+def write_student(folder):
+    (folder / "model").mkdir()
+    (folder / "model" / "weights").write_text("new")
+
+
+def test_a_folder_is_replaced_only_if_we_wrote_all_of_it(tmp_path):
+    target = tmp_path / "mine"
+    replace_folder(target, "student", write_student)
+    replace_folder(target, "student", write_student)
+    assert {p.name for p in target.rglob("*")} == {"model", "weights", MARKER}
+    assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(ValueError, match="choose another folder"):
+        check_target(target, "vectors")
+    (target / "model" / "notes.txt").write_text("a person's")
+    with pytest.raises(ValueError, match=r"notes\.txt"):
+        replace_folder(target, "student", write_student)
+    assert (target / "model" / "notes.txt").read_text() == "a person's"
+
+
+def test_a_failed_write_keeps_the_old_folder(tmp_path):
+    target = tmp_path / "mine"
+    replace_folder(target, "student", write_student)
+
+    def fail(folder):
+        (folder / "half").write_text("half")
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        replace_folder(target, "student", fail)
+    assert (target / "model" / "weights").read_text() == "new"
+    assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("make", ["file", "link", "here", "foreign"])
+def test_other_targets_are_refused(tmp_path, monkeypatch, make):
+    target = tmp_path / "mine"
+    if make == "file":
+        target.write_text("a person's")
+    elif make == "link":
+        (tmp_path / "other").mkdir()
+        target.symlink_to(tmp_path / "other")
+    elif make == "here":
+        target.mkdir()
+        monkeypatch.chdir(target)
+    else:
+        target.mkdir()
+        (target / "model.safetensors").write_text("a person's")
+    with pytest.raises(ValueError, match=str(target)):
+        replace_folder(target, "student", write_student)
