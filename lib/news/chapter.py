@@ -160,8 +160,9 @@ class News:
 
         Those of TF-IDF are sparse.
         """
+        model = self.model(name, seed)
         return {
-            use: self.model(name, seed, use).embed(texts)[:]
+            use: (self.model(name, use=use) if name == TFIDF else model).embed(texts)[:]
             for use, texts in self.clustered.items()
         }
 

@@ -28,17 +28,7 @@ EPOCHS = 2
 RATE = 3e-5  # published 1e-5, for many more steps
 HEAD_RATE = 1e-3  # the layer is new, the encoder is not
 SEED = 0
-MODULES = (
-    "news.tuning",
-    "news.losses",
-    "losses._checks",
-    "losses.cosine",
-    "losses.mse",
-    "experiments.structural",
-    "teachers.chunks",
-    "teachers.sbert",
-    "texts",
-)
+MODULES = ("news.tuning", "news.losses", "losses._checks", "losses.cosine", "losses.mse")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,12 +48,13 @@ class TunedTeacher(Teacher):
         """The weights."""
         inputs = {"teacher": self.untuned.product, "triplets": hash_arrays(self.triplets)}
         inputs["documents"] = hash_arrays(hash_texts(self.documents))
-        return Product("news_tuned", inputs, MODULES, PACKAGES, "teacher, tuned")
+        modules = (*self.untuned.product.modules, *MODULES)
+        return Product("news_tuned", inputs, modules, PACKAGES, "teacher, tuned")
 
     @functools.cached_property
     def product(self) -> Product:
         inputs = {"weights": self.tuned, "max_tokens": self.section.max_tokens}
-        return Product("vectors", inputs, MODULES, PACKAGES, "teacher, tuned")
+        return Product("vectors", inputs, self.tuned.modules, PACKAGES, "teacher, tuned")
 
     @functools.cached_property
     def sbert(self) -> TunedSBERT:

@@ -103,17 +103,11 @@ FOLDERS = {
     "folds": ({"train": halves(range(16))}, ""),
     "a rare class in folds": ({"train": [(n, "rare" if n < 3 else n % 2) for n in range(20)]}, ""),
     "six groups": ({"groups": [n % 6 for n in range(40)], "train": halves(range(20))}, ""),
-    "some without a group": (
-        {"groups": [n % 3 or None for n in range(40)], "train": halves(range(0, 40, 3))},
-        "",
-    ),
-    "blanks": ({"texts": [" "] * 20}, "0 of 20 documents can be trained on, expected 8"),
     "one text": ({"texts": ["the same"] * 20}, "1 of 20 .*: 19 without text or repeating"),
     "all in folds": (
         {"train": halves(range(40))},
         r"0 of 40 documents can be trained on, .* 40 in tests\): give the task a small test",
     ),
-    "one class": ({"train": [(n, 1) for n in range(16)], "test": [(20, 1)]}, "two classes"),
     "a class of one": (
         {"train": [(n, min(n, 1)) for n in range(16)], "test": [(20, 0)]},
         "add validation.jsonl",

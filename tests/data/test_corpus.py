@@ -57,15 +57,6 @@ def test_shares_hold_in_every_prefix_and_nothing_is_drawn_twice(root):
     assert list_ids(draw(root, HALVES, seed=43).train) != list_ids(drawn.train)
 
 
-@pytest.mark.parametrize(
-    "weights, expected", [((3, 1), "aaba" * 3), ((1, 1, 1), "abc" * 4), ((2, 1), "aba" * 4)]
-)
-def test_unequal_shares_by_hand(weights, expected):
-    """Webster's rule: the next is the folder whose (taken + 1/2) / share is least."""
-    picks = corpus._interleave([iter(range(99)) for _ in weights], list(weights), 12)
-    assert "".join("abc"[folder] for folder, _ in picks) == expected
-
-
 def test_where_a_folder_is_too_short_the_others_fill_up(root):
     drawn = draw(root, ["letters", "cards"])
     assert list_sources(drawn.validation).count("cards") == 3

@@ -20,11 +20,6 @@ def read_labels(folder):
     return {row["id"]: row["label"] for row in map(json.loads, lines)}
 
 
-def test_a_dataset_folder_is_taken_as_it_is(tmp_path, write):
-    write(tmp_path / "mine/documents.jsonl", {"id": 1, "text": "One."})
-    assert find_dataset_folder(tmp_path / "mine") == (tmp_path / "mine", "mine", [])
-
-
 def test_plain_files_are_documents_by_their_names(tmp_path):
     (tmp_path / "notes/old").mkdir(parents=True)
     (tmp_path / "notes/b.txt").write_text("Second.\r\n", newline="")
@@ -102,17 +97,13 @@ def test_columns_of_other_names_can_be_named_and_others_are_listed(tmp_path):
 
 # what lies in a folder; which of it is read, if anything; what the note or the error names
 FOLDERS = {
-    "a table below": (["data/a.csv", "Readme.md"], "data/a.csv", "'Readme.md'"),
-    "a table called as documents are": (["documents.csv"], "documents.csv", ""),
     "a list of what is known of files": (["list.csv", "b.txt", "README.md"], "b.txt", "'list.csv'"),
     "files of other kinds": (["a.txt", "b.docx", "c/d.pdf"], "a.txt", "'b.docx', 'c/d.pdf'"),
     "what we wrote": (["a.txt", "v/README.md", "v/.thesis-companion.json"], "a.txt", ""),
     "a table and notes": (["a.csv", "b.txt", "c/b.md"], None, "'a.csv', 'b.txt', 'c/b.md'"),
-    "tables in several folders": (["a/a.csv", "b/a.csv", "README.md"], None, "a/a.csv', 'b/a.csv'"),
     "dataset folders": (["d/documents.jsonl", "d/README.md", "d/b.md"], None, "found 'd'"),
     "a dataset folder and notes": (["d/e/documents.jsonl", "b.md"], None, "'d/e', 'b.md'"),
     "no texts": (["a.png"], None, "found 'a.png'"),
-    "nothing": ([], None, "found nothing"),
 }
 
 
@@ -143,14 +134,11 @@ WRONG = {
     "text behind a quotation": ("a.csv", b'text\n"One" two\n', "a.csv: after line 1: "),
     "too many values": ("a.csv", b"text,id\nOne,1\nTwo,2,3\n", "a.csv:3: expected 2 values"),
     "too few values": ("a.csv", b"text,id\nOne,1\nTwo\n", "a.csv:3: expected 2 values"),
-    "a header alone": ("a.csv", b"text\n", "at least one row"),
     "nothing at all": ("a.csv", b"", "there is none"),
     "a column twice": ("a.csv", b"text,text\nOne,Two\n", "occurs twice"),
     "an id twice": ("a.csv", b'id,text\n7,"One\nTwo"\n7,Three', "a.csv:4: the id '7' occurs twice"),
     "no id in a row": ("a.jsonl", b'{"id": 1, "text": "One"}\n{"text": "Two"}', "a.jsonl:2"),
     "a number as text": ("a.jsonl", b'{"text": 5}', "a.jsonl:1: 'text'"),
-    "no JSON": ("a.jsonl", b"{text: One}", "a.jsonl:1: not JSON"),
-    "no Parquet": ("a.parquet", b"One", "a.parquet: damaged"),
     "a file in another encoding": ("texts/a.txt", "Äpfel".encode("latin-1"), "a.txt: .*iconv"),
     "no file": ("", b"", "no such file"),
 }

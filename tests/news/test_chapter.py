@@ -18,13 +18,6 @@ TINY = {"news.documents": 32, "news.epochs": 1}
 STUDENTS = ["bag;cosine", "BiGRU;cosine", "BiLSTM;cosine", "Transformer(2x4);cosine", "CNN-1;MSE"]
 
 
-class FakeEncoder(torch.nn.Embedding):
-    """200 token embeddings of 16 numbers."""
-
-    def get_input_embeddings(self):
-        return self
-
-
 class FakeSBERT:
     """A token for each word; vectors are the limit, the length of the text, 1 and 1."""
 
@@ -32,7 +25,9 @@ class FakeSBERT:
 
     def __init__(self, max_tokens):
         torch.manual_seed(0)  # as a teacher that draws random numbers when it is loaded
-        self.max_tokens, self.model = max_tokens, FakeEncoder(200, 16).requires_grad_(False)
+        self.max_tokens = max_tokens
+        self.model = torch.nn.Embedding(200, 16).requires_grad_(False)
+        self.model.get_input_embeddings = lambda: self.model
 
     def tokenizer(self, texts, max_length, **_):
         counts = (min(len(text.split()), max_length - 2) for text in texts)
@@ -56,24 +51,25 @@ def load(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("change", "renamed"),
+    ("setting", "value", "renamed"),
     [
-        ({"news.epochs": 2}, True),
-        ({"news.rates": {"other": 0.5}}, True),
-        ({"news.max_tokens": 20}, True),
-        ({"news.words": 15}, True),
-        ({"news.documents": 33}, True),
-        ({"news.tokens": "random"}, True),
-        ({"news.tuned_teacher": True}, True),
-        ({"width": 0.2}, True),
-        ({"corpus.seed": 7}, True),
-        ({"heads.epochs": 1}, False),  # of another chapter
-        ({"news.positives": 0.3}, False),  # whose labels it does not learn from
-        ({"news.triplets": 9}, False),
+        ("news.epochs", 2, True),
+        ("news.rates", {"other": 0.5}, True),
+        ("news.max_tokens", 20, True),
+        ("news.words", 15, True),
+        ("news.documents", 33, True),
+        ("news.tokens", "random", True),
+        ("news.tuned_teacher", True, True),
+        ("width", 0.2, True),
+        ("corpus.seed", 7, True),
+        ("heads.epochs", 1, False),  # of another chapter
+        ("news.positives", 0.3, False),  # whose labels it does not learn from
+        ("news.triplets", 9, False),
     ],
 )
-def test_settings_that_count_name_another_student(load, change, renamed):
-    before, after = (each.model("bag;cosine").product.key for each in (load(), load(**change)))
+def test_settings_that_count_name_another_student(load, setting, value, renamed):
+    benches = (load(), load(**{setting: value}))
+    before, after = (news.model("bag;cosine").product.key for news in benches)
     assert (before != after) == renamed
 
 
@@ -149,11 +145,10 @@ def test_jobs_travel_and_what_takes_long_is_begun_first(load, monkeypatch):
 
 def test_models_that_embed_without_training(load):
     news = load()
-    rows = news.embed(chapter.TOKENS, 0)["rated"]
     table = FakeSBERT(0).model.weight.numpy()
-    words = [len(text.split()) for text in news.clustered["rated"]]
-    for row, count in zip(rows, words, strict=True):
-        np.testing.assert_allclose(row, table[5 : 5 + min(count, 46)].mean(0), rtol=1e-5)
+    words = [min(len(text.split()), 46) for text in news.clustered["rated"]]
+    means = [table[5 : 5 + count].mean(0) for count in words]  # without special tokens
+    np.testing.assert_allclose(news.embed(chapter.TOKENS, 0)["rated"], means, rtol=1e-5)
     assert len(np.unique(news.embed(chapter.ONE, 0)["public"])) == 1
     own, before = (news.embed(model, 0) for model in (chapter.TFIDF, chapter.TFIDF_BEFORE))
     assert own["public"].shape[1] != own["private"].shape[1]  # each is fitted to its own texts

@@ -58,10 +58,6 @@ def test_invariances():
     rotation = torch.linalg.qr(draw_rows(9, 4, 4)).Q
     assert_close(triplet(a @ rotation, p @ rotation, n @ rotation), triplet(a, p, n))
     assert_close(complex_loss((a, p, n), three(3), alpha=1.0), triplet(a, p, n))
-    swapped = complex_loss((a, n, p), (draw_rows(3), draw_rows(5), draw_rows(4)), alpha=0.0)
-    assert_close(complex_loss((a, p, n), three(3), alpha=0.0), swapped)
-    order = torch.tensor([4, 2, 0, 1, 3])
-    assert_close(triplet(a[order], p[order], n[order]), triplet(a, p, n)[order])
 
 
 def test_gradient():

@@ -2,12 +2,9 @@
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 
-from lib.config import paths, profiles
-from lib.data import build, builders, check
+from lib.config import profiles
+from lib.data import builders
 from lib.data.builders.mini import gensim_files, mini_tasks
 
 # Of the texts and examples of mini. The order of rows decides batches, hence bits: whoever changes
@@ -30,23 +27,6 @@ def test_mini_has_the_texts_and_rows_that_its_numbers_come_from(mini):
     assert digest(plain) == TASKS
 
 
-def test_the_wanted_lengths_are_the_same_on_every_processor():
-    """NumPy's quicksort orders ties, such as bins of two sources, by a processor's vectors."""
-    program = (
-        "from lib.data.builders.mini.gensim_files import published_lengths; "
-        "print(*published_lengths(1450).round(6))"
-    )
-    environment = {
-        "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
-        "PYTHONPATH": str(paths.ROOT),
-    }
-    words = [sys.executable, "-W", "ignore", "-c", program]
-    options = {"capture_output": True, "text": True, "check": True}
-    printed = subprocess.run(words, env=os.environ | environment, **options).stdout
-    here = gensim_files.published_lengths(1450).round(6)
-    assert [*map(float, printed.split())] == here.tolist()
-
-
 def test_the_corpus_has_no_copies_and_nothing_of_the_tasks(mini):
     documents = [*mini.corpus.train, *mini.corpus.validation]
     assert len({(d.source, d.id) for d in documents}) == len({d.text for d in documents}) == 1450
@@ -58,12 +38,6 @@ def test_the_corpus_has_no_copies_and_nothing_of_the_tasks(mini):
     assert len(unmasked) > 100 and len(task_texts) > 2000
     for text in (*unmasked, *task_texts):
         assert not gensim_files.shingles(text) & distilled, text[:80]
-
-
-def test_the_folders_pass_the_check(mini, capsys):
-    assert check.main([str(mini.root)]) == 0
-    printed = capsys.readouterr().out
-    assert "wikipedia: 725 documents" in printed and "not read" not in printed
 
 
 def test_settings_and_code_name_the_folder_and_what_is_there_is_kept(tmp_path, monkeypatch):
@@ -80,8 +54,3 @@ def test_settings_and_code_name_the_folder_and_what_is_there_is_kept(tmp_path, m
     monkeypatch.setattr(builders, "hash_code", lambda modules: "edited")
     others.append(builders.folder(settings, tmp_path))
     assert len({root, *others}) == 3
-
-
-def test_a_profile_without_a_builder_asks_for_documents(capsys):
-    assert build.main(["lab"]) == 2
-    assert "your own documents: set THESIS_DATA" in capsys.readouterr().err

@@ -22,16 +22,6 @@ def read(mini, name, split):
     return read_examples(name, mini.tasks[name], split, mini.limit)
 
 
-def test_chapters_share_no_text_of_a_pair_task(mini):
-    held = [
-        {text for name in PAIRS for ids in mini.tasks[name].inputs[split] for text in ids}
-        for split in mini_tasks.CHAPTERS
-    ]
-    assert min(map(len, held)) > 700 and not held[0] & held[1]
-    topics = [set(itertools.chain(*ids)) for ids in mini.tasks["ARXIV"].inputs.values()]
-    assert not any(a & b for a, b in itertools.combinations(topics, 2))
-
-
 @pytest.mark.parametrize("split, articles", [("validation", 40), ("test", 50)])
 def test_each_article_is_tested_once_by_heads_that_never_saw_it(mini, split, articles):
     for name in PAIRS:

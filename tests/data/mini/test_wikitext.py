@@ -1,10 +1,7 @@
 """Cleaning wikitext: what stays, what goes, and where links end up."""
 
-import bz2
-
 import pytest
 
-from lib.data.builders.mini import wikitext
 from lib.data.builders.mini.wikitext import parse
 
 
@@ -32,13 +29,8 @@ def test_markup_inside_a_sentence_disappears():
         "{{Infobox|name=x|image=[[File:a.jpg]]|nested={{b|{{c}}}}}}",
         "{| class=wikitable\n! head\n|-\n| cell one || {{x}} is a cell that ends here."
         "\n{| \n| nested table it is indeed.\n|}\n|}",
-        "[[File:a.jpg|thumb|left|A caption with [[a|some link]] that is a whole sentence here.]]",
-        "<gallery>\nA.jpg|A caption that is a whole sentence as well here.\n</gallery>",
-        "[[Category:Gods]]\n[[fr:Apollon]]",
         "== References ==\nSmith wrote a whole book about this very subject."
         "\n=== Books ===\nAnd another book is listed in here.",
-        "* one item\n* another item",
-        "* Smith, J. A history of nearly everything there is. ISBN 0-306-81329-7 (2003 reprint).",
         "The mean is <math>\\frac{a}{b}</math> where a and b are two numbers.",
         "It weighs about {{val|3|e=5}} in the units that are used here.",
     ],
@@ -48,18 +40,3 @@ def test_blocks_that_are_no_prose_leave_nothing(block):
     after = "This last sentence is plain prose and stays."
     after = "" if "References" in block else after
     assert texts(f"{before}\n\n{block}\n\n{after}") == [t for t in (before, after) if t]
-
-
-def test_dump_without_redirects_and_other_namespaces(tmp_path):
-    page = "<page><title>{}</title><ns>{}</ns>{}<revision><text>{}</text></revision></page>"
-    body = "A sentence with [[a link]] &amp;amp; more of the same."
-    pages = [
-        page.format("A", 0, "", body),
-        page.format("B", 0, '<redirect title="A" />', body),
-        page.format("C", 4, "", body),
-    ]
-    path = tmp_path / "dump.xml.bz2"
-    path.write_bytes(bz2.compress(f"<mediawiki>{''.join(pages)}</mediawiki>".encode()))
-    assert list(wikitext.read_dump(path)) == [
-        ("A", "", "A sentence with a link & more of the same.")
-    ]

@@ -83,13 +83,6 @@ def test_a_record_is_downloaded_once(zenodo, tmp_path):
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_a_half_download_goes_on(zenodo, tmp_path):
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1/wines.txt.part").write_bytes(TEXT[:1000])
-    path = fetch.fetch_file(tmp_path, "wines.txt", zenodo.record)
-    assert zenodo.asked[-1][1] == "bytes=1000-" and path.read_bytes() == TEXT
-
-
 @pytest.mark.parametrize("damage", [lambda body: b"!" * len(body), lambda body: body[:100]])
 def test_what_comes_damaged_or_cut_off_is_never_taken(zenodo, tmp_path, monkeypatch, damage):
     monkeypatch.setattr("time.sleep", lambda _: None)

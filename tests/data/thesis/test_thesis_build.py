@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from lib.config import profiles
-from lib.data import builders, check, corpus, sources, task_files
+from lib.data import builders, check, sources, task_files
 from lib.data.builders import thesis
 from lib.data.dataset_folder import Documents
 from tests import thesis_files
@@ -128,18 +128,6 @@ def test_the_whole_profile_is_built_once_and_read(true_files, monkeypatch):
     assert tasks["IMDB"].folds == 5 and list(tasks["IMDB"].inputs) == ["train", "test"]
     assert tasks["ARXIV"].texts["validation/0"].startswith("[] "), "without the class"
     assert len(tasks["PAN"].inputs["test"]) == 12
-    sizes = {"train_documents": 24, "validation_documents": 4}
-    section = PROFILE.corpus.model_copy(update=sizes)
-    folders = [Documents(built / name) for name in section.names]
-    assert len(folders[0]) == 60
-
-    def count_tokens(texts):
-        return [8 * len(text.split()) for text in texts]
-
-    held_out = task_files.held_out_contents(tasks)
-    drawn = corpus.Corpus.read(corpus.draw(section, folders, held_out, count_tokens), folders)
-    assert [d.source for d in drawn.train[:4]] == ["wikipedia", "news"] * 2
-    assert min(len(d.text.split()) for d in drawn.train if d.source == "news") >= 150
     for folder in ("hub", "data"):  # nothing is asked for again
         shutil.rmtree(true_files / folder)
     assert sources.find_built(PROFILE.build, None) == built
@@ -187,8 +175,6 @@ def test_a_corpus_without_texts_is_refused(tmp_path):
         ("OC", "dev_ai2_ab.csv", b'1,a,b\n0,c,"cut', ": after line 2: unexpected end of"),
         ("OC", "dev_ai2_ab.csv", b"", ": expected rows, it has none"),
         ("PAN", "pla_dev.csv", b'1,"two\nlines",b\n2,a,b\n', ":3: expected label"),
-        ("WINES", "wines.txt", b"Title,Sections\nA\n", r":2: expected a title and its \[\("),
-        ("GAMES", "video_games.gt", b"\x80\x04", ": expected a pickle"),
         ("GAMES", "video_games.gt", pickle.dumps({"A": {}}), ": expected rows, it has none"),
     ],
 )
