@@ -2,21 +2,21 @@
 # Joblib's Dask backend: where jobs run, and what is left of Dask's resilience.
 #
 # Versions: joblib 1.6.0, dask and distributed 2026.8.0, numpy 2.4.6, Python 3.11, Linux.
-# Needs: Python 3.11 or newer with venv, and a package index that pip knows. It takes a minute.
+# Needs: Python 3.11 or newer with venv, and a package index that pip knows. It takes 50 to 90 s.
 # Exit code: 0 all as described here, 1 something behaves differently, 2 it could not be run.
 #
 # 1. With a cluster of one worker of one thread, joblib.parallel_config("dask") runs all jobs in the
 #    calling process and none on the worker, without a warning. A worker that was started for its
 #    memory, its GPU or its files has no part in it.
 #    Guess beforehand: the jobs run on the worker, as they do with two workers.
-#    Why: the backend counts threads of the cluster as n_jobs, and for n_jobs=1 joblib.Parallel calls
-#    the functions itself. One worker of two threads gets all of the jobs.
+#    Why: n_jobs is the number of threads that the cluster has, and with n_jobs=1 joblib.Parallel
+#    calls the functions itself. One worker of two threads gets all of the jobs.
 #
 # 2. An argument of more than 1 kB, such as an array of 8 kB, is scattered: the array is on one
 #    worker, and Dask does not know how to make it again. If this worker is lost and replaced,
-#    joblib.Parallel raises FutureCancelledError. The same jobs with an array of 0.8 kB all finish on
-#    the new worker, and so do those with 8 kB if they are given to Dask's own client.submit. After
-#    client.scatter they fail there, too, so scattering is the cause.
+#    joblib.Parallel raises FutureCancelledError. The same jobs with an array of 0.8 kB all finish
+#    on the new worker, and so do those with 8 kB if they are given to Dask's own client.submit.
+#    After client.scatter they fail there, too, so scattering is the cause.
 #    Guess beforehand: Dask's resilience carries over, so the jobs are run again on the new worker.
 #
 # There is a third behaviour of this backend, a wait without end. It is not reproduced here.

@@ -25,7 +25,7 @@ from lib.config.schema import HeadSettings, Profile
 from lib.data import corpus as corpora
 from lib.data import sources, task_files
 from lib.data.corpus import Corpus
-from lib.data.dataset_folder import Documents
+from lib.data.dataset_folder import Documents, content
 from lib.data.examples import read_examples, read_queries
 from lib.data.task_files import Task
 from lib.distillation import variants
@@ -466,13 +466,15 @@ class Bench:
     def _name_groups(self, task: str, text_ids: Sequence[str]) -> np.ndarray:
         """(texts,) what each text shares with others, an article for instance.
 
-        A text without a group is a group by itself, named by its id and a hash, because an array
-        of names is as wide as the longest of them.
+        A text without a group shares its content with copies of itself. It is named by a checksum,
+        because an array of names is as wide as the longest of them.
         """
         texts = [self.tasks[task].texts[text_id] for text_id in text_ids]
-        named = zip(text_ids, texts, hash_texts(texts), strict=True)
         return np.array(
-            [self._groups.get((i, text), f"{i}: {number:016x}") for i, text, number in named]
+            [
+                self._groups.get((text_id, text), f"text {content(text):016x}")
+                for text_id, text in zip(text_ids, texts, strict=True)
+            ]
         )
 
     @functools.cached_property
