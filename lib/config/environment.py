@@ -4,26 +4,21 @@ import os
 import sys
 from pathlib import Path
 
-# One thread, because 1 and 2 threads give different bits; jobs run in parallel as processes. By
-# default, MKL chooses kernels by the alignment of the data. With AUTO, a row's result does not
-# depend on the rows around it, and nothing is slower.
+# 1 and 2 threads give different bits; jobs run in parallel as processes. By default, MKL chooses
+# kernels by the alignment of the data; with AUTO, a row does not depend on the rows around it.
 _REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
-# glibc returns large arrays to the system when they are freed. New ones need pages that are cleared
-# first, which takes 5% of a training's time. With these limits, processes keep arrays of up to
-# 32 MB, the largest size that every glibc allows.
+# glibc returns large arrays to the system, and clearing pages for new ones takes 5% of a training.
+# With these limits, processes keep arrays of up to 32 MB, the largest size that every glibc allows.
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
-# oneDNN and PyTorch's wrapper each cache kernels for 1,024 shapes. In bfloat16, where every number
-# of tokens is a shape of its own, these take a gigabyte.
+# oneDNN and PyTorch's wrapper each cache kernels for 1,024 shapes: a gigabyte in bfloat16, where
+# every number of tokens is a shape of its own.
 _MEMORY |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
 OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
 
 
 def process_variables(*, offline: bool) -> dict[str, str]:
-    """Return the variables of a process that computes, whatever its caller has set.
-
-    `offline` keeps Hugging Face's libraries from the network.
-    """
+    """The variables of a process that computes; `offline` keeps Hugging Face off the network."""
     return _REPEATABLE | _openblas() | _MEMORY | (OFFLINE if offline else {})
 
 
@@ -37,8 +32,8 @@ def set_process_environment(*, offline: bool) -> None:
 def _openblas() -> dict[str, str]:
     """Choose OpenBLAS's kernels for AVX2, on every processor that has it.
 
-    gensim multiplies with OpenBLAS, and a Paragraph Vector from sums in another order differs as if
-    it had another seed. AVX-512 would save no time, because the products are short.
+    gensim's Paragraph Vectors from sums in another order differ as if they had another seed.
+    AVX-512 would save no time, because the products are short.
     """
     processor = Path("/proc/cpuinfo")
     if processor.exists() and {"avx2", "fma"} <= {*processor.read_text().split()}:

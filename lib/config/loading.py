@@ -22,10 +22,7 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextmanager
 def one_line_errors(task: str) -> Iterator[None]:
-    """Turn any error into a one-line ValueError, "cannot <task>: ...".
-
-    The hub, damaged files and full disks cause errors of many types and lengths.
-    """
+    """Turn errors, of many types and lengths, into a one-line ValueError, "cannot <task>: ..."."""
     try:
         yield
     except Exception as error:

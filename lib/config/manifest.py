@@ -52,10 +52,7 @@ def full_name(label: str) -> str:
 
 
 def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
-    """Return the entries that a notebook makes.
-
-    `PUBLISHED` redraws everything that has a number in the thesis or the news paper.
-    """
+    """The entries that a notebook makes; `PUBLISHED` redraws all that have a published number."""
     return {
         label: entry
         for label, entry in entries.items()
@@ -67,10 +64,9 @@ def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
 def select(
     entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]
 ) -> list[str]:
-    """Return those of the notebooks that make what is requested, in order; all if nothing is.
+    """The notebooks that make what is requested, in order; all if nothing is.
 
-    Requests are labels of the entries, and names or numbers of notebooks. ParameterError for one
-    that matches nothing.
+    Requests are labels, and names or numbers of notebooks. ParameterError for one of nothing.
     """
     names = sorted(notebooks)
     wanted: set[str] = set()

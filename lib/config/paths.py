@@ -13,7 +13,7 @@ PARAMS = ROOT / "params"
 
 
 def artifacts() -> Path:
-    """Return the artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`.
+    """The artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`.
 
     A package that pip installed has no checkout; its root is in the user's cache.
     """

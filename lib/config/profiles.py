@@ -54,22 +54,11 @@ def load(
     seeds: Iterable[int] | int | str | None = None,
     only: str = "",
 ) -> Profile:
-    """Load and check a profile, with changes by the caller.
+    """Load and check a profile, with changes by the caller; `ParameterError` if one is not allowed.
 
-    Parameters
-    ----------
-    overrides
-        Values by dotted key, `{"training.documents": 60}`, assignments,
-        `["training.documents=60"]`, or either of these as text.
-    seeds
-        Seeds of every student instead of the profile's: one, several, or text such as `"0,1"`.
-    only
-        The variants to run: shell patterns for labels, such as `"cosine,max-margin;MSE*"`.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown profile or key, or a value that is not allowed.
+    `overrides` are values by dotted key, `{"training.documents": 60}`, assignments,
+    `["training.documents=60"]`, or either of these as text. `seeds` are one, several, or text such
+    as `"0,1"`. `only` has shell patterns for the variants to run, `"cosine,max-margin;MSE*"`.
     """
     where = f"params/{name}.yaml"
     values = _read_profile(name)
@@ -83,26 +72,24 @@ def load(
     profile = validated(Profile, values, f"override of {where}")
     if profile.name != name:  # its results would be saved as those of another
         raise ParameterError(f"{where}: name: expected {name!r}, got {profile.name!r}")
-    profile._departures |= {
-        key: value for key, value in profile.flat().items() if before.get(key, ...) != value
-    }
+    for key, value in profile.flat().items():
+        if before.get(key, ...) != value:
+            profile._departures[key] = value
     return profile
 
 
 def _read_profile(name: str) -> Any:
-    """Read the values of a profile's file, merged into those of the profile that it `extends`."""
+    """The values of a profile's file, merged into those of the profile that it `extends`."""
     if name not in list_profiles():
         raise make_unknown_error("profile", name, list_profiles())
     values = read_yaml(f"{name}.yaml")
     if not isinstance(values, dict) or "extends" not in values:
         return values
     extended = _read_profile(values.pop("extends"))
-    both = [
-        key
-        for key, value in values.items()
-        if isinstance(value, dict) and isinstance(extended.get(key), dict)
-    ]
-    return extended | values | {key: extended[key] | values[key] for key in both}
+    for key, value in values.items():
+        both = isinstance(value, dict) and isinstance(extended.get(key), dict)
+        extended[key] = extended[key] | value if both else value
+    return extended
 
 
 def grid(name: str) -> dict[str, Any]:
@@ -155,9 +142,7 @@ def _read_overrides(overrides: Overrides) -> Mapping[str, Any]:
     for text in [overrides] if isinstance(overrides, str) else overrides or ():
         key, equals, value = text.partition("=")
         if not equals:
-            raise ParameterError(
-                f"override {text!r}: expected key=value, for example training.documents=60"
-            )
+            raise ParameterError(f"override {text!r}: expected key=value, as in heads.repeats=2")
         values[key] = _parse(value, f"override {key}")
     return values
 

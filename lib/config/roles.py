@@ -22,10 +22,7 @@ def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[s
 
 
 def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:
-    """Return round -> its name for readers.
-
-    It is "1k" if the profile has as many examples as the thesis; else "25 (1k)", or "25% (1k)".
-    """
+    """Round -> its name: "1k" with as many examples as the thesis, else "25 (1k)" or "25% (1k)"."""
     names = dict(zip(rounds, rounds, strict=True))
     for name, size in rounds.items():
         if ROUNDS.get(name, size) != size:

@@ -13,6 +13,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+PartOf = Annotated[float, Field(gt=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
 # YAML has only lists, which strict mode would refuse for a tuple. The elements stay strict.
 Listed = Annotated[tuple[T, ...], Field(strict=False)]
@@ -80,14 +81,13 @@ class TaskFolder(Settings):
 class TaskSettings(Settings):
     """The evaluation tasks by name, and how they are reduced in size."""
 
-    # If there are none, students are judged without labels.
-    folders: dict[Text, Annotated[TaskFolder, _NAMED]]
+    folders: dict[Text, Annotated[TaskFolder, _NAMED]]  # perhaps none
     limit: Count
     seed: Seed
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the tasks: the thesis' first, in its order, then others alphabetically."""
+        """The thesis' tasks first, in its order, then others alphabetically."""
         return tuple(roles.ordered(self.folders))
 
 
@@ -114,8 +114,7 @@ class ThesisBuild(Settings):
     builder: Literal["thesis"]
     wikipedia: Filled[Place]
     news: Filled[Place]
-    # {role: {split or file: place on the hub, or URL}}
-    tasks: dict[Text, dict[Text, Place]]
+    tasks: dict[Text, dict[Text, Place]]  # {role: {split or file: place on the hub, or URL}}
 
 
 class StructuralTeacherSettings(Settings):
@@ -138,7 +137,7 @@ class ContextualTeacherSettings(Settings):
     window: Count
     negative: Annotated[int, Field(ge=0)]
     sample: NonNegative
-    min_count_share: Annotated[float, Field(gt=0, lt=1)]
+    min_count_share: PartOf
     alpha: Positive
     min_alpha: Positive
     dbow_words: bool
@@ -151,7 +150,7 @@ class LanguageModelSettings(Settings):
     batch_size: Count
     learning_rate: Positive
     warmup_share: Share
-    masked_share: Annotated[float, Field(gt=0, lt=1)]
+    masked_share: PartOf
     seed: Seed
 
 
@@ -230,9 +229,7 @@ class FinalSettings(Settings):
     accumulation: Count
     warmup_updates: Annotated[int, Field(ge=0)]
     contextual_seed: Seed
-    rounds: Annotated[
-        dict[Text, Count | Annotated[float, Field(gt=0, lt=1)] | None], Field(min_length=1)
-    ]
+    rounds: Annotated[dict[Text, Count | PartOf | None], Field(min_length=1)]
     baselines: Texts = ()  # models beside those of grids/beyond.yaml, by identity
 
 
@@ -245,7 +242,7 @@ class NewsSettings(Settings):
     """The second paper: events, texts for distillation, and the training of its students."""
 
     events: Annotated[str, Field(pattern=_TASK)]
-    positives: Annotated[float, Field(gt=0, lt=1)]
+    positives: PartOf
     texts: Filled[Text]
     words: Count
     documents: Count
@@ -271,8 +268,7 @@ class Profile(Settings):
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
     max_variants: Count | None
-    # Which students run with the reference seeds.
-    repeated: Literal["compared", "references"] = "compared"
+    repeated: Literal["compared", "references"] = "compared"  # with the reference seeds
     row_order: Literal["published", "ours"] = "published"  # of boxplots
     notebook: Text | None = None  # the only one to run if a run names none; else all numbered ones
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
@@ -300,19 +296,14 @@ class Profile(Settings):
         }.items():
             if len(set(values)) < len(values):
                 raise ValueError(f"{key}: expected each value once, got {values}")
-        documents = self.corpus.train_documents
-        used = {"training": self.training.documents, "final": self.final.documents}
-        for key, wanted in used.items():
-            if wanted > documents:
-                raise ValueError(
-                    f"corpus.train_documents={documents} is less than "
-                    f"{key}.documents={wanted}: lower that too"
-                )
+        drawn, trained = self.corpus.train_documents, self.training.documents
+        for key, wanted in {"training": trained, "final": self.final.documents}.items():
+            if wanted > drawn:
+                less = f"corpus.train_documents={drawn} is less than {key}.documents={wanted}"
+                raise ValueError(f"{less}: lower that too")
         size = max(self.training.batch_size, self.training.cca_batch_size)
-        if self.training.documents < size:
-            raise ValueError(
-                f"training.documents={self.training.documents} do not fill a batch of {size}"
-            )
+        if trained < size:
+            raise ValueError(f"training.documents={trained} do not fill a batch of {size}")
         return self
 
     @property
@@ -354,7 +345,7 @@ class ProjectionGroup(Settings):
     dimension: Text  # the end of the teacher's short name
     student: Texts
     contextual: Texts
-    # The projections of student and teacher of one student, which runs with several seeds.
+    # The projections of the student that runs with several seeds.
     reference: Annotated[tuple[Text, Text], Field(strict=False)] | None = None
 
 
@@ -376,10 +367,8 @@ class ParagraphVectorGrid(Settings):
     compound: dict[Literal["dm", "dbow"], Texts]
 
 
-# Section 4.5.2, Tables 4.6 to 4.8
-ProjectionGrid = RootModel[
-    dict[Literal["only-contextual", "cosine", "mm-MSE"], Listed[ProjectionGroup]]
-]
+_Losses = Literal["only-contextual", "cosine", "mm-MSE"]  # Section 4.5.2, Tables 4.6 to 4.8
+ProjectionGrid = RootModel[dict[_Losses, Listed[ProjectionGroup]]]
 GRIDS: dict[str, type[BaseModel]] = {"structural": StructuralGrid, "projections": ProjectionGrid}
 GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid}
 GRIDS["beyond"] = RootModel[dict[Text, dict[Any, Any] | list[Any]]]

@@ -5,10 +5,7 @@ from pathlib import Path
 
 
 def escape_unprintable() -> None:
-    """Print characters that the terminal's encoding lacks as code points instead of failing.
-
-    The error would be a ValueError, which looks like an error in the data that is described.
-    """
+    """Print characters that the terminal's encoding lacks as code points instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a replaced stream, as in tests, may not have it
             stream.reconfigure(errors="backslashreplace")

@@ -9,8 +9,8 @@ import argparse
 import itertools
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,12 @@ from lib.config import profiles
 from lib.config.terminal import escape_unprintable
 from lib.data import task_files
 from lib.data.builders.mini import gensim_files
-from lib.data.dataset_folder import FORMS, Documents, content, list_unread, read_fields
+from lib.data.dataset_folder import COLUMNS, FORMS, Documents, content, read_fields
 from lib.data.examples import group_examples, make_folds
 from lib.data.sources import compose_name
 from lib.teachers.labels import LONGEST
 from lib.texts import count_words, list_terms
 
-FILES = ["README.md", "tasks", "documents", *FORMS]
-FIELDS = ["id", "text", "title", "group"]
-TASK_FILES = {  # by the kind of the task
-    "classification": ["train.jsonl", "validation.jsonl", "test.jsonl"],
-    "retrieval": ["relevant.json"],
-    "clustering": ["clusters.jsonl"],
-}
 LEAST = 8  # smallest number of documents for training and validation together
 TRAINED = 1_350_000  # largest number of training tokens, so that training takes minutes, not hours
 TEXTS = 1000  # largest number of texts of a task
@@ -44,9 +37,8 @@ REMEDY = "give the task a small test.jsonl, or judge by others or none (`--task 
 def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str, Any], str]:
     """Suggest changes to the profile `lab`, {dotted key: value}, and describe them for people.
 
-    path: a dataset folder, or a folder of them. tasks: those to judge by, `<folder>/<task>`; None
-    takes all but clusterings. Raises `ValueError` if folds of a task cannot be made, or if tasks
-    leave fewer than `LEAST` documents.
+    `tasks` are those to judge by, `<folder>/<task>`; None takes all but clusterings. `ValueError`
+    if folds of a task cannot be made, or tasks leave fewer than `LEAST` documents.
     """
     folders = _find_folders(path)
     entries, tested = _choose_tasks(folders, tasks)
@@ -67,8 +59,8 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         "without text or repeating another": len(lengths) - usable - in_tests,
         f"beyond some {TRAINED:,} tokens": usable - held_out - trained,
     }
-    reasons = [f"{count} {reason}" for reason, count in counts.items() if count > 0]
-    left_out = f"(left out: {', '.join(reasons) or 'none'})"
+    reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count > 0)
+    left_out = f"(left out: {reasons or 'none'})"
     if usable < LEAST:
         told = f"{usable} of {len(lengths)} documents can be trained on, expected {LEAST}"
         raise ValueError(f"{path}: {told} {left_out}{f': {REMEDY}' if in_tests else ''}")
@@ -93,12 +85,8 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
 def _choose_tasks(
     folders: list[Path], names: Iterable[str] | None
 ) -> tuple[dict[str, Any], set[int]]:
-    """Return the settings of tasks to judge by, and checksums of the texts that they test."""
-    places = {
-        compose_name(f"{folder.name}/{place.name}"): place
-        for folder in folders
-        for place in sorted(folder.glob("tasks/[!.]*"))
-    }
+    """The settings of tasks to judge by, and checksums of the texts that they test."""
+    places = {name: place for folder in folders for name, place in _find_tasks(folder).items()}
     entries, tested = {}, set[int]()
     for name in places if names is None else map(compose_name, names):
         if name not in places:
@@ -112,6 +100,11 @@ def _choose_tasks(
     return entries, tested
 
 
+def _find_tasks(folder: Path) -> dict[str, Path]:
+    places = sorted(folder.glob("tasks/[!.]*"))
+    return {compose_name(f"{folder.name}/{place.name}"): place for place in places}
+
+
 def check_folds(name: str, task: task_files.Task) -> None:
     """Raise ValueError, in one line, unless folds of a task can be made."""
     try:
@@ -122,11 +115,8 @@ def check_folds(name: str, task: task_files.Task) -> None:
 
 
 def count_tokens_per_word(documents: Documents) -> float:
-    """Estimate the tokens per word, for the base of `lab`, from a sample of the documents.
-
-    The result is about 1.35 in English, 1 in Chinese and 9 in Korean.
-    """
-    tokenizer = gensim_files.tokenizer()  # that of the base of `lab`
+    """Estimate the tokens per word for the base of `lab`: 1.35 in English, 9 in Korean."""
+    tokenizer = gensim_files.tokenizer()
     rows = np.unique(np.linspace(0, len(documents) - 1, SAMPLE).astype(int)).tolist()
     texts = [documents[row].text[:START] for row in rows]
     tokens = sum(len(tokenizer.encode(text, add_special_tokens=False)) for text in texts)
@@ -140,7 +130,7 @@ def read_task(folder: Path) -> task_files.Task:
 
 
 def _find_folders(path: Path) -> list[Path]:
-    """Return the dataset folders in `path`, or `path` itself if it is one."""
+    """The dataset folders in `path`, or `path` itself if it is one."""
     names = ("documents", "documents.*", "tasks")
     marks = itertools.chain(names, (f"[!.]*/{name}" for name in names))
     folders = sorted({place.parent for mark in marks for place in path.glob(mark)})
@@ -150,43 +140,37 @@ def _find_folders(path: Path) -> list[Path]:
     return [path] if path in folders else folders
 
 
-def findings(
-    path: Path, tasks: Iterable[str] | None = None, *, training: bool = True
-) -> Iterator[str]:
-    """Yield lines on every dataset folder in `path`, and on the requested tasks (None: all).
+def findings(path: Path, tasks: Iterable[str] | None = None, *, training: bool = True) -> list[str]:
+    """Describe, line by line, every dataset folder in `path` and the requested tasks (None: all).
 
-    training: whether a student will be trained on the documents; otherwise they are only embedded.
+    `training` tells whether documents are trained on, or only embedded.
     """
     folders, wanted = _find_folders(path), None if tasks is None else {*map(compose_name, tasks)}
+    lines = defaultdict[str, list[str]](list)
     if path not in folders:
-        for line in _note_unread("without documents", list_unread(path, ["README.md"], folders)):
-            yield _shorten(path.name, line)
+        names = (folder.name for folder in folders)
+        lines[path.name] += _note_unread(path, names, "without documents")
     for folder in folders:
-        readable, lines = True, []
         try:
-            lines += _describe_documents(folder, training)
+            lines[folder.name] += _describe_documents(folder, training)
+            for name, place in _find_tasks(folder).items():
+                if wanted is None or name in wanted:
+                    lines[name] += _describe_task(place)
         except ValueError as error:
-            readable, lines = False, [f"error: {error}"]
-        lines += _note_unread("", list_unread(folder, FILES))
-        yield from (_shorten(folder.name, line) for line in lines)
-        for place in sorted(folder.glob("tasks/[!.]*")):
-            name = f"{folder.name}/{place.name}"
-            if wanted is None or compose_name(name) in wanted:
-                lines = _describe_task(place) if readable else []
-                yield from (_shorten(name, line) for line in lines)
+            lines[folder.name].append(f"error: {error}")
+        lines[folder.name] += _note_unread(folder, ["tasks", "documents", *FORMS])
+    # Ids and labels may contain anything.
+    return [" ".join(f"{name}: {line}".split())[:500] for name in lines for line in lines[name]]
 
 
-def _shorten(name: str, line: str) -> str:
-    return " ".join(f"{name}: {line}".split())[:500]  # ids and labels may contain anything
+def _note_unread(folder: Path, read: Iterable[str], what: str = "files") -> list[str]:
+    """Make one note on the visible files of a folder that are not read; none without any."""
+    names = {place.name for place in folder.glob("[!.]*")}
+    return _note(f"not read: {what}", sorted(names - {"README.md", *read}))
 
 
-def _note_unread(what: str, names: Iterable[str]) -> list[str]:
-    """Make one note on what is not read; none if there is nothing."""
-    return [f"note: not read: {what} {_list(names)}"] if names else []
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, itertools.islice(names, 3)))
+def _note(what: str, names: Sequence[str]) -> list[str]:
+    return [f"note: {what} {', '.join(map(repr, names[:3]))}"] if names else []
 
 
 def _describe_documents(folder: Path, training: bool) -> list[str]:
@@ -213,13 +197,12 @@ def _describe_documents(folder: Path, training: bool) -> list[str]:
             lines.append(f"note: {_count(chosen.sum(), 'document')} {note}: {ids}")
     if not any(list_terms(document.text) for document in documents):
         lines.append("note: no word of two characters, so TF-IDF is not judged")
-    fields = set[str]().union(*map(read_fields, documents.files))
-    parts = list_unread(folder / "documents", [], documents.files)
-    return lines + _note_unread("fields", sorted(fields - {*FIELDS})) + _note_unread("files", parts)
+    fields = {*itertools.chain.from_iterable(map(read_fields, documents.files))}
+    lines += _note("not read: fields", sorted(fields - {*COLUMNS}))
+    return lines + _note_unread(folder / "documents", (file.name for file in documents.files))
 
 
 def _describe_task(folder: Path) -> list[str]:
-    """Describe the sizes of a task and its notes, or its first error."""
     try:
         task = read_task(folder)
     except ValueError as error:
@@ -234,20 +217,19 @@ def _describe_task(folder: Path) -> list[str]:
         lines.append(f"{split}: {_count(len(labels), 'example')}, {classes}")
         others = set[int]().union(*(task.labels[name] for name in task.labels if name != split))
         if alone := [task.classes[label] for label in sorted({*labels} - others) if others]:
-            lines.append(f"note: {_count(len(alone), 'class')} in {split} alone: {_list(alone)}")
-    files = [folder / name for name in TASK_FILES[task.kind]]
-    lines += _note_unread("files", list_unread(folder, [], files))
-    tables = [path for path in files if path.suffix == ".jsonl" and path.is_file()]
-    fields = {*itertools.chain(*map(read_fields, tables))}
-    read = {"a", "b"} if any(len(ids) == 2 for ids in task.inputs.get("train", ())) else {"id"}
-    lines += _note_unread("fields", sorted(fields - read - {"label"}))
+            lines += _note(f"{_count(len(alone), 'class')} in {split} alone:", alone)
+    files = task_files.FILES[task.kind]
+    lines += _note_unread(folder, files)
+    tables = [path for name in files if (path := folder / name).suffix == ".jsonl"]
+    fields = {*itertools.chain(*map(read_fields, filter(Path.is_file, tables)))}
+    pairs = any(len(ids) == 2 for ids in task.inputs.get("train", ()))
+    lines += _note("not read: fields", sorted(fields - {"label", *("ab" if pairs else ["id"])}))
     return lines + [f"note: {note}" for note in task.notes]
 
 
 def _count(count: int, noun: str) -> str:
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count} {noun}es" if noun.endswith("s") else f"{count} {noun}s"
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -45,7 +45,7 @@ class PickedDocuments(Sequence[Document]):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents for training, held-out documents to monitor it, and counts of those left out."""
+    """Documents for training, those held out to monitor it, and counts of those left out."""
 
     train: PickedDocuments
     validation: PickedDocuments
@@ -67,16 +67,13 @@ def draw(
     held_out: np.ndarray,
     count_tokens: Callable[[list[str]], Sequence[int]] | None = None,
 ) -> Selection:
-    """Draw the documents of a corpus from its folders, in their shares and without repetition.
+    """Draw the documents of a corpus from its folders, those of `section`, in their shares.
 
-    Documents without text are left out, and so are documents whose text is held out or repeats an
-    earlier one, even of another folder. Validation documents are drawn first. Every prefix of the
-    training documents has the given shares, until a folder runs out and the others replace it.
-
-    folders: one for each of `section.folders`, in that order. held_out: (texts,) uint64 checksums
-    that the corpus must not contain, see `task_files.held_out_contents`. count_tokens: maps texts
-    to their lengths in the student's tokens; needed if a folder has `min_tokens`. Raises
-    `ValueError` if the folders hold too few documents.
+    Documents without text are left out, and those whose text is among the checksums `held_out`,
+    (texts,) uint64, or repeats an earlier one, even of another folder. Validation documents are
+    drawn first. Every prefix of the training documents has the given shares, until a folder runs
+    out and the others replace it. `count_tokens` maps texts to their lengths in the student's
+    tokens; a folder with `min_tokens` needs it. `ValueError` if there are too few documents.
     """
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}

@@ -30,17 +30,17 @@ from lib.store import hash_code, hash_file, hash_value, write_whole
 from lib.texts import has_token
 
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
-_CHUNK = 1 << 20  # bytes of an archive that are unpacked at once
+COLUMNS = ["id", "text", "title", "group"]
 _BATCH = 1000  # documents that are in memory at once
 
 
 def _clean_number(value: Any) -> Any:
     """Convert whole floats, as pandas has where a number is missing, to int, and NaN to None."""
-    if isinstance(value, float | Decimal):
-        if not math.isfinite(value):
-            return None
-        return int(value) if value == int(value) else value
-    return value
+    if not isinstance(value, float | Decimal):
+        return value
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else value
 
 
 def _empty_if_missing(value: Any) -> Any:
@@ -56,19 +56,13 @@ OptionalName = Annotated[Name, BeforeValidator(_empty_if_missing)]
 
 
 class Document(BaseModel, frozen=True):
-    """A text of the dataset folder `source`.
-
-    `group` names what it shares with other documents, such as the article that it is taken from.
-    """
+    """A text of the dataset folder `source`. Documents from one article, say, share a `group`."""
 
     id: Id
     text: Text
     source: str = ""
     title: OptionalName = ""
     group: OptionalName = ""
-
-
-_COLUMNS, _DOCUMENT = ["id", "text", "title", "group"], TypeAdapter(Document)
 
 
 class Documents(Sequence[Document]):
@@ -97,11 +91,11 @@ class Documents(Sequence[Document]):
         return self._table.num_rows
 
     def __getitem__(self, row: int) -> Document:
-        values = {key: self._table[key][row].as_py() for key in _COLUMNS}
+        values = {key: self._table[key][row].as_py() for key in COLUMNS}
         return Document(source=self.name, **values)
 
     def __iter__(self) -> Iterator[Document]:
-        for batch in self._table.select(_COLUMNS).to_batches():
+        for batch in self._table.select(COLUMNS).to_batches():
             yield from (Document(source=self.name, **fields) for fields in batch.to_pylist())
 
 
@@ -120,17 +114,10 @@ def list_files(folder: Path) -> list[Path]:
     return forms[0]
 
 
-def list_unread(folder: Path, names: Iterable[str], read: Iterable[Path] = ()) -> list[str]:
-    """List what a folder contains besides these names and files, except hidden files."""
-    names, files = {*names}, {*read}
-    return sorted(p.name for p in folder.glob("[!.]*") if p.name not in names and p not in files)
-
-
 def content(text: str) -> int:
-    """Return a 64-bit checksum of a text; 0 for a text without a token.
+    """Return a 64-bit checksum of a text, whatever its white space and Unicode form.
 
-    White space between words makes no difference, nor does the Unicode form: é may be one
-    character, or an e and an accent.
+    It is 0 for a text without a token.
     """
     words = " ".join(compose_name(text).split())
     digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
@@ -177,10 +164,10 @@ def read_rows(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (file:line, fields) for every row of Parquet or JSON Lines files.
 
-    needed, others: the fields to read. Those in `needed` must exist.
+    The fields in `needed` must exist, `others` are read where they do.
     """
     for path in files:
-        if _is_parquet(path):
+        if path.suffix.lower() == ".parquet":
             yield from _read_parquet(path, needed, others)
         else:
             for where, row in read_json_lines(path):
@@ -189,7 +176,7 @@ def read_rows(
 
 def read_fields(path: Path) -> list[str]:
     """List the names of all fields in a Parquet or JSON Lines file, in order of appearance."""
-    if not _is_parquet(path):
+    if path.suffix.lower() != ".parquet":
         return [*dict.fromkeys(name for _, row in read_json_lines(path) for name in row)]
     with name_errors(path), parquet.ParquetFile(path) as file:
         return file.schema_arrow.names
@@ -224,7 +211,7 @@ def _unpack_xz(file: BinaryIO) -> Iterator[bytes]:
     header (python/cpython#88300).
     """
     stream, data, rest = lzma.LZMADecompressor(), b"", b""
-    while data := data or file.read(_CHUNK):
+    while data := data or file.read(2**20):
         if stream.eof:
             data = data.lstrip(b"\0")
             if not data:
@@ -257,10 +244,6 @@ def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() == ".parquet"
-
-
 def _read_parquet(
     path: Path, needed: Sequence[str], others: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -278,9 +261,11 @@ def _read_parquet(
 
 def _copy(files: list[Path], target: BinaryIO) -> None:
     """Check all documents and write them, with the checksum of each text, as an Arrow file."""
-    columns = [(key, pyarrow.string()) for key in _COLUMNS]
+    columns = [(key, pyarrow.string()) for key in COLUMNS]
     schema = pyarrow.schema([*columns, ("content", pyarrow.uint64())])
-    rows = validate_rows(files[0].parent, read_rows(files, _COLUMNS[:2], _COLUMNS[2:]), _DOCUMENT)
+    rows = validate_rows(
+        files[0].parent, read_rows(files, COLUMNS[:2], COLUMNS[2:]), TypeAdapter(Document)
+    )
     with ipc.new_file(target, schema) as writer:
         while batch := [document for _, document in itertools.islice(rows, _BATCH)]:
             values = [{**each.model_dump(), "content": content(each.text)} for each in batch]

@@ -28,14 +28,9 @@ def read_examples(
 ) -> Examples:
     """The examples that models are judged by. `ValueError` if folds cannot be made.
 
-    Parameters
-    ----------
-    split : {"validation", "test"}
-        A task without that split is cross-validated on "train", and a `cross_fit` task on its own.
-    cut : int
-        At most this many examples of a split, for the split "validation" (Chapter 4).
-    limit : float or None
-        At most this many training examples (Chapter 5); below 1, the share of all.
+    A task without `split` is cross-validated on "train", and a `cross_fit` task on that split. For
+    "validation" (Chapter 4) at most `cut` examples of each split are taken. `limit` is the number
+    of training examples (Chapter 5), or below 1 their share.
     """
     folded = task.cross_fit or split not in task.inputs
     trained = "test" if task.cross_fit and split == "test" else "train"
@@ -65,8 +60,8 @@ def read_examples(
 def read_queries(task: Task) -> Queries:
     """The queries of a retrieval, or of a clustering: each text that shares its cluster.
 
-    Targets without a text are left out, and of a clustering texts that are given again: they would
-    find each other. `ValueError` if no cluster has two texts.
+    Of a clustering, texts that are given again are left out: they would find each other.
+    `ValueError` if no cluster has two texts.
     """
     ids = list(task.texts)
     if task.kind == "clustering":
@@ -111,8 +106,6 @@ def number_groups(
     Two examples agree if they have the same texts, if the text of one is given again as another
     document of the other, or if they share a group, also through further examples. Where there are
     groups, a text without one is a group of its own. None if no text has a group or is repeated.
-
-    `groups` are {id: group} and `contents` {id: checksum}, see `dataset_folder.content`.
     """
     used = {*itertools.chain.from_iterable(inputs)}
     grouped = not used.isdisjoint(groups)
@@ -141,11 +134,11 @@ def _number_linked(names: Iterable[Iterable[Hashable]]) -> np.ndarray:
 
 
 def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> list[Part]:
-    """Make stratified folds in file order, unshuffled (the author's code, IMDB).
+    """Make stratified folds in file order (the author's code, IMDB) that part no `groups`.
 
-    `groups` are those of `group_examples`, and are not parted. With blocks there is a fold for each
-    block: an example is tested if both of its texts are in it, and trained on if neither is.
-    `ValueError` if there are too few groups or examples of a class.
+    With blocks, see `group_examples`, there is a fold for each: an example is tested if both of its
+    texts are in it, and trained on if neither is. `ValueError` if there are too few groups or
+    examples of a class.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
@@ -154,10 +147,8 @@ def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> lis
         folds = [(np.flatnonzero(~i.any(1)), np.flatnonzero(i.all(1))) for i in inside]
     else:
         if groups is not None and len(np.unique(groups)) < count:
-            told = (
-                "folds part neither groups nor equal texts, and there are fewer groups than folds"
-            )
-            raise ValueError(f"{told}, {len(np.unique(groups))} for {count}")
+            told = f"there are fewer groups than folds, {len(np.unique(groups))} for {count}"
+            raise ValueError(f"folds part neither groups nor equal texts, and {told}")
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         folds = list(kind(count, shuffle=False).split(labels, labels, groups))
     if any(not len(test) or len(np.unique(labels[train])) < 2 for train, test in folds):
@@ -168,8 +159,8 @@ def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> lis
 def make_group_folds(groups: Sequence[str], contents: Sequence[int]) -> list[np.ndarray]:
     """Make at least two folds of items, each with a group and a text; returns (places,) for each.
 
-    Neither groups nor equal texts are parted. The largest fold has at most one group more than the
-    smallest. If everything belongs to one group, groups are ignored. `ValueError` for one text.
+    The largest fold has at most one group more than the smallest. If everything belongs to one
+    group, groups are ignored. `ValueError` for one text.
     """
     from sklearn.model_selection import GroupKFold
 
@@ -191,8 +182,7 @@ def make_group_folds(groups: Sequence[str], contents: Sequence[int]) -> list[np.
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
     """Choose at most `limit` examples, the first ones of each class (the author's code).
 
-    Each class keeps floor(its share x limit) examples. The smallest class also gets the remainder
-    from rounding. Returns (kept,) int64, ascending rows of `labels`.
+    Each class keeps floor(its share x limit), the smallest also the remainder. Ascending rows.
     """
     if len(labels) <= limit:
         return np.arange(len(labels), dtype=np.int64)

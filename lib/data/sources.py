@@ -21,12 +21,9 @@ def find_roots(
 ) -> list[Path]:
     """Return the data roots, the folders that contain dataset folders.
 
-    The builder's folder, if there is one, comes first. With a builder, the environment variable
-    `THESIS_DATA` adds a folder before a person's own; without a builder it replaces them.
-
-    build: settings of the builder. data_roots: "built", and folders relative to the checkout.
-    artifacts: the artifact root, below which the builder writes. Raises `ValueError` if a root is
-    not a folder, or there is no root at all.
+    `data_roots` are "built" and folders relative to the checkout. The builder's folder comes first.
+    With a builder, `THESIS_DATA` adds a folder before a person's own; without, it replaces them.
+    `ValueError` if a root is not a folder, or there is no root at all.
     """
     names = [name for name in data_roots if name != BUILT]
     if named := os.environ.get("THESIS_DATA"):

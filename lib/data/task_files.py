@@ -25,10 +25,10 @@ from lib.data.sources import find_dataset, find_folder
 
 SPLITS = ("train", "validation", "test")
 PARTS = 10  # one of ten parts of train becomes validation, if a folder has no validation split
-_KINDS = {
-    "relevant.json": "retrieval",
-    "clusters.jsonl": "clustering",
-    "train.jsonl": "classification",
+FILES = {  # of each kind of task; the first must be there
+    "retrieval": ["relevant.json"],
+    "clustering": ["clusters.jsonl"],
+    "classification": [f"{split}.jsonl" for split in SPLITS],
 }
 _EXAMPLE = TypeAdapter(dict[str, Name])
 _Targets = Annotated[list[Id], Field(min_length=1)]
@@ -39,7 +39,7 @@ _RELEVANT = TypeAdapter(Annotated[dict[Id, _Targets], Field(min_length=1)])
 class Task:
     """One task, checked. It contains only examples that have texts."""
 
-    kind: str  # "classification", "retrieval" or "clustering"
+    kind: str  # one of `FILES`
     texts: dict[str, str]  # {id: text} of all texts that it uses, in the order of the documents
     # A classification's {split: [(id,) or (a, b), ...]}, and {split: (examples,) int64, indices
     # into the sorted names of the classes}.
@@ -57,18 +57,20 @@ class Task:
     notes: tuple[str, ...] = ()  # remarks that readers of results should know
 
     def held_out(self) -> set[str]:
-        """Return the ids of texts that a distillation corpus must not contain.
+        """The ids of texts that a distillation corpus must not contain.
 
-        These are the texts of validation and test examples, or of all examples if there are folds.
-        For retrieval they are the sources and their targets; other candidates may be in the corpus.
+        They are those of validation and test examples, or with folds of all examples. Candidates
+        of a retrieval that are neither source nor target may be in the corpus.
         """
         splits = SPLITS if self.folds else SPLITS[1:]
         examples = (ids for split in splits for ids in self.inputs.get(split, ()))
         return {*self.relevant, *self.clusters}.union(*self.relevant.values(), *examples)
 
 
-# {id: checksum} of all documents, {id: text} of those with a token, and {id: group}.
-_Index = tuple[dict[str, int], dict[str, str], dict[str, str]]
+class _Index(NamedTuple):
+    contents: dict[str, int]  # {id: checksum} of all documents
+    texts: dict[str, str]  # {id: text} of those with a token
+    groups: dict[str, str]  # {id: group} of those in one
 
 
 class _Example(NamedTuple):
@@ -109,13 +111,13 @@ def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
 
 
 def kind(folder: Path) -> str:
-    """Return "classification", "retrieval" or "clustering", from the names of a task's files."""
-    held = [name for name in _KINDS if (folder / name).is_file()]
-    if len(held) != 1:
+    """Tell from its files whether a task is a classification, retrieval or clustering."""
+    kinds = [kind for kind, files in FILES.items() if (folder / files[0]).is_file()]
+    if len(kinds) != 1:
         names = "train.jsonl and test.jsonl, or relevant.json, or clusters.jsonl"
-        given = " and ".join(held) or "none of them"
+        given = " and ".join(FILES[kind][0] for kind in kinds) or "none of them"
         raise ValueError(f"{folder}: expected a folder with {names}, found {given}")
-    return _KINDS[held[0]]
+    return kinds[0]
 
 
 def read_task(
@@ -130,17 +132,18 @@ def read_task(
 ) -> Task:
     """Read and check the task in a folder `<dataset folder>/tasks/<task>`.
 
-    With `folds`, train is cross-validated. Then there must be no validation split, and test may be
-    missing; with `cross_fit`, test is cross-validated too. With neither folds nor validation.jsonl,
+    With `folds`, train is cross-validated, there is no validation split, and test may be missing;
+    with `cross_fit`, test is cross-validated too. With neither folds nor validation.jsonl,
     validation examples are taken from train, without splitting groups. With `blocks`, the examples
     of all splits are cross-validated over so many blocks of texts, see `_deal_texts`.
 
-    texts: the largest number of texts to keep, see `limit_texts`. without: a regular expression;
-    texts in which it finds something, for instance a mark of their class, are left out with all
-    examples that use them. seed: for the choice of validation examples, texts and blocks.
+    `texts` is the largest number of texts to keep, see `limit_texts`. `without` is a regular
+    expression; texts in which it finds something, for instance a mark of their class, are left out
+    with all examples that use them. `seed` chooses validation examples, texts and blocks.
     """
     task_kind = kind(folder)
-    splits = [split for split in SPLITS if (folder / f"{split}.jsonl").is_file()]
+    given = SPLITS if task_kind == "classification" else ()
+    splits = [split for split in given if (folder / f"{split}.jsonl").is_file()]
     folded = splits and "validation" not in splits
     if not ("test" in splits if blocks else folded if folds else not splits or "test" in splits):
         told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
@@ -150,26 +153,49 @@ def read_task(
     index = _index(Documents(folder.parents[1]))
     if task_kind == "retrieval":
         task = _read_retrieval(folder, index)
-    elif task_kind == "clustering":
-        task = _read_clustering(folder, index)
     else:
-        carve = None if folds or blocks or "validation" in splits else seed
-        task = _read_classification(folder, index, splits, not (cross_fit or blocks), carve)
-        task = replace(task, folds=folds, cross_fit=cross_fit)
-    if blocks:
-        inputs = {"train": list(itertools.chain.from_iterable(task.inputs.values()))}
-        labels = {"train": np.concatenate([*task.labels.values()])}
-        task = replace(task, inputs=inputs, labels=labels)
-    task = limit_texts(_leave_out(task, without), texts, seed)
+        examples, notes = _read_examples(folder, splits or ["clusters"], index)
+        notes += _remark(examples, index, across=not (cross_fit or blocks))
+        if blocks:
+            examples = [example._replace(split="train") for example in examples]
+        elif splits and not folds and "validation" not in splits:
+            examples = _carve_validation(folder, examples, index, seed)
+            notes.append(
+                "no validation.jsonl: a tenth of each class of train serves, "
+                "of whole groups where there are any"
+            )
+        task = _make_task(task_kind, examples, index, tuple(notes))
+    task = replace(task, folds=folds, cross_fit=cross_fit)
+    if without is not None:
+        kept = {text_id for text_id, text in task.texts.items() if not re.search(without, text)}
+        told = f"{len(task.texts) - len(kept)} texts left out: {without!r} is in them"
+        task = replace(_keep_texts(task, kept), notes=(*task.notes, told))
+    task = limit_texts(task, texts, seed)
     return _deal_texts(task, blocks, seed) if blocks else task
+
+
+def _make_task(kind: str, examples: list[_Example], index: _Index, notes: tuple[str, ...]) -> Task:
+    """Make a classification or clustering of examples."""
+    used = {text_id for example in examples for text_id in example.ids}
+    texts = {text_id: text for text_id, text in index.texts.items() if text_id in used}
+    task = Task(kind, texts, groups=index.groups, notes=notes)
+    if kind == "clustering":
+        return replace(task, clusters={example.ids[0]: example.label for example in examples})
+    classes = sorted({example.label for example in examples})
+    inputs, labels = {}, {}
+    for split in sorted({example.split for example in examples}, key=SPLITS.index):
+        part = [example for example in examples if example.split == split]
+        inputs[split] = [example.ids for example in part]
+        labels[split] = pd.Index(classes).get_indexer([example.label for example in part])
+    return replace(task, inputs=inputs, labels=labels, classes=classes)
 
 
 def _deal_texts(task: Task, count: int, seed: int) -> Task:
     """Cross-validate over blocks of texts; documents of a group, and equal texts, share a block.
 
-    A pair of two blocks is tested by none, so a text that one pair alone uses goes where the other
-    text goes. All others are shuffled and dealt in turn: those of pairs by how many use them,
-    single ones class by class, so that blocks are alike.
+    A pair of two blocks is tested by none, so a text of one pair alone goes where the other goes.
+    All others are shuffled and dealt in turn: those of pairs by how many use them, single ones
+    class by class, so that blocks are alike.
     """
     names = {
         text_id: task.groups.get(text_id) or str(dataset_folder.content(text))
@@ -192,96 +218,47 @@ def _deal_texts(task: Task, count: int, seed: int) -> Task:
 
 
 def _read_retrieval(folder: Path, index: _Index) -> Task:
-    contents, texts, groups = index
     path, relevant = folder / "relevant.json", {}
     value = dataset_folder.parse_object(path, path.read_bytes())
     gold = validate(path, _RELEVANT, value)
     if len(gold) < len(value):  # two spellings of one id
         raise ValueError(f"{path}: a source occurs twice")
     for source, targets in gold.items():
-        if missing := {source, *targets} - contents.keys():
+        if missing := {source, *targets} - index.contents.keys():
             told = f"id {min(missing)!r} is no document of this folder"
             raise ValueError(f"{path}: source {source!r}: {told}")
         if len({source, *targets}) <= len(targets):
             raise ValueError(f"{path}: source {source!r} lists itself or a target twice")
-        kept = [target for target in targets if target in texts]
-        if source in texts and kept:
+        kept = [target for target in targets if target in index.texts]
+        if source in index.texts and kept:
             relevant[source] = kept
     if not relevant:
         raise ValueError(f"{path}: no source with a text has a target with one")
     dropped = len(gold) - len(relevant)
     notes = (f"{dropped} sources left out: a document without text",) if dropped else ()
-    return Task("retrieval", texts, groups=groups, relevant=relevant, notes=notes)
-
-
-def _read_clustering(folder: Path, index: _Index) -> Task:
-    contents, texts, groups = index
-    examples, notes = _read_examples(folder, ["clusters"], contents)
-    notes += _remark(examples, index, across=False)
-    clusters = {example.ids[0]: example.label for example in examples}
-    texts = {text_id: text for text_id, text in texts.items() if text_id in clusters}
-    return Task("clustering", texts, groups=groups, clusters=clusters, notes=tuple(notes))
-
-
-def _read_classification(
-    folder: Path, index: _Index, splits: list[str], across: bool, carve: int | None
-) -> Task:
-    """Read a classification without folds.
-
-    across: whether to note what splits share. carve: the seed by which a part of train becomes
-    validation, or None.
-    """
-    contents, texts, groups = index
-    examples, notes = _read_examples(folder, splits, contents)
-    notes += _remark(examples, index, across)
-    if carve is not None:
-        examples = _carve_validation(folder, examples, index, carve)
-        notes.append(
-            "no validation.jsonl: a tenth of each class of train serves, "
-            "of whole groups where there are any"
-        )
-    used = {text_id for example in examples for text_id in example.ids}
-    texts = {text_id: text for text_id, text in texts.items() if text_id in used}
-    classes = sorted({example.label for example in examples})
-    inputs, labels = {}, {}
-    for split in sorted({example.split for example in examples}, key=SPLITS.index):
-        part = [example for example in examples if example.split == split]
-        inputs[split] = [example.ids for example in part]
-        labels[split] = pd.Index(classes).get_indexer([example.label for example in part])
-    notes = tuple(notes)
-    return Task("classification", texts, inputs, labels, classes, groups=groups, notes=notes)
+    return Task("retrieval", index.texts, groups=index.groups, relevant=relevant, notes=notes)
 
 
 def _index(documents: Documents) -> _Index:
-    contents, texts, groups = {}, {}, {}
+    index = _Index({}, {}, {})
     for document, checksum in zip(documents, documents.contents.tolist(), strict=True):
-        contents[document.id] = checksum
+        index.contents[document.id] = checksum
         if checksum:
-            texts[document.id] = document.text
+            index.texts[document.id] = document.text
         if document.group:
-            groups[document.id] = document.group
-    return contents, texts, groups
+            index.groups[document.id] = document.group
+    return index
 
 
 def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
     """Reduce a task to the `limit` texts that most examples use; None keeps all.
 
-    Long documents are expensive to embed, and a few hundred often contain a third of the pairs.
-    Texts that are used equally often are taken in random order, in turn from each split. Raises
+    Texts that are used equally often are taken in random order, in turn from each split.
     `ValueError` if a class would lose all of its examples, or a retrieval all of its sources.
     """
     if limit is None or len(task.texts) <= limit:
         return task
     return _keep_texts(task, _choose_texts(task, limit, np.random.default_rng(seed)))
-
-
-def _leave_out(task: Task, pattern: str | None) -> Task:
-    if pattern is None:
-        return task
-    marked = re.compile(pattern)
-    kept = {text_id for text_id, text in task.texts.items() if not marked.search(text)}
-    told = f"{len(task.texts) - len(kept)} texts left out: {pattern!r} is in them"
-    return replace(_keep_texts(task, kept), notes=(*task.notes, told))
 
 
 def _keep_texts(task: Task, kept: set[str]) -> Task:
@@ -335,7 +312,7 @@ def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set
 
 
 def _read_examples(
-    folder: Path, splits: list[str], contents: Mapping[str, int]
+    folder: Path, splits: list[str], index: _Index
 ) -> tuple[list[_Example], list[str]]:
     """Read the examples that have texts, and notes on the others."""
     examples, notes, trained, keys = [], [], set[str](), None
@@ -350,27 +327,24 @@ def _read_examples(
             example = _Example(split, where, tuple(ids), label)
             before = first.setdefault((split, *sorted(ids)), example)  # in either order
             home = homes.setdefault(example.ids, split)
-            if missing := {*ids} - contents.keys():
+            if missing := {*ids} - index.contents.keys():
                 raise ValueError(f"{where}: id {min(missing)!r} is no document of this folder")
             if len({*ids}) < len(ids):
                 raise ValueError(f"{where}: a and b are one document, {ids[0]!r}")
             if before.label != label:
-                raise ValueError(
-                    f"{where}: label {label!r:.40}; {before.label!r:.40} at {before.where}"
-                )
+                told = f"label {label!r:.40}; {before.label!r:.40} at {before.where}"
+                raise ValueError(f"{where}: {told}")
             if home != split:
                 raise ValueError(f"{where}: it is in {home}.jsonl too; keep it in one split")
             part.append(example)
-        whole = [example for example in part if all(contents[name] for name in example.ids)]
+        whole = [example for example in part if index.texts.keys() >= {*example.ids}]
         labels = {example.label for example in whole}
         trained = trained or labels
+        first_file = f"{splits[0]}.jsonl"
         if not whole or len(trained) < 2:
-            raise ValueError(
-                f"{path}: expected texts, of at least two classes in {splits[0]}.jsonl"
-            )
+            raise ValueError(f"{path}: expected texts, of at least two classes in {first_file}")
         if unknown := labels - trained:
-            told = f"label {min(unknown)!r:.40} does not occur in {splits[0]}.jsonl"
-            raise ValueError(f"{path}: {told}")
+            raise ValueError(f"{path}: label {min(unknown)!r:.40} does not occur in {first_file}")
         if dropped := len(part) - len(whole):
             notes.append(f"{path.name}: {dropped} examples left out: a document without text")
         examples += whole
@@ -399,9 +373,8 @@ def _carve_validation(
     folder: Path, examples: list[_Example], index: _Index, seed: int
 ) -> list[_Example]:
     """Move a tenth of each class from train to validation; a group moves with its first example."""
-    contents, _, groups = index
     train = [example for example in examples if example.split == "train"]
-    shared = number_groups([example.ids for example in train], groups, contents)
+    shared = number_groups([example.ids for example in train], index.groups, index.contents)
     numbers = np.arange(len(train)) if shared is None else shared
     place = np.random.default_rng(seed).permutation(numbers.max() + 1)[numbers]
     rows = pd.DataFrame({"label": [example.label for example in train], "place": place})

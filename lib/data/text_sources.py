@@ -1,9 +1,8 @@
-"""Turns texts in common formats into dataset folders.
+"""Turns tables (JSON Lines, CSV, Parquet) and folders of plain text into dataset folders.
 
-A dataset folder is used as it is. A table (JSON Lines, CSV, Parquet) or a folder of plain text
-files is written as a dataset folder under the artifact root, once for each content. The original
-files are never changed. The columns `text`, `id`, `title`, `group` and `label` of a table are read,
-in upper or lower case. Without a column `id`, row numbers are the ids, and labels become a task.
+They are written under the artifact root, once for each content; the original files are never
+changed. The columns `text`, `id`, `title`, `group` and `label` of a table are read, in upper or
+lower case. Without a column `id`, row numbers are the ids. Labels become a task.
 """
 
 import csv
@@ -33,18 +32,15 @@ PLAIN = (".txt", ".md")
 LABELS = "label"  # the column of labels, and the task that they become
 COLUMNS = ("text", "id", "title", "group", LABELS)
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks; UTF-8's is skipped
-_LONGEST_FIELD = 2**31 - 1  # characters; the default of csv is 131,072
-_NAMED = 5  # names listed in a message
 # Next to a table or a dataset folder, files of these names are not texts but describe it.
 _ABOUT = ("readme", "license", "licence", "notice", "changelog", "citation")
 
 
+Rows = Iterator[tuple[str, dict[str, Any]]]  # file:line, and the fields of that row
+
+
 class _Row(Document, frozen=True):
     label: OptionalName = ""
-
-
-_ROW = TypeAdapter(_Row)
-Rows = Iterator[tuple[str, dict[str, Any]]]  # file:line, and the fields of that row
 
 
 class TextSource(NamedTuple):
@@ -60,9 +56,9 @@ def find_dataset_folder(
 ) -> TextSource:
     """Find or write the dataset folder with the texts of a file or folder.
 
-    path: a dataset folder, a table, a folder with one table, or a folder of .txt and .md files.
-    text, label: the columns of a table with texts and labels, if they have other names. Raises
-    `ValueError` with file and line for files that cannot be read.
+    `path` is a dataset folder, a table, a folder with one table, or one of .txt and .md files.
+    `text` and `label` are columns of a table that have other names. `ValueError` with file and
+    line for files that cannot be read.
     """
     path = path.expanduser().resolve()
     asked = {key: name for key, name in (("text", text), (LABELS, label)) if name is not None}
@@ -116,12 +112,11 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _join(names: Sequence[str]) -> str:
-    more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(map(repr, names[:_NAMED])) + more
+    more = f", {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(map(repr, names[:5])) + more
 
 
 def _note_unread(where: str, what: str, unread: Sequence[str]) -> list[str]:
-    """Make one note on all files or columns that are not read; none if there are none."""
     return [f"{where}: note: {what} not read: {_join(unread)}"] if unread else []
 
 
@@ -144,7 +139,7 @@ def _convert_table(path: Path, asked: Mapping[str, str], name: str) -> TextSourc
 
 
 def _write_folder(name: str, files: Sequence[Path], root: Path, columns: Mapping[str, str]) -> Path:
-    """Write the dataset folder of a table with these columns, or of plain files, if missing."""
+    """Write the dataset folder of a table with these columns, or of plain files."""
     sums = [[path.relative_to(root).as_posix(), hash_file(path)] for path in files]
     code = hash_code(("data.text_sources", "data.dataset_folder"))
     target = paths.artifacts() / "data" / "texts" / hash_value([code, sums, columns]) / name
@@ -152,7 +147,7 @@ def _write_folder(name: str, files: Sequence[Path], root: Path, columns: Mapping
 
     def read_documents() -> Iterator[dict[str, Any]]:
         rows = _read_table(files[0], columns) if columns else _read_plain(files, root)
-        for _, row in validate_rows(files[0], rows, _ROW):
+        for _, row in validate_rows(files[0], rows, TypeAdapter(_Row)):
             if row.label:
                 labels.append({"id": row.id, "label": row.label})
             yield row.model_dump(exclude={"source", LABELS})
@@ -174,8 +169,9 @@ def _read_plain(files: Sequence[Path], root: Path) -> Rows:
 
 def _read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Yield the rows of a table, with the field names of a dataset folder."""
-    given = list(columns.values())
-    rows = _read_csv(path) if _is_csv(path) else read_rows([path], given[:1], given[1:])
+    text, *others = columns.values()
+    is_csv = path.suffix.lower() == ".csv"
+    rows = _read_csv(path) if is_csv else read_rows([path], [text], others)
     for number, (where, row) in enumerate(rows, start=1):
         fields = {key: _spell(row[name]) for key, name in columns.items() if name in row}
         if "id" in columns and "id" not in fields:
@@ -201,12 +197,8 @@ def _open_text(path: Path) -> TextIO:
     return open(path, encoding=encoding, newline="")
 
 
-def _is_csv(path: Path) -> bool:
-    return path.suffix.lower() == ".csv"
-
-
 def _list_columns(path: Path) -> list[str]:
-    if not _is_csv(path):
+    if path.suffix.lower() != ".csv":
         return read_fields(path)
     with name_errors(path), _open_text(path) as file:
         return list(_open_csv(file).fieldnames or ())
@@ -214,7 +206,7 @@ def _list_columns(path: Path) -> list[str]:
 
 def _open_csv(file: TextIO) -> csv.DictReader:
     """Choose comma, semicolon (usual for spreadsheets in many countries) or tab by the header."""
-    csv.field_size_limit(_LONGEST_FIELD)
+    csv.field_size_limit(2**31 - 1)  # characters; the default is 131,072
     header = file.readline()
     file.seek(0)
     delimiter = max(",;\t", key=lambda mark: len(next(csv.reader([header], delimiter=mark), [])))
@@ -222,10 +214,7 @@ def _open_csv(file: TextIO) -> csv.DictReader:
 
 
 def _read_csv(path: Path) -> Rows:
-    """Yield the rows of a CSV file, all values as the text that stands there.
-
-    pandas would fill rows that are too short, and take an open quotation mark for the end.
-    """
+    """Yield rows as they stand; pandas would fill short ones, and end at an open quotation."""
     with name_errors(path), _open_text(path) as file:
         reader, line = _open_csv(file), 1
         try:

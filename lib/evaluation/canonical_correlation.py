@@ -15,20 +15,12 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
 
         cca = sum_{j <= k} s_j(Ux' Uy),   Ux, Uy: orthonormal bases of the centred columns
 
-    Directions below the rounding error are dropped, so collinear or constant columns are harmless.
-    No covariance matrix is formed or inverted. The thesis measures this on held-out documents to
-    choose SoftCCA's beta. x and y are arrays or tensors; row i of both is the same document. The
+    (Björck and Golub 1973, Numerical methods for computing angles between linear subspaces.)
+    Directions below the rounding error are dropped. The thesis measures this on held-out documents
+    to choose SoftCCA's beta. x and y are arrays or tensors; row i of both is the same document. The
     result lies between 0 and k and is invariant under invertible affine maps of x and of y.
 
-    Warns
-    -----
-    UserWarning
-        If rank(x) + rank(y) exceeds rows - 1. The excess is the number of correlations that are 1
-        for any data.
-
-    References
-    ----------
-    Björck and Golub 1973, Numerical methods for computing angles between linear subspaces
+    Warns if rank(x) + rank(y) exceeds rows - 1, by the number of correlations that are 1 anyway.
     """
     x_basis, y_basis = _orthonormal_columns(x), _orthonormal_columns(y)
     certain = x_basis.shape[1] + y_basis.shape[1] - (len(x) - 1)
@@ -44,9 +36,8 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
 def _orthonormal_columns(values: Any) -> np.ndarray:
     """Return an orthonormal basis of the centred columns, (rows, rank).
 
-    `scipy.linalg.orth` sets its threshold relative to the largest singular value *after* centring.
-    If all columns are constant, that value is rounding error itself, and they would count as
-    directions.
+    The threshold of `scipy.linalg.orth` is relative to the largest singular value *after* centring,
+    so the rounding errors of constant columns would count as directions.
     """
     if hasattr(values, "detach"):  # a tensor of any device and precision
         values = values.detach().cpu()

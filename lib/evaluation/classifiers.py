@@ -21,11 +21,10 @@ def by_comparing(job: Job) -> np.ndarray:
 
         single text: u          pair of texts: |u - v| and u * v, element by element
 
-    The scale of an embedding does not matter: embeddings are standardised over the texts of the
-    training items, and features over the training items. The penalty corresponds to independent
-    normal weights with variance 1 / width (scikit-learn's C = 1 / width). Under this prior, a logit
-    has a standard deviation of about one, whatever the width of the embeddings. The loss is convex
-    and minimised to convergence, so the result depends on neither a seed nor a learning rate.
+    Embeddings are standardised over the texts of the training items, and features over the training
+    items, so their scale does not matter. The penalty is that of normal weights with variance
+    1 / width (scikit-learn's C), so that a logit has a standard deviation of about one for any
+    width. The loss is convex and minimised to convergence: no seed or learning rate matters.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
@@ -45,9 +44,8 @@ def by_comparing(job: Job) -> np.ndarray:
 def by_similarity(job: Job) -> np.ndarray:
     """Classify by similarity, with almost nothing to train.
 
-    The scale of embeddings does not matter. A single text gets the class of the nearest centroid
-    of embeddings scaled to norm 1. A pair is classified by whether the cosine of its embeddings is
-    above the threshold that separates the training pairs best.
+    A single text gets the class of the nearest centroid of embeddings scaled to norm 1. A pair is
+    classified by the threshold on its cosine that separates the training pairs best.
     """
     from sklearn.metrics.pairwise import paired_cosine_distances
     from sklearn.neighbors import NearestCentroid
@@ -68,10 +66,9 @@ def by_similarity(job: Job) -> np.ndarray:
 def by_words(job: Job) -> np.ndarray:
     """Classify TF-IDF vectors in the usual way: texts by logistic regression, pairs by cosine.
 
-    Weights of single words would say little about pairs, because different words matter in each
-    article. The cosine measures how much the two texts have in common. Features, (texts, words)
-    sparse or dense with rows of norm 1, are not standardised: the scale of a word or of an LSA
-    direction says how much it explains.
+    Weights of words would say little about pairs, because other words matter in each article.
+    Features, (texts, words) sparse or dense with rows of norm 1, are not standardised: the scale of
+    a word or of an LSA direction says how much it explains.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -82,10 +79,9 @@ def by_words(job: Job) -> np.ndarray:
 
 
 def by_both(job: Job) -> np.ndarray:
-    """Classify [TF-IDF; weight x dense vectors] as `by_words` does, with a weight for each job.
+    """Classify [TF-IDF; weight x dense vectors] as `by_words`; features are the pair of both.
 
-    The job's features are the pair of TF-IDF, (texts, words), and dense vectors, (texts, dim), both
-    with rows of norm 1. The weight is that of `choose_weight`, and 1 for pairs of texts.
+    Their rows have norm 1. The weight is that of `choose_weight`, and 1 for pairs of texts.
     """
     words, dense = job.features
     weight, rows = 1.0, job.inputs[job.train, 0]
@@ -98,10 +94,9 @@ def by_both(job: Job) -> np.ndarray:
 def choose_weight(
     words: sparse.csr_array, dense: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
 ) -> float:
-    """The weight of dense vectors, one of `WEIGHTS`, with the most right answers in three folds.
+    """The smallest of the `WEIGHTS` with the most right answers in three folds.
 
-    `groups` are numbers of texts that folds must not part. Of equally good weights the smallest is
-    taken. If folds cannot be made, the weight is 0.5.
+    `groups` are numbers of what folds must not part. If folds cannot be made, it is 0.5.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 

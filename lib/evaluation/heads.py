@@ -6,14 +6,12 @@ The training follows the author's code: frozen embeddings, cross-entropy with la
 with decoupled decay on all parameters including biases, a cosine schedule to 0 over all steps, and
 no early stopping.
 
-A single head does not keep a core busy: its matrices are small, and most of a step is bookkeeping.
-So the heads of a task are stacked, the backward pass is written out, and one fused optimiser step
-updates the whole stack. This is two (pairs) to five times (single texts) as fast as autograd, with
-the same accuracies. The reference in `tests/evaluation/test_heads.py` is a plain loop.
-
-Each head has its own random generator, and no operation mixes heads. With one torch thread and
-`MKL_CBWR` set to AUTO or AVX2, as all commands of this project do, a head's result therefore has
-the same bits in any stack.
+Most of a single head's step is bookkeeping. So the heads of a task are stacked, the backward pass
+is written out, and one fused optimiser step updates the whole stack: two (pairs) to five times
+(single texts) as fast as autograd, with the accuracies of the plain loop in
+`tests/evaluation/test_heads.py`. Each head has its own random generator, and no operation mixes
+heads. With one torch thread and `MKL_CBWR` as in `lib.config.environment`, a head has the same bits
+in any stack.
 """
 
 import functools
@@ -29,12 +27,8 @@ from torch.optim.adamw import adamw
 
 from lib.config.schema import HeadSettings
 
-# Heads trained together; no result depends on this number. A head with 1536 inputs takes 1.2 MB,
-# including both moments of AdamW.
-_TOGETHER = 20
-# The parameters of a head fill whole cache lines, so that vectorised loops find all heads aligned
-# in the same way.
-_ALIGN = 64
+_TOGETHER = 20  # heads trained together, 1.2 MB each for 1536 inputs; changes no result
+_ALIGN = 64  # heads fill whole cache lines, so that vectorised loops find all aligned alike
 _EVALUATION_ROWS = 1024
 
 
@@ -42,17 +36,10 @@ _EVALUATION_ROWS = 1024
 class Job:
     """One head to train and test.
 
-    Parameters
-    ----------
-    features : (n, dim) float32, one row per text. Jobs of one model should share one array, which
-        is never copied. Other classifiers take further kinds of features.
-    inputs : (m, 1) or (m, 2) row numbers of `features`; the head reads the two embeddings of a pair
-        concatenated
-    labels : (m,) classes, 0 .. classes - 1
-    train, test : indices into `inputs`
-    seed : seed of initial weights, order and dropout
-    name : name of the job in error messages
-    groups : (m,) numbers of what folds must not part; no head needs them
+    `features` are (n, dim) float32, one row per text; jobs of one model should share one array.
+    Other classifiers take further kinds of features. `inputs` are (m, 1) or (m, 2) rows of them,
+    `labels` (m,) classes from 0 on, `train` and `test` indices of both. `groups` are (m,) numbers
+    of what folds must not part, which no head needs. `name` is for messages.
     """
 
     features: Any
@@ -77,30 +64,15 @@ class _Data(NamedTuple):
 
 
 def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> list[np.ndarray]:
-    """Train one head per job and test it.
+    """Train one head per job and test it; returns (test,) predicted classes, int64, of each job.
 
-    Jobs with equal input width and equally many training items share one batched computation, which
-    changes no result.
+    The settings' `features` are "raw" embeddings (the author's code), of "unit norm", or
+    "standardized" over the texts of the job's training items. The students' losses do not determine
+    the scale of embeddings, which decides how far a head gets with raw ones in a few hundred steps.
+    `clip` is the largest norm of the gradient of each head.
 
-    Parameters
-    ----------
-    jobs : heads to train
-    classes : number of classes
-    settings : how they are trained. `features` are "raw" embeddings (the author's code), embeddings
-        of "unit norm", or "standardized" to mean 0 and standard deviation 1 over the texts of the
-        job's training items. The students' losses do not determine the scale of embeddings. With
-        raw ones, this scale decides how far a head gets in a few hundred steps. `clip` is the
-        largest norm of the gradient, for each head separately.
-
-    Returns
-    -------
-    For each job the (test,) predicted classes, int64.
-
-    Raises
-    ------
-    ValueError
-        For features that are not finite, other shapes, and weights that are not finite after
-        training. The message names the job.
+    `ValueError`, with the job's name, for features that are not finite, other shapes, and weights
+    that are not finite after training.
     """
     data = _prepare(jobs, settings.features)
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -158,12 +130,7 @@ def _scale(features: Tensor, inputs: Tensor, scale: str) -> Tensor:
 
 
 def _train(data: list[_Data], classes: int, settings: HeadSettings) -> list[Tensor]:
-    """Train heads of equal shapes together.
-
-    Returns
-    -------
-    W1 (heads, hidden, width), b1 (heads, hidden), W2 (heads, classes, hidden), b2 (heads, classes)
-    """
+    """Train heads of one shape: W1 (heads, hidden, width), b1, W2 (heads, classes, hidden), b2."""
     stack = _Stack(data, classes, settings)
     batches, epochs = math.ceil(stack.rows / settings.batch_size), settings.epochs
     if settings.steps is not None:
@@ -193,8 +160,7 @@ class _Stack:
         heads, units = len(data), settings.hidden
         width = data[0].features.shape[1] * columns
 
-        # The parameters of all heads are views of one (heads, size) tensor, and so are the
-        # gradients.
+        # Parameters, and their gradients, are views of one (heads, size) tensor.
         shapes = [(units, width), (units,), (classes, units), (classes,)]
         used = sum(math.prod(shape) for shape in shapes)
         size = math.ceil(used / _ALIGN) * _ALIGN
@@ -207,8 +173,7 @@ class _Stack:
                 bound = fan_in**-0.5  # the default of nn.Linear
                 tensor[row].uniform_(-bound, bound, generator=generator)
 
-        # A step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step
-        # itself.
+        # A step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step.
         moments = [torch.zeros_like(self.weights)], [torch.zeros_like(self.weights)]
         state: Any = ([self.weights], [self.gradients], *moments, [], [torch.zeros(())])
         constants: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
@@ -252,8 +217,7 @@ class _Stack:
         torch.bmm(error, hidden.transpose(1, 2), out=w2_gradient)
         b2_gradient.copy_(error.sum(2))
 
-        # Hidden units above 0 passed ReLU and dropout, so their derivative is multiplied by the
-        # scale of dropout. The derivative of all other units is 0.
+        # Units above 0 passed ReLU and dropout; the derivative of all others is 0.
         back = torch.bmm(w2.transpose(1, 2), error).mul_(hidden.sign())
         back.mul_(1 / (1 - self.settings.dropout))
         torch.bmm(back, x, out=w1_gradient)

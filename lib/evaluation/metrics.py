@@ -1,7 +1,6 @@
-"""Metrics: normalised accuracy, average precision, reciprocal rank, canonical correlation.
+"""Normalised accuracy, average precision, reciprocal rank, canonical correlation; without PyTorch.
 
-scikit-learn's metrics support neither relevant items without a rank nor the published limit of a
-thousand ranks. This module does not import PyTorch, so that figures can be drawn without it.
+scikit-learn's metrics know neither relevant items without a rank nor the published limit of ranks.
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -14,20 +13,11 @@ from lib.evaluation.canonical_correlation import cca as cca  # one of the metric
 def normalized_accuracy(
     frame: pd.DataFrame, *, best: Mapping[str, float] | None = None
 ) -> pd.DataFrame:
-    """Divide accuracies by the best accuracy of their task (thesis Section 4.2).
+    """Divide accuracies by the best of their task (thesis Section 4.2), as a column `normalized`.
 
-    The result depends on which models are compared, so the same model has different values in
-    different figures.
-
-    Parameters
-    ----------
-    frame : one row per result, with columns model, task, accuracy and any others
-    best : the best accuracy per task; by default, that of the task's rows in `frame`. Figure 5.3
-        takes the best of all three rounds.
-
-    Returns
-    -------
-    A copy of `frame` with the column `normalized`.
+    So the same model has different values in different figures. `frame` has columns task and
+    accuracy, `best` the best accuracy per task; by default that in `frame`. Figure 5.3 takes the
+    best of all three rounds.
     """
     if best is None:
         tops = frame.groupby("task")["accuracy"].transform("max")
@@ -39,21 +29,13 @@ def normalized_accuracy(
 def average_precision(
     relevant: Collection[Hashable], ranking: Sequence[Hashable], top: int | None = None
 ) -> float:
-    """Average, over the relevant items, the precision at each one's rank.
+    """Average, over the relevant items, the precision at each one's rank; 0 if none is ranked.
 
         AP = 1/R * sum over relevant ranked items of (relevant items up to its rank) / rank
 
-    Parameters
-    ----------
-    relevant : ids of the relevant items
-    ranking : ids from best to worst, each once, without the query
-    top : None uses the whole ranking: R is the number of relevant items, and an item that is
-        missing from the ranking adds 0. With `top=k`, relevant items that are missing or below
-        rank k count neither in the sum nor in R. The published scores have k = 1000.
-
-    Returns
-    -------
-    from 0 to 1; 0 if no relevant item is ranked
+    `ranking` has ids from best to worst, each once, without the query. R is the number of relevant
+    items, and one that is missing from the ranking adds 0. With `top=k`, relevant items that are
+    missing or below rank k do not count in R either. The published scores have k = 1000.
     """
     ranks = _find_ranks(relevant, ranking, top)
     counted = len(ranks) if top is not None else len(set(relevant))
@@ -71,6 +53,6 @@ def reciprocal_rank(
 def _find_ranks(
     relevant: Collection[Hashable], ranking: Sequence[Hashable], top: int | None
 ) -> list[int]:
-    """Return the ranks of relevant items that are within `top`, ascending; the first rank is 1."""
+    """The ranks of relevant items that are within `top`, ascending from 1."""
     wanted = set(relevant)
     return [rank for rank, name in enumerate(ranking[:top], 1) if name in wanted]

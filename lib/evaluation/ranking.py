@@ -11,8 +11,8 @@ from lib.evaluation.metrics import average_precision, reciprocal_rank
 
 METRICS: dict[str, Callable[..., float]] = {"MAP": average_precision, "MRR": reciprocal_rank}
 RANDOM_RANKINGS = 5  # of each source, for the score of chance
-# Cosines that agree to this many decimals are ties. The matrix product may give two copies of a
-# vector cosines with different last bits, and their order must not depend on the machine.
+# Cosines that agree to so many decimals are ties: those of two copies of a vector may differ in
+# their last bits, and their order must not depend on the machine.
 TIE_DECIMALS = 12
 
 
@@ -39,26 +39,13 @@ class Queries:
 def rank(
     vectors: Any, queries: Queries, metric: str, top: int | None = None
 ) -> tuple[float, np.ndarray]:
-    """A model's mean score over queries, and the scores of examples, each a source with one target.
+    """A model's mean score over queries, and (examples,) scores with that mean.
 
-    An example's score is the precision at the target's rank, for MRR or with `top` the query's
+    An example is a source with one target, in the order of `queries.examples`. Its score is the
+    precision at the target's rank, for MRR or with `top` (`metrics.average_precision`) the query's
     score. Its distance from the mean is weighted so that every query counts the same.
 
-    Parameters
-    ----------
-    vectors : (texts, dim), dense or sparse
-    queries : Queries
-    metric : one of `METRICS`
-    top : ranks that count, see `metrics.average_precision`; None for all
-
-    Returns
-    -------
-    float, (examples,) array with that mean, in the order of `queries.examples`
-
-    Raises
-    ------
-    ValueError
-        For vectors that are not finite.
+    `vectors` are (texts, dim), dense or sparse; `ValueError` if they are not finite.
     """
     return rank_folds(lambda _: vectors, queries, [np.arange(len(queries.relevant))], metric, top)
 
@@ -72,12 +59,8 @@ def rank_folds(
 ) -> tuple[float, np.ndarray]:
     """`rank` with vectors that are fitted anew for each fold, to none of its sources and targets.
 
-    Parameters
-    ----------
-    embed : callable
-        Maps the queries of a fold to vectors of all texts.
-    folds : iterable of (sources,) int
-        Places of sources; each source is in one fold.
+    `embed` maps the queries of a fold to vectors of all texts. `folds` are (sources,) places of
+    sources, each in one fold.
     """
     score, sources = METRICS[metric], list(queries.relevant)
     each = np.full(len(sources), np.nan)

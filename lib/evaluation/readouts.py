@@ -25,17 +25,9 @@ Part = tuple[np.ndarray, np.ndarray]  # the examples to train on and those to te
 class Examples:
     """The examples of a classification, as rows of its texts.
 
-    Attributes
-    ----------
-    text_ids, texts : list of str
-        Each text once.
-    inputs : (examples, 1 or 2) int
-        Rows of texts.
-    labels : (examples,) int
-    parts : list
-        For each fold, the examples to train on and those to test on.
-    groups : (examples,) int, optional
-        Equal for examples that folds must not part; None if each is by itself.
+    `inputs` are (examples, 1 or 2) rows of `texts`, each of which is there once, and `labels`
+    (examples,) int. `groups`, (examples,) int, are equal where folds must not part examples; None
+    if each is by itself.
     """
 
     task: str
@@ -101,28 +93,13 @@ def judge_models(
 ) -> list[dict[str, Any]]:
     """Judge how well each model's embeddings classify.
 
-    Parameters
-    ----------
-    models : sequence of (name, seed, vectors)
-        Vectors are (texts, dim), with rows as in `examples.texts`; for the classifier "joint" the
-        pair of TF-IDF and dense vectors.
-    examples : Examples
-    classifier : str
-        "head", or one of `lib.evaluation.classifiers.CLASSIFIERS`. Heads of all models are trained
-        side by side; the other classifiers have no seed.
-    settings : HeadSettings, optional
-        How heads are trained; for "head" alone.
+    `models` are (name, seed, vectors) with vectors (texts, dim), or for the classifier "joint" the
+    pair of TF-IDF and dense vectors. `classifier` is "head", which needs the settings and trains
+    heads of all models side by side, or one of `classifiers.CLASSIFIERS`, which have no seed.
 
-    Returns
-    -------
-    list of dict
-        `accuracy`, the mean share of right answers; `heads`, the share for each head and each of
-        its folds; `scores`, (tested,) for each tested example the share of heads that are right.
-
-    Raises
-    ------
-    ValueError
-        For vectors that are not finite.
+    Returns for each model `accuracy`, the mean share of right answers; `heads`, the share for each
+    head and each of its folds; `scores`, (tested,) for each tested example the share of heads that
+    are right. `ValueError` for vectors that are not finite.
     """
     from lib.evaluation.classifiers import CLASSIFIERS
     from lib.evaluation.heads import Job, train_heads

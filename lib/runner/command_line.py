@@ -16,10 +16,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def read_arguments(words: list[str]) -> argparse.Namespace:
-    """Parse the options of `run_all.sh`; derive `profile`, `requests` and `overrides` from them.
-
-    Raises `ParameterError` for mistakes that show without reading the profile.
-    """
+    """Parse the words of `run_all.sh` as options, `profile`, `requests`, `overrides`."""
     parser = _Parser(prog="run_all.sh", add_help=False, allow_abbrev=False)
     parser.add_argument("requests", nargs="*")
     parser.add_argument("--set", dest="assignments", nargs="+", action="extend", default=[])
@@ -51,7 +48,7 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
 def select_notebooks(profile: Profile, requests: list[str]) -> dict[Path, list[manifest.Entry]]:
     """Choose the notebooks to run, in order, each with the figures and tables that it makes.
 
-    Raises `ParameterError` if a request, or `--only`, matches nothing.
+    ParameterError if a request, or `--only`, matches nothing.
     """
     pattern = "[0-9]*" if requests or not profile.notebook else profile.notebook
     if profile.name == manifest.PUBLISHED:

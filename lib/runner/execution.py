@@ -39,9 +39,9 @@ def execute(
     """
     target.unlink(missing_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
-    terminal = sys.stdout.isatty()
-    line = f"{heading}  {{desc}}  {{elapsed}}" + ("" if terminal else "\n")
-    interval = 0.2 if terminal else 5.0  # in a file each change is a line of its own
+    # In a file each change is a line of its own.
+    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
+    line = f"{heading}  {{desc}}  {{elapsed}}{end}"
     with (
         tempfile.TemporaryDirectory(prefix="thesis-run-") as scratch,
         tqdm(file=sys.stdout, mininterval=interval, bar_format=line, leave=False) as status,
@@ -135,6 +135,5 @@ class _Run:
         if pending := sum(cell.execution_count is None for cell in cells):
             return f"{pending} of its {len(cells)} code cells did not run"
         printed = "".join(part.get("text", "") for part in cells[-1].outputs)
-        if f"{MARKER} {self.notebook.stem}" in printed:
-            return ""
-        return "its last cell is not nb.finish(), or did not reach its end"
+        complete = f"{MARKER} {self.notebook.stem}" in printed
+        return "" if complete else "its last cell is not nb.finish(), or did not reach its end"

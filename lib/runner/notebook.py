@@ -117,9 +117,7 @@ class Notebook:
         if self.profile.only:  # other figures may have nothing to show
             listed = {name: label for name, label in listed.items() if label in self.saved}
         if missing := ", ".join(name for name in listed if name not in present):
-            raise RuntimeError(
-                f"{self.name} did not save {missing}: run all cells above nb.finish()"
-            )
+            raise RuntimeError(f"{self.name} did not save {missing}: run all cells above this one")
         print(MARKER, self.name, *self.saved)
 
 

@@ -60,8 +60,8 @@ def clean(path: Path, copied: Collection[str] = ()) -> str:
     keys = {"kernelspec", "language_info"} & {*notebook["metadata"]}
     notebook["metadata"] = {key: notebook["metadata"][key] for key in keys}
     notebook["metadata"].get("language_info", {}).pop("version", None)
-    text = json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-    text = ADDRESS.sub("0x0", text)
+    text = json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True)
+    text = ADDRESS.sub("0x0", text + "\n")
     places = {str(paths.artifacts()): "artifacts", str(paths.ROOT): ".", str(Path.home()): "~"}
     for place in sorted(places, key=len, reverse=True):
         if len(place) > 1:  # a home may be /

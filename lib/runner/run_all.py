@@ -80,13 +80,12 @@ def lock_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
 
 def prepare(profile: Profile, options: argparse.Namespace) -> None:
     """Check what all notebooks need, and set the environment that their kernels inherit."""
+    path = [str(paths.ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ |= {
         "THESIS_ARTIFACTS": str(paths.artifacts()),
         "THESIS_JOBS": str(options.jobs),
         "PYTHONHASHSEED": "0",
-        "PYTHONPATH": os.pathsep.join(
-            filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])
-        ),
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures always inline
         "JUPYTER_PREFER_ENV_PATH": "1",  # this Python's kernel, not one in the home folder
     }
@@ -136,12 +135,9 @@ def run_one(run: Run, options: argparse.Namespace, heading: str) -> None:
     parameters = {name: getattr(options, name) for name in PARAMETERS}
     before, begin = run.hash_inputs(), time.monotonic()
     problem = execution.execute(run.path, parameters, target, log, heading)
-    run.seconds = time.monotonic() - begin
+    run.seconds, run.result = time.monotonic() - begin, "failed" if problem else "made"
     if not problem:
-        run.result = "made"
-        run.write_note(before)
-        return
-    run.result = "failed"
+        return run.write_note(before)
     jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")
     executed = os.path.relpath(target if target.exists() else run.path)
     run.problem = (

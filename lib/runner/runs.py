@@ -11,7 +11,6 @@ from lib.config.schema import Profile
 from lib.jobs import duration
 
 REPORT = "09_report"  # it shows what the notebooks before it have made
-FORMS = ("*/documents*", "*/tasks/*/*")  # what is read of a data root
 
 
 @dataclass
@@ -111,6 +110,7 @@ def _list_own_data(profile: Profile) -> list[list[Any]]:
     from lib.data import sources
 
     roots = {os.environ.get("THESIS_DATA", ""), *profile.data_roots} - {"", sources.BUILT}
-    found = [sources.find_root(root) for root in sorted(roots)]
-    files = [file for root in found for form in FORMS for file in sorted(root.glob(form))]
+    files: list[Path] = []
+    for root in map(sources.find_root, sorted(roots)):
+        files += sorted({*root.glob("*/documents*"), *root.glob("*/tasks/*/*")})
     return [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files]

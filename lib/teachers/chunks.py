@@ -31,8 +31,7 @@ def split_text(
 ) -> list[tuple[int, int, int]]:
     """Start and end of a text's pieces, in characters, and their numbers of tokens.
 
-    `tokenizer` is one of Hugging Face's fast ones. There are at most `most` pieces, and the last
-    may have fewer than `size` tokens.
+    There are at most `most` pieces of `size` tokens, the last perhaps of fewer.
     """
     start = 0
     if most is not None:
@@ -55,11 +54,9 @@ def mean_of_chunks(
 ) -> np.ndarray:
     """Embed texts as the mean of their pieces' vectors, each of norm 1 and weighted by its tokens.
 
-    Without both, a last piece of few tokens outweighs a whole one: it counts as much, and the
-    vectors of short texts are longer.
-
+    Else a last piece of few tokens would outweigh a whole one: vectors of short texts are longer.
     `encode` maps texts of at most `size` tokens, without special ones, to (texts, dim). Each text
-    has a token. At most `most` pieces of it are read. Returns (texts, dim) float32.
+    has a token. Returns (texts, dim) float32.
     """
     places = [split_text(tokenizer, text, size, most) for text in texts]
     rows = np.repeat(np.arange(len(texts)), [len(each) for each in places])

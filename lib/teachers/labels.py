@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 # As printed. The author's code has 5000 occurrences for 500,000 documents, which is 1%.
 SHARE = "10%"
-# Largest number of known words that gensim reads of a document (its MAX_DOCUMENT_LEN). It drops the
-# rest silently.
-LONGEST = 10_000
+LONGEST = 10_000  # known words that gensim reads of a document (its MAX_DOCUMENT_LEN)
 # The three models selected in Section 4.5.1, under the names of the later figures.
 CONTEXTUAL_TEACHERS = {
     "DM;100d": "DM;100;lowercase;2",
@@ -32,9 +30,9 @@ class Spec(NamedTuple):
 
 
 def parse(label: str, width: float) -> tuple[Spec, ...]:
-    """Read a label, or a short name such as `PV;2048d`, as one or two single models.
+    """Read a label, or a short name such as `PV;2048d`, as one or two models.
 
-    `width` is a factor for the sizes. Raises `ValueError` for a malformed label.
+    `width` is a factor for their sizes. `ValueError` for a malformed label.
     """
     label = label.strip().replace("×", "x").replace("λ", "lam")
     specs = []
@@ -44,11 +42,9 @@ def parse(label: str, width: float) -> tuple[Spec, ...]:
         )
         if match is None:
             expected = f"DM or DBOW; vector size; stem, lowercase or None; a count or {SHARE}"
-            raise ValueError(
-                f"Paragraph Vector label '{label}': '{part}' is not of the form {expected}"
-            )
+            raise ValueError(f"Paragraph Vector '{label}': '{part}' is not of the form {expected}")
         architecture, size, preprocessing, min_count = match.groups()
         specs.append(Spec(architecture, max(1, round(int(size) * width)), preprocessing, min_count))
     if len(specs) > 1 and [spec.architecture for spec in specs] != ["DM", "DBOW"]:
-        raise ValueError(f"Paragraph Vector label '{label}': expected one DM and one DBOW")
+        raise ValueError(f"Paragraph Vector '{label}': expected one DM and one DBOW")
     return tuple(specs)

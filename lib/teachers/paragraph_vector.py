@@ -49,9 +49,8 @@ def prepare_words(text: str, preprocessing: str) -> list[str]:
 class StableDoc2Vec(Doc2Vec):
     """gensim's Doc2Vec, with inferred vectors that depend only on the document.
 
-    In gensim, inference starts from a vector that depends on Python's `hash`, and so on
-    PYTHONHASHSEED, and all calls draw negatives from one random stream. Here the starting vector
-    depends on the CRC-32 of the document, and every call restarts the stream.
+    In gensim, inference starts from a vector that depends on PYTHONHASHSEED, and all calls draw
+    from one random stream. Here the start depends on the document's CRC-32, and calls restart it.
     """
 
     def infer_vector(self, doc_words: Sequence[str]) -> np.ndarray:
@@ -82,19 +81,14 @@ class StableDoc2Vec(Doc2Vec):
 
 @dataclass
 class ParagraphVector:
-    """One Paragraph Vector, single or compound, trained or not. Make it with `parse`.
-
-    `specs` and `models` have one entry per single model, in the order of their columns. `seconds`
-    is the processor time of the training, for a compound of both models together. `documents` is
-    the number of training documents, of which `truncated` have more known words than gensim reads.
-    """
+    """One Paragraph Vector, single or compound, trained or not. Make it with `parse`."""
 
     label: str
-    specs: tuple[Spec, ...]
+    specs: tuple[Spec, ...]  # of each single model, in the order of their columns
     models: tuple[Doc2Vec, ...] = field(default=(), repr=False)
-    seconds: float = 0.0
-    documents: int = 0
-    truncated: int = 0
+    seconds: float = 0.0  # processor time of the training of all models
+    documents: int = 0  # that it was trained on
+    truncated: int = 0  # those with more known words than gensim reads
 
     @classmethod
     def parse(cls, label: str, width: float = 1.0) -> ParagraphVector:
@@ -116,17 +110,12 @@ class ParagraphVector:
     ) -> ParagraphVector:
         """Train on texts, which are read once per epoch and three more times; return the model.
 
-        Parameters
-        ----------
-        min_count_share : float
-            Meaning of `10%` in a label: the occurrences that a known word needs, as a share of the
-            number of documents. For 540 documents the default needs 5; the minimum is always 2.
-        settings
-            Others of `SETTINGS`, as in gensim's Doc2Vec. With more than one of its `workers`,
-            training is faster but not reproducible bit for bit.
+        `min_count_share` is what `10%` in a label means: the occurrences, at least 2, that a known
+        word needs as a share of the number of documents. `settings` replace `SETTINGS`, those of
+        gensim's Doc2Vec; more than one of `workers` is not reproducible bit for bit.
 
-        Raises `ValueError` without texts, for something that is not a text, for `negative` below 1,
-        and if no word occurs often enough.
+        `ValueError` without texts, for something that is not a text, for `negative` below 1, and if
+        no word occurs often enough.
         """
         settings = SETTINGS | settings
         if settings["negative"] < 1:

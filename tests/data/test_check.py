@@ -161,7 +161,7 @@ def test_errors_and_notes_of_each_file(folder, write, capsys):
     assert {line for line in lines if "not read" in line or " alone" in line} == {
         "root: note: not read: without documents 'memo'",
         "diaries: note: not read: fields 'groups'",
-        "letters: note: not read: 'document.jsonl'",
+        "letters: note: not read: files 'document.jsonl'",
         "letters: note: not read: files 'a.jsonl'",
         "letters/mood: note: not read: files 'val.jsonl'",
         "letters/mood: note: not read: fields 'weight'",

@@ -1,5 +1,4 @@
-"""Set-up: an environment that fits is used, .venv is made whole or not at all, nobody's own is
-touched."""
+"""Set-up: an environment that fits is used, .venv is made whole, nobody's own is touched."""
 
 from __future__ import annotations
 
@@ -137,8 +136,7 @@ def test_lab_opens_jupyterlab_where_its_kernels_find_lib(clone):
 
 @pytest.mark.smoke
 def test_a_set_up_that_fails_or_is_killed_is_done_again_by_one_that_waits(clone):
-    """pip waits for an index that never answers; the second set-up waits for the first one's
-    pip."""
+    """pip waits for an index that never answers; the second set-up waits for that pip."""
     lock, ready = clone / "requirements.lock", f"ready: {clone}/.venv/bin/python\n"
     lock.write_text("tqdm==0.0.0.not-a-version\n")
     done = call(clone, "--setup")

@@ -1,7 +1,6 @@
-"""Downloads files once: from a commit on the hub, a Zenodo record, or other servers.
+"""Downloads files once, and resumes: from a commit on the hub, a Zenodo record, or a URL.
 
-Files of the hub are in its own cache (`HF_HOME`), all others in one folder. The hub's library
-downloads both kinds, and resumes interrupted downloads.
+Files of the hub are in its own cache (`HF_HOME`), all others in one folder.
 """
 
 import hashlib
@@ -23,9 +22,8 @@ _FAILURES = (OSError, RuntimeError, ValueError, errors.HTTPError, zipfile.BadZip
 def fetch_all(sources: Mapping[str, str], root: Path) -> None:
     """Download all missing files; ValueError with a line for each one that fails.
 
-    sources: {file name: URL of the file, or API address of the Zenodo record that contains it}. For
-    a place on the hub (see `fetch_hub`), name and URL are the same. root: folder for files that are
-    not from the hub.
+    `sources` is {file name: its URL, or the API address of the Zenodo record that contains it}; of
+    a place on the hub, see `fetch_hub`, name and URL are the same. Other files go to `root`.
     """
     problems = []
     for name, url in sources.items():
@@ -38,10 +36,9 @@ def fetch_all(sources: Mapping[str, str], root: Path) -> None:
 
 
 def fetch_hub(place: str) -> list[Path]:
-    """Return the files of a place on the hub, downloading those that are not in its cache.
+    """The files of a place on the hub, `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`.
 
-    place: `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`. Raises `ValueError` if a file
-    cannot be downloaded, or is missing from a numbered set.
+    `ValueError` if a file cannot be downloaded, or is missing from a numbered set.
     """
     form = "hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)"
     kind, repository, commit, named = re.fullmatch(form, place).groups()
@@ -61,7 +58,7 @@ def fetch_hub(place: str) -> list[Path]:
 
 
 def fetch_file(root: Path, name: str, url: str) -> Path:
-    """Return the file `name`, from anywhere in `root` or downloaded from `url`; see `fetch_all`."""
+    """The file `name`, from anywhere in `root` or downloaded from `url`; see `fetch_all`."""
     try:
         if not any(root.rglob(name)):
             for file in _list_files(url, root, name):

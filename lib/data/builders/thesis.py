@@ -1,8 +1,8 @@
 """Builds thesis: the published corpora and tasks as dataset folders (Sections 4.1 and 5.2.1).
 
-Files that are neither in the hub's cache nor in the folder of downloads (`THESIS_DATA`, or one
-below the artifact root) are downloaded first: from the Zenodo records of Zhou et al. 2020 and
-Ginzburg et al. 2021, and the gold lists from the code of the latter.
+What is neither in the hub's cache nor among the downloads (`THESIS_DATA`, or below the artifact
+root) is downloaded from the hub, the records of Zhou et al. 2020 and Ginzburg et al. 2021 on
+Zenodo, and, for gold lists, from the code of the latter.
 """
 
 import ast
@@ -55,7 +55,7 @@ _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "tit
 
 
 def list_inputs() -> list[str]:
-    """List nothing: settings name a commit or a record of all that is downloaded."""
+    """Nothing: settings name a commit or a record of all that is downloaded."""
     return []
 
 
@@ -116,10 +116,9 @@ def _write_documents(folder: Path, rows: Iterator[dict[str, str]]) -> None:
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the files of a place, with text and perhaps title or label.
+    """Yield the rows of a place on the hub or a file pattern, with text, perhaps title or label.
 
-    A place is on the hub (hf://), or a file pattern on disk. Files are Parquet, JSON Lines (plain
-    or .gz), or .tar.gz archives of JSON Lines, like Grover's.
+    Files are Parquet, JSON Lines (plain or .gz), or .tar.gz archives of these, like Grover's.
     """
     hub = place.startswith("hf://")
     files = fetch.fetch_hub(place) if hub else [Path(name) for name in sorted(glob.glob(place))]
@@ -144,10 +143,7 @@ def _read_archive(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: Path) -> None:
-    """Write the thesis' task `role` as `task` of a dataset folder.
-
-    files: {split or file name: URL}. root: folder of the downloads.
-    """
+    """Write `task` of a dataset folder from `files`, {split or name: URL}; downloads in `root`."""
     if role in SINGLES:
         texts, gold = _read_singles(role, files)
     else:
@@ -179,9 +175,9 @@ def _read_singles(role: str, places: Mapping[str, str]) -> tuple[dict[str, str],
 def _read_pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples]:
     """Read CSV files without header: label, first text, second text.
 
-    Equal texts get the same id, so that they are embedded once; if both texts of a pair are equal,
-    the second gets another id. If a pair is repeated with the other label (in either order) or in a
-    later split, the repetition is left out, because a dataset folder refuses it.
+    Equal texts get the same id, except both texts of a pair. If a pair is repeated with the other
+    label (in either order) or in a later split, the repetition, which a dataset folder refuses, is
+    left out.
     """
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in SPLITS}
@@ -208,7 +204,7 @@ def _read_pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples]
 def _read_retrieval(role: str, files: list[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Read articles, and gold lists from a pickle, {title: {title: 1}}.
 
-    The text of an article is its title, then headings and texts of its sections without empty ones.
+    The text of an article is its title, and headings and texts of its sections that have one.
     Sources are dropped if they or all their targets have no text.
     """
     articles, gold_lists = files

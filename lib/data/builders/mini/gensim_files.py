@@ -1,8 +1,7 @@
 """The real texts inside gensim's wheel, and the distillation corpus that is cut from them.
 
-Tasks take their passages from the beginnings of some sections, and the corpus is cut from the rest.
-It has no sentence that repeats eight consecutive words of a task, because a student must not be
-trained on texts that it is tested on.
+Tasks take their passages from the beginnings of some sections, and the corpus the rest, without
+sentences that repeat eight consecutive words of a task: students are not trained on their tests.
 """
 
 import functools
@@ -132,8 +131,8 @@ def corpus_texts(
 ) -> tuple[list[Row], list[Row]]:
     """Cut documents of the published lengths, half from articles and half from news stories.
 
-    documents: their number together. used: {section: number of sentences that the tasks have taken
-    from its beginning}. Raises `ValueError` if gensim's files do not contain enough text.
+    `used` is {section: number of sentences that the tasks have taken from its beginning}.
+    `ValueError` if gensim's files do not contain enough text.
     """
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
@@ -166,8 +165,7 @@ def _pieces(
 ) -> Iterator[Row]:
     """Yield up to `count` pieces, one from each run in turn.
 
-    A piece has about the first length in `wanted` that the rest of the run allows. The length is
-    then removed from `wanted`.
+    It takes from `wanted` the first length that the rest of the run allows, and has about that.
     """
     cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
     turns = deque(

@@ -1,11 +1,9 @@
 """The eight tasks of mini, made from gensim's real texts in place of the thesis' eight tasks.
 
-Texts above the structural teacher's limit are *long*. Their share in each task is about that of
-Table 5.4. In all passages, an "X" replaces the titles of all articles that tasks use, and every
-longer word of the passage's own title.
-
-Pair tasks are cross-fitted. Articles form blocks, and both texts of a pair are from the same block,
-so every article is tested once, by heads that never saw it. Chapter 5 has passages of its own.
+Texts above the structural teacher's limit are *long*, about as many in each task as in Table 5.4.
+In all passages, an "X" replaces the titles of all articles that tasks use, and every longer word of
+the passage's own title. Pair tasks are cross-fitted: both texts of a pair are from the same block
+of articles, which heads are tested on that never saw it. Chapter 5 has passages of its own.
 """
 
 import itertools
@@ -46,10 +44,7 @@ Recipe = list[tuple[tuple[int, int], str, str]]  # length, use and split of each
 
 
 class Passage(NamedTuple):
-    """Consecutive sentences of one section, masked; or a text of PAN.
-
-    The section of a text of PAN is the article of its first and last words.
-    """
+    """Consecutive sentences of a section, masked; or a text of PAN, whose section is its host."""
 
     id: str
     text: str
@@ -128,10 +123,7 @@ class MiniTasks:
         return self._cross_fit("S2ORC", positives, lambda a, b: a.article != b.article)
 
     def copied(self) -> tuple[list[Passage], Examples]:
-        """PAN: does a text contain an obfuscated copy of a passage? Its texts, and the examples.
-
-        Each text copies from three passages of its article, between words of another article.
-        """
+        """PAN: does a text contain an obfuscated copy of a passage? Its texts, and the examples."""
         rng, texts, positives = self._rng("PAN texts"), list[Passage](), defaultdict(list)
         lenders = [p for p in self.by_id.values() if p.use == "mixed"]
         neighbours = find_neighbours(word for p in lenders for word in _words(p.text))
@@ -258,9 +250,8 @@ def balance(
 ) -> list[list[tuple[tuple[T, T], str]]]:
     """Draw at most `wanted` pairs, in quartets of two positives and two negatives.
 
-    The negatives are two positives with their second texts exchanged, so that one text alone does
-    not reveal the label. A positive is left out if no other one gives two negatives that are
-    `allowed` and new.
+    The negatives are the positives with their second texts exchanged, so that one text does not
+    reveal the label. Positives that give no two `allowed` and new negatives are left out.
     """
     left, quartets, joined = shuffled(positives, rng), list[list](), set[frozenset[T]]()
     while left and len(quartets) < wanted // 4:
@@ -283,7 +274,7 @@ def shuffled(values: Sequence[T], rng: np.random.Generator) -> list[T]:
 
 
 def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
-    """WINES: return the 50 stories by id, and for each the ids that people rated as similar."""
+    """WINES: the 50 stories by id, and for each the ids that people rated as similar."""
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
     alike = ratings + ratings.T > RELATED  # the file holds each pair once
     lines = gensim_files.lines(gensim_files.STORIES)
@@ -301,8 +292,8 @@ def obfuscate(
 ) -> list[str]:
     """Hide a stretch of text as in PAN's corpora (Potthast et al. 2010).
 
-    Each content word is replaced with a neighbour, or lost if it has none. Half of the function
-    words and a fifth of the others are lost too. Then words change places with nearby ones.
+    Content words become a neighbour, or are lost if they have none. Half of the function words and
+    a fifth of the others are lost too. Then words change places with nearby ones.
     """
     length = int(rng.choice(COPY_WORDS))
     start = int(rng.integers(max(1, len(words) - length + 1)))

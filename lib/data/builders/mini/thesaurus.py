@@ -24,8 +24,7 @@ SAME_START = 4  # words with as many equal first letters are forms of one: "prod
 def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
     """Find {word: at most five neighbours, best first} of words in lower case.
 
-    Function words and other forms of the word are no neighbours. Words that are not tokens, such as
-    numbers and most names, have none.
+    Function words and forms of the word are none. Words that are not tokens, as names, have none.
     """
     ids = gensim_files.tokenizer().get_vocab()
     known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))

@@ -1,8 +1,7 @@
 """Extracts clean paragraphs from a MediaWiki dump.
 
 Templates on lines of their own, tables, references, files and comments are removed. A paragraph
-that contains a formula, another template or remaining markup is dropped, because removing them
-would leave a gap in a sentence.
+with a formula, another template or remaining markup is dropped: its sentence would have a gap.
 """
 
 import bz2
