@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lib.config import roles
 
@@ -329,46 +329,3 @@ class Profile(Settings):
             else:
                 values[key] = value
         return values
-
-
-class StructuralGrid(Settings):
-    """The structural losses of Section 4.4."""
-
-    losses: Texts  # checked by `lib.distillation.variants`, which knows all losses
-    max_margin: dict[Literal["distances", "gammas"], Listed[Text | Positive]]  # all combinations
-    reference: Filled[Text]
-
-
-class ProjectionGroup(Settings):
-    """All pairs of projections for one contextual teacher."""
-
-    dimension: Text  # the end of the teacher's short name
-    student: Texts
-    contextual: Texts
-    # The projections of the student that runs with several seeds.
-    reference: Annotated[tuple[Text, Text], Field(strict=False)] | None = None
-
-
-class WeightingGrid(Settings):
-    """The weightings of Section 4.5.3, Table 4.9."""
-
-    max_structural_len: Listed[Literal["384", "None"]]
-    lam: Listed[Share]
-
-
-class ParagraphVectorGrid(Settings):
-    """The Paragraph Vectors of Section 4.5.1, Table 4.5."""
-
-    architectures: Listed[Literal["DM", "DBOW"]]
-    dimensions: Listed[Count]
-    preprocessing: Listed[Literal["stem", "lowercase", "None"]]
-    min_count: Listed[Literal["2", "10%"]]
-    # The three best of each architecture. Every pair of them makes a compound.
-    compound: dict[Literal["dm", "dbow"], Texts]
-
-
-_Losses = Literal["only-contextual", "cosine", "mm-MSE"]  # Section 4.5.2, Tables 4.6 to 4.8
-ProjectionGrid = RootModel[dict[_Losses, Listed[ProjectionGroup]]]
-GRIDS: dict[str, type[BaseModel]] = {"structural": StructuralGrid, "projections": ProjectionGrid}
-GRIDS |= {"weighting": WeightingGrid, "pv": ParagraphVectorGrid}
-GRIDS["beyond"] = RootModel[dict[Text, dict[Any, Any] | list[Any]]]

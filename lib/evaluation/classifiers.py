@@ -96,10 +96,13 @@ def choose_weight(
 ) -> float:
     """The smallest of the `WEIGHTS` with the most right answers in three folds.
 
-    `groups` are numbers of what folds must not part. If folds cannot be made, it is 0.5.
+    `groups` are numbers of what folds must not part; they are ignored if one holds a whole class.
+    If folds cannot be made, it is 0.5.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+    if groups is not None and any(len({*groups[labels == each]}) == 1 for each in {*labels}):
+        groups = None  # else a class of one group would be tested without having been learned
     splitter = StratifiedKFold(3) if groups is None else StratifiedGroupKFold(3)
     texts = np.arange(len(labels))[:, None]
     right = []

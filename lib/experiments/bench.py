@@ -287,7 +287,8 @@ class Bench:
     def _run_jobs(self, jobs: list[Job], what: str) -> None:
         if jobs and self.store.reading:
             raise NotComputed(f"{what}: {len(jobs)} missing in {self.store.folder}")
-        run_jobs(jobs, what)
+        if jobs:
+            run_jobs(jobs, what)
 
     def embeddings(self, label: str | Variant, seed: int) -> dict[str, Any]:
         """A model's `validation` and `halves`: (texts, dim) of the held-out documents.

@@ -49,7 +49,7 @@ def list_references(labels: Iterable[str]) -> list[str]:
     references = []
     for structural in (PROJECTIONS[label] for label in labels if label in PROJECTIONS):
         for group in profiles.grid("projections")[structural]:
-            if group["reference"]:
+            if "reference" in group:
                 student, contextual = group["reference"]
                 references.append(f"{structural};{group['dimension']};S:{student};C:{contextual}")
     return references
@@ -66,7 +66,7 @@ def list_grid(label: str) -> dict[str, str]:
         grid = profiles.grid("structural")
         margins = product(grid["max_margin"]["distances"], grid["max_margin"]["gammas"])
         variants = list(grid["losses"])
-        variants += [f"max-margin;{distance};γ={gamma}" for distance, gamma in margins]
+        variants += [f"max-margin;{distance};γ={float(gamma)}" for distance, gamma in margins]
     elif label == "fig4_5":
         grid = profiles.grid("pv")
         sizes = map(str, grid["dimensions"])
@@ -81,5 +81,5 @@ def list_grid(label: str) -> dict[str, str]:
     elif label in WEIGHTINGS:
         prefix, grid = f"{published['no-weighting']};", profiles.grid("weighting")
         weights = product(grid["max_structural_len"], grid["lam"])
-        variants = [f"{mask};λ={lam}" for mask, lam in weights]
+        variants = [f"{mask};λ={float(lam)}" for mask, lam in weights]
     return {variant: published.get(variant, prefix + variant) for variant in variants}

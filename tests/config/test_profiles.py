@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from lib.config import manifest, paths, profiles
-from lib.config.schema import GRIDS, Profile
+from lib.config.schema import Profile
 
 
 def test_every_profile_and_grid_loads_and_a_profile_extends_another():
@@ -23,7 +23,6 @@ def test_every_profile_and_grid_loads_and_a_profile_extends_another():
     mini, smoke = loaded["mini"].flat(), loaded["smoke"].flat()
     assert mini.keys() == smoke.keys() and mini["heads.hidden"] == smoke["heads.hidden"]
     assert (mini["heads.repeats"], smoke["heads.repeats"]) == (2, 1)
-    assert all(profiles.grid(name) for name in GRIDS)
 
 
 def test_every_field_has_a_reader():

@@ -160,15 +160,6 @@ def test_a_multiplication_sign_in_a_projection_is_an_x(edit):
     )
 
 
-def test_no_reference_is_one_line(edit):
-    edit("structural", '[cosine, "max-margin;MSE;γ=1.0"]', "[]")
-    with pytest.raises(
-        profiles.ParameterError,
-        match="structural.yaml: reference: Tuple should have at least 1 item",
-    ):
-        figure_models.shown("fig4_3")
-
-
 def test_a_filter_chooses_among_the_models_of_the_requested_figures():
     assert "cosine" in figure_models.names(["fig4_2", "tab4_3"])
     assert "DM;100;stem;2" not in figure_models.names(["fig4_2", "tab4_3"])
