@@ -147,6 +147,7 @@ def _suggest_changes(folder: Path, tasks: list[str] | None) -> list[str]:
 
 def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, out: Path) -> None:
     from lib.experiments.devices import count_ranks
+    from lib.student.export import save_longformer, save_sentence_transformer
     from lib.vectors.comparison import format_table
 
     count = count_ranks()  # refuses incomplete launcher variables before any work
@@ -173,9 +174,9 @@ def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, o
         except Exception as error:  # the student is saved all the same
             failed = error
     if given.export:
-        model.loaded.export(out, card=card)
+        save_sentence_transformer(model.loaded, out, card)
     else:
-        model.loaded.save(out)
+        save_longformer(model.loaded, out)
     print(f"saved to {out}: {len(losses)} updates, loss {losses[0]:.4f} -> {losses[-1]:.4f}")
     if failed:
         raise failed

@@ -38,15 +38,12 @@ CONTEXTUAL = (  # what students without a contextual teacher do not run
     "distillation.projection",
     "evaluation.canonical_correlation",
 )
-LOSSES = {  # a loss, and the modules of lib.losses that compute it
-    "mse": ("mse",),
-    "cosine": ("cosine",),
+LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module of its name
     "contrastive": ("contrastive", "cosine"),
     "max_margin": ("max_margin", "mse"),
     "max_margin_drawn": ("max_margin_drawn", "mse"),
     "structural_mask": ("weighting",),
     "SoftCCA": ("soft_cca",),
-    "cca": ("cca",),
     "weighted": ("weighting",),
 }
 
@@ -97,7 +94,7 @@ class TrainedStudent(Model):
             "documents": hash_arrays(hash_texts(self.documents)),
             "structural": self.structural and self.structural.product,
         }
-        files = [file for name in variant.losses for file in LOSSES[name]]
+        files = [file for name in variant.losses for file in LOSSES.get(name, (name,))]
         modules = (*STUDENT, *TRAINING, "losses._checks", *(f"losses.{file}" for file in files))
         packages = (*PACKAGES, "accelerate")
         if self.contextual is not None:
