@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from lib.config import environment, paths
@@ -57,7 +58,8 @@ def compare_cells(before: pd.DataFrame, now: pd.DataFrame, sizes: dict[str, int]
         table[table["task"].isin(sizes)].groupby(keys)["value"].mean() for table in (before, now)
     ]
     moved = (values[1] - values[0]).abs()
-    return moved * moved.index.get_level_values("task").map(sizes)
+    examples = [sizes[task] for task in moved.index.get_level_values("task")]
+    return moved * np.array(examples, dtype=float)
 
 
 def count_examples(profile: str) -> dict[str, dict[str, int]]:
