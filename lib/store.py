@@ -156,6 +156,7 @@ class Store:
         -------
         Column -> its rows, in the order of the texts, read from disk when they are indexed.
         """
+        texts = texts if hasattr(texts, "names") else [*texts]  # a Series is indexed by its labels
         folder, names = self.path(product, ".rows"), hash_texts(texts)
         if not np.isin(names, _read_names(folder)).all():
             self._refuse(product, folder)

@@ -70,12 +70,6 @@ def tokenize_texts(tokenizer: Any, texts: Sequence[str], **options: Any) -> Iter
         yield from tokenizer(texts[start : start + 100], **options)["input_ids"]
 
 
-def keep_order(items: Iterable[T]) -> Sequence[T]:
-    """Return the items unchanged if they are a sequence, or else as a list."""
-    in_order = isinstance(items, Sequence) and not isinstance(items, str | bytes | bytearray)
-    return items if in_order else list_items(items)
-
-
 def show_value(value: Any) -> str:
     """Show a value on one line of a message, so that None differs from the text 'None'."""
     return repr(value).replace("\n", " ")[:60]

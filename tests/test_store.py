@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib import store
@@ -86,6 +87,11 @@ def test_a_table_computes_missing_rows_only_and_keeps_the_order_asked_for(tmp_pa
             np.testing.assert_equal([*given[place]], [*wanted])
         np.testing.assert_equal(given[-1], expected[-1])
     assert kept.has_rows(ONE, texts) and not kept.has_rows(ONE, ["new"])
+
+
+def test_a_series_is_read_in_its_order_whatever_its_index(tmp_path):
+    texts = pd.Series(["a", "bb", "ccc"], index=[2, 1, 0])
+    assert Store(tmp_path).rows(ONE, texts, compute)["number"][:].tolist() == [1, 2, 3]
 
 
 def test_rows_in_several_pieces(tmp_path, monkeypatch):

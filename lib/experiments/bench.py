@@ -207,8 +207,9 @@ class Bench:
     @functools.cached_property
     def base(self) -> Base:
         """The student before training."""
-        read = (self.first_texts(None), self.held_out)
-        return Base(self.store, self.profile.student, self.precision, *read, self.teacher)
+        section = self.profile.student
+        read = (self.first_texts(None), self.held_out) if section.language_model else ([], [])
+        return Base(self.store, section, self.precision, *read, self.teacher)
 
     def words(self, dim: int = 0, cut: bool = False) -> Words:
         """TF-IDF, fitted to the students' documents, or LSA, to those of Paragraph Vectors."""
