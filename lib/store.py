@@ -100,10 +100,11 @@ class Store:
         read_sources()  # this process computes with the code as it is now
 
     def path(self, product: Product, suffix: str) -> Path:
-        """Where a product is, or belongs."""
+        """Where a product is, or belongs. With `keep` it may be one that older code completed."""
         path = self.folder / f"{product.name}{suffix}"
         self.used.add(product.name)
-        if self.keep and not path.exists() and (older := self._list_older(path)):
+        whole = suffix in (".npz", ".rows")
+        if self.keep and whole and not path.exists() and (older := self._list_older(path)):
             path = older[-1]
             self.kept.add(f"{product.kind}/{path.name.removesuffix(suffix)}")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -159,6 +160,7 @@ class Store:
         texts = texts if hasattr(texts, "names") else [*texts]  # a Series is indexed by its labels
         folder, names = self.path(product, ".rows"), hash_texts(texts)
         if not np.isin(names, _read_names(folder)).all():
+            folder = self.folder / f"{product.name}.rows"  # no table mixes rows of two codes
             self._refuse(product, folder)
             folder.mkdir(exist_ok=True)
             with _lock(folder):
@@ -418,7 +420,7 @@ def read_sources() -> dict[str, str]:
 def hash_code(modules: tuple[str, ...]) -> str:
     """Hash of modules and packages of lib, without what cannot change a result.
 
-    Comments, docstrings, annotations and everything inside `raise` do not count.
+    Comments, docstrings, annotations, and checks that only raise an error do not count.
     """
     sources: list[str] = []
     for module in modules:
@@ -438,12 +440,22 @@ def _strip_code(source: str) -> str:
 class _Bare(ast.NodeTransformer):
     """Removes from a syntax tree what cannot change a result."""
 
-    def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        return ast.Pass()
+    def visit_Raise(self, node: ast.Raise) -> None:
+        return None
 
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         docstring = isinstance(node.value, ast.Constant)
-        return ast.Pass() if docstring else self.generic_visit(node)
+        return None if docstring else self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        """A check that only refuses goes with its error."""
+        assigns = any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test))
+        self.generic_visit(node)
+        return node if node.body or node.orelse or assigns else None
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
         return ast.arg(node.arg)

@@ -194,12 +194,12 @@ def _make_student(model: TrainedStudent, *, alone: bool) -> None:
             bar.update()
 
         if alone:
-            store.get(model.trained, lambda: model.train([advance]))
-        elif not store.has(model.trained):
+            store.get(model.weights, lambda: model.train([advance]))
+        elif not store.has(model.weights):
             # Processes wait for each other in every update, so none may wait for a lock.
-            arrays = model.train([advance], store.path(model.trained, ".checkpoint"))
+            arrays = model.train([advance], store.path(model.weights, ".checkpoint"))
             if IS_MAIN:
-                store.get(model.trained, lambda: arrays)
+                store.get(model.weights, lambda: arrays)
         bar.n = total
 
 

@@ -169,7 +169,8 @@ def f(x: int) -> int:
     """Doubles."""
     if x < 0:
         raise ValueError("negative")
-    return 2 * x
+    y: int = 2
+    return y * x
 '''
 
 
@@ -181,8 +182,12 @@ def f(x: int) -> int:
         ("x: int", "x: float", True),
         ("-> int", "-> float", True),
         ("return", "# comment\n    return", True),
-        ("2 * x", "3 * x", False),
-        ("x < 0", "x <= 0", False),
+        ('    """Doubles."""\n', "", True),
+        ("    return", '    if x > 9:\n        raise ValueError("large")\n    return', True),
+        ("    return", "    if (x := abs(x)) > 9:\n        raise ValueError\n    return", False),
+        ("y: int = 2", "y: float = 2", True),
+        ("y: int = 2", "y: int = 4", False),
+        ("y * x", "y + x", False),
     ],
 )
 def test_only_what_can_change_a_result_changes_a_name(old, new, same):
@@ -228,6 +233,7 @@ def test_older_code(tmp_path, monkeypatch):
     keeping = Store(tmp_path, keep=True)
     assert keeping.get(new, refuse)["x"] == 1
     assert keeping.has_rows(new, ["a"]) and keeping.kept == {old}
+    assert keeping.path(new, ".checkpoint").name == f"{new.name[5:]}.checkpoint"
     with pytest.raises(NotComputed, match="kind one is not in"):
         Store(tmp_path, reading=True).get(new, refuse)
     with pytest.warns(UserWarning, match="one: its code changed"):

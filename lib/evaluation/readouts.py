@@ -13,7 +13,7 @@ from lib.config.schema import HeadSettings
 # Readout -> its changes in a profile's section `heads`. "thesis" is the published protocol; the
 # other two need little or no training.
 READOUTS: dict[str, dict[str, Any]] = {
-    "thesis": {},
+    "thesis": {"classifier": "head"},
     "compare": {"classifier": "compare"},
     "none": {"classifier": "similarity"},
 }

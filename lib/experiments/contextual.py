@@ -50,7 +50,7 @@ class ParagraphVector(Model):
         return Product("paragraph_vector", inputs, modules, packages, label)
 
     @functools.cached_property
-    def trained(self) -> Any:
+    def loaded(self) -> Any:
         """A `lib.teachers.paragraph_vector.ParagraphVector`, trained if it is missing."""
         return pickle.loads(self.store.get(self.product, self._train)["pickle"].tobytes())
 
@@ -69,4 +69,4 @@ class ParagraphVector(Model):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32."""
-        return self.trained.encode(texts)
+        return self.loaded.encode(texts)

@@ -73,8 +73,8 @@ class TrainedStudent(Model):
     contextual: Model | None
 
     @functools.cached_property
-    def trained(self) -> Product:
-        """The weights and losses, named by what goes in: nothing is computed for this name."""
+    def weights(self) -> Product:
+        """Weights and losses, named by what goes in: nothing is computed for this name."""
         variant, settings = replace(self.variant, cut=False), self.training
         unread = {"checkpoint_every", "gradient_checkpointing"}
         if variant.contextual is None:
@@ -112,9 +112,9 @@ class TrainedStudent(Model):
 
     @functools.cached_property
     def product(self) -> Product:
-        inputs = {"model": self.trained, "read": self.base.count_read(self.variant.cut)}
+        inputs = {"model": self.weights, "read": self.base.count_read(self.variant.cut)}
         modules = (*STUDENT, "student.cls") if self.variant.pooling == "cls" else STUDENT
-        return Product("vectors", inputs, modules, PACKAGES, self.trained.label)
+        return Product("vectors", inputs, modules, PACKAGES, self.weights.label)
 
     @property
     def batch_size(self) -> int:
@@ -146,7 +146,7 @@ class TrainedStudent(Model):
     @functools.cached_property
     def loaded(self) -> Any:
         """The trained student, a `lib.student.Student`."""
-        arrays = self.store.get(self.trained, self.train)
+        arrays = self.store.get(self.weights, self.train)
         return unpack_weights(self._build(), arrays).to(find_device())
 
     def history(self) -> Arrays:
@@ -160,8 +160,8 @@ class TrainedStudent(Model):
             their projections, and the contextual share of the gradient.
         """
         names = ("loss", "seconds", *(("watched",) if self.contextual else ()))
-        found = self.store.find(self.trained, *names)
-        return found or self.store.get(self.trained, self.train)
+        found = self.store.find(self.weights, *names)
+        return found or self.store.get(self.weights, self.train)
 
     def train(self, callbacks: Sequence[Callable] = (), checkpoint: Path | None = None) -> Arrays:
         """Train the student, from its last checkpoint if there is one.
@@ -217,7 +217,7 @@ class TrainedStudent(Model):
             start = self.base.embed(self.held_out)[:]
             measured.append((0, *watch.measure(start, objective)))
             callbacks = (*callbacks, watch)
-        kept = self.store.path(self.trained, ".checkpoint")
+        kept = self.store.path(self.weights, ".checkpoint")
         if checkpoint is None and (kept.exists() or self.updates > settings.checkpoint_every):
             checkpoint = kept
         history = distill(

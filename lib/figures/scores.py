@@ -3,7 +3,6 @@ to A.4, A.6), and readouts (A.5)."""
 
 from collections.abc import Mapping
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,12 +12,11 @@ from scipy import stats
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import UNTRAINED, seed_means
-from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.figures.style import COLORS, INK, labelled, panels, rows_from_top, settings, style
 from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
 # Not trained here, the same by every seed.
 GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks", "LSA", "chunks + LSA")
-_VECTORS = ("DM", "PV")  # noisy in their own way
 # Figure -> columns that tell its rows and its columns of panels.
 _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("metric", "task")}
 
@@ -26,19 +24,13 @@ _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("me
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     """Our scores next to the published ones: accuracy (fig5_4), or MAP and MRR (fig5_5, fig5_6).
 
-    Parameters
-    ----------
-    label : {"fig5_4", "fig5_5", "fig5_6"}
-    records : DataFrame
-        Columns model (as Chapter 5 prints it, or a further one), task, seed, value, optionally
-        chance, scores and groups (of test examples), and round or metric. Only rounds or metrics
-        that were published are kept.
+    `records` have the columns model (as Chapter 5 prints it, or a further one), task, seed, value,
+    optionally chance, scores and groups (of test examples), and round or metric. Only rounds or
+    metrics that were published are kept.
 
-    Returns
-    -------
-    DataFrame
-        low and high bound our value over seeds and test texts (95%); NaN without scores of
-        examples. chance is the score of guessing on our data, published_chance on the thesis'.
+    In the result, low and high bound our value over seeds and test texts (95%); they are NaN
+    without scores of examples. chance is the score of guessing on our data, published_chance on the
+    thesis'.
     """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     group = keys[0]
@@ -74,7 +66,7 @@ def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
         evidence = from_examples(
             {task: scores},
             given=GIVEN,
-            class_of=lambda model: str(model in _VECTORS),
+            class_of=lambda model: str(model in ("DM", "PV")),  # noisy in their own way
             processor_sd=processor_sd,
         )
         models = evidence.means.index
@@ -90,14 +82,7 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
 
     The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
     and round, 5.6 for each task and metric. Figure 5.5 has a panel for each metric with means over
-    tasks, whose intervals take tasks as independent.
-
-    Parameters
-    ----------
-    data : DataFrame
-    label : {"fig5_4", "fig5_5", "fig5_6"}
-    rounds : mapping
-        The rounds of the profile.
+    tasks, whose intervals take tasks as independent. `rounds` are those of the profile.
     """
     models = _order(data)
     own, other = 1 - data["chance"].fillna(0), 1 - data["published_chance"].fillna(0)
@@ -119,41 +104,20 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
         by_row = "row"
     rows, columns = data[by_row].unique(), data[by_column].unique()
     titles = roles.printed_rounds(rounds)
-    figure, axes = plt.subplots(
-        len(rows),
-        len(columns),
-        figsize=(WIDTH, 1 + len(rows) * (0.35 + 0.19 * len(models))),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-    )
+    height = 1 + len(rows) * (0.35 + 0.19 * len(models))
+    figure, axes = panels(len(columns), height, rows=len(rows), sharex=True, sharey=True)
     colors, places = settings()["sides"], np.arange(len(models))
     for line, row in zip(axes, rows, strict=True):
         for axis, column in zip(line, columns, strict=True):
             part = data[(data[by_row] == row) & (data[by_column] == column)]
             shown = part.set_index("model").reindex(models)
             if shown["theirs"].notna().any():
-                axis.plot(
-                    shown["theirs"],
-                    places,
-                    "o",
-                    mfc="none",
-                    ms=5,
-                    mew=1.3,
-                    color=colors["published"],
-                    label="published",
-                )
+                look = {"mfc": "none", "ms": 5, "mew": 1.3, "color": colors["published"]}
+                axis.plot(shown["theirs"], places, "o", **look, label="published")
             if shown["ours"].notna().any():
-                axis.errorbar(
-                    shown["ours"],
-                    places,
-                    xerr=shown["half"],
-                    fmt="o",
-                    ms=4,
-                    elinewidth=1.3,
-                    color=colors["ours"],
-                    label="ours, with a 95% interval",
-                )
+                look = {"fmt": "o", "ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
+                look |= {"xerr": shown["half"], "label": "ours, with a 95% interval"}
+                axis.errorbar(shown["ours"], places, **look)
             axis.axvline(0, **settings()["chance"], label="guessing")
             axis.xaxis.set_major_locator(MaxNLocator(3))
             axis.grid(axis="y", visible=False)
@@ -173,23 +137,14 @@ def curves(data: pd.DataFrame) -> Figure:
     Embeddings are in the upper row, projections in the lower.
     """
     groups = data.groupby("group", sort=False)
-    figure, axes = plt.subplots(
-        2,
-        len(groups),
-        figsize=(WIDTH, settings()["heights"]["figA_2"]),
-        sharex=True,
-        sharey="row",
-        squeeze=False,
-    )
+    figure, axes = panels(len(groups), "figA_2", rows=2, sharex=True, sharey="row")
+    told = {"embedding": "embeddings", "projected": "projections"}
     for column, (group, shown) in zip(axes.T, groups, strict=True):
-        for axis, name, words in zip(
-            column, ("embedding", "projected"), ("embeddings", "projections"), strict=True
-        ):
+        for axis, (name, words) in zip(column, told.items(), strict=True):
             for (_, dimension), line in shown.groupby(["model", "dimension"], sort=False):
-                look = settings()["dimensions"][dimension] | {
-                    "label": f"{dimension}-dimensional teacher"
-                }
-                axis.plot(line["update"], line[name], linewidth=1, markersize=3.5, **look)
+                look = {"linewidth": 1, "markersize": 3.5} | settings()["dimensions"][dimension]
+                teacher = f"{dimension}-dimensional teacher"
+                axis.plot(line["update"], line[name], **look, label=teacher)
             axis.set(xlabel="updates", ylabel=f"mean correlation\nof the {words}")
             axis.label_outer()
         column[0].axhline(shown["chance"].mean(), **settings()["paired_at_random"])
@@ -205,13 +160,7 @@ def gradient_shares(shares: pd.DataFrame) -> Figure:
     Each student has a thin line, their median a thick one.
     """
     groups = shares.groupby("group", sort=False)
-    figure, axes = plt.subplots(
-        1,
-        len(groups),
-        figsize=(WIDTH, settings()["heights"]["figA_6"]),
-        sharey=True,
-        squeeze=False,
-    )
+    figure, axes = panels(len(groups), "figA_6", sharey=True)
     for axis, (group, shown) in zip(axes.flat, groups, strict=True):
         for _, line in shown.groupby("model"):
             axis.plot(line["update"], line["share"], color="0.6", linewidth=0.7, label="a student")
@@ -230,37 +179,23 @@ def heavier_context(factors: pd.DataFrame) -> Figure:
     Below a factor is the share of the gradient that it gives. `factors` are as
     `contextual.compare_factors` returns them.
     """
-    figure, axes = plt.subplots(
-        1,
-        factors["loss"].nunique(),
-        figsize=(WIDTH, settings()["heights"]["figA_3"]),
-        sharey=True,
-        squeeze=False,
-    )
-    for axis, (loss, rows) in zip(axes.flat, factors.groupby("loss", sort=False), strict=True):
+    groups = factors.groupby("loss", sort=False)
+    figure, axes = panels(len(groups), "figA_3", sharey=True)
+    look = {"color": INK, "linestyle": "--", "linewidth": 1}
+    for axis, (loss, rows) in zip(axes.flat, groups, strict=True):
         trained = rows.dropna(subset="cosine")
         color = settings()["sides"]["ours"]
         axis.plot(trained["factor"], trained["cosine"], "o-", color=color, label="the same seed")
-        axis.axhline(
-            rows["another_seed"].iloc[0],
-            color=INK,
-            linestyle="--",
-            linewidth=1,
-            label="another seed, without context",
-        )
-        told = [
-            f"×{factor:g}\n{share:.0%}"
-            for factor, share in zip(trained["factor"], trained["share"], strict=True)
-        ]
+        seed = rows["another_seed"].iloc[0]
+        axis.axhline(seed, **look, label="another seed, without context")
         axis.set_xscale("log", base=2)
-        axis.set_xticks(trained["factor"], told)
+        pairs = zip(trained["factor"], trained["share"], strict=True)
+        axis.set_xticks(trained["factor"], [f"×{factor:g}\n{share:.0%}" for factor, share in pairs])
         axis.minorticks_off()
         axis.set_title(f"with {loss.replace('mm-', 'max-margin ')}")
     axes[0, 0].set(ylabel="mean cosine with the student\nwithout context", ylim=(None, 1))
-    figure.supxlabel(
-        "factor on the contextual loss, and its share of the gradient, mean over training",
-        fontsize=9,
-    )
+    words = "factor on the contextual loss, and its share of the gradient, mean over training"
+    figure.supxlabel(words, fontsize=9)
     figure.legend(handles=labelled(axes.flat), loc="outside upper center", ncols=2)
     return figure
 
@@ -276,30 +211,20 @@ def length_of_training(data: pd.DataFrame) -> Figure:
         "no head": "accuracy above chance,\nwithout a head",
         "heads": "accuracy above chance,\nwith heads",
     }
-    figure, axes = plt.subplots(
-        1, len(titles), figsize=(WIDTH, settings()["heights"]["figA_4"]), sharex=True
-    )
+    figure, axes = panels(len(titles), "figA_4", sharex=True)
     base = data[data["model"] == "base"]
-    for axis, (column, title) in zip(axes, titles.items(), strict=True):
+    for axis, (column, title) in zip(axes.flat, titles.items(), strict=True):
         start = base[column].mean()
         axis.axhline(start, color=INK, linewidth=0.8, linestyle=":", label="untrained base")
         for color, marker, name in zip(COLORS, "osD^v", data["model"].unique()[1:], strict=False):
             color = settings()["losses"].get(name, color)
             rows = data[data["model"] == name]
             means = rows.groupby("updates")[column].mean()
-            axis.plot(
-                [0, *means.index],
-                [start, *means],
-                f"{marker}-",
-                color=color,
-                markersize=5,
-                label=name,
-            )
-            axis.plot(
-                rows["updates"], rows[column], marker, color=color, markersize=3.5, mfc="none"
-            )
+            look = {"marker": marker, "color": color}
+            axis.plot([0, *means.index], [start, *means], "-", markersize=5, label=name, **look)
+            axis.plot(rows["updates"], rows[column], "", markersize=3.5, mfc="none", ls="", **look)
         axis.set(xlabel="updates", title=title)
-    figure.legend(handles=labelled(axes), loc="outside lower center", ncols=2)
+    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
     return figure
 
 
@@ -307,17 +232,13 @@ def length_of_training(data: pd.DataFrame) -> Figure:
 def readouts(scores: pd.DataFrame, told: Mapping[str, str]) -> Figure:
     """Mean scores of the same models by several readouts, a row for each model.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Columns model and one for each readout.
-    told : mapping
-        Column -> words for the legend. The first column orders the rows, the best on top.
+    `told` has the words for each readout's column of `scores`. The first column orders the rows,
+    the best on top.
     """
     first, *_ = told
     rows = scores.sort_values(first, ascending=False)
     places = np.arange(len(rows))
-    figure, axis = plt.subplots(figsize=(WIDTH, settings()["heights"]["figA_5"]))
+    figure, ((axis,),) = panels(1, "figA_5")
     values = rows[[*told]].to_numpy()
     axis.hlines(places, values.min(axis=1), values.max(axis=1), color="0.6", linewidth=1)
     for marker, (column, words) in zip("osD", told.items(), strict=False):

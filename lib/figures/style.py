@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import seaborn
 from matplotlib.artist import Artist
@@ -47,6 +49,17 @@ def style() -> Iterator[None]:
         mpl.rcParams.update(before)
 
 
+def panels(
+    columns: int, height: float | str, *, rows: int = 1, **shared: Any
+) -> tuple[Figure, np.ndarray]:
+    """Make a figure as wide as a page, and its (rows, columns) axes.
+
+    The height is in inches, or that of the figure with this label in `params/figures.yaml`.
+    """
+    inches = settings()["heights"].get(height, height)
+    return plt.subplots(rows, columns, figsize=(WIDTH, inches), squeeze=False, **shared)
+
+
 def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
     """Label the rows 0, 1, ... of an axis, with the first at the top."""
     axis.set_ylim(len(names) - 0.5, -0.5)
@@ -63,25 +76,8 @@ def labelled(axes: Iterable[Axes], first: Iterable[str] = ()) -> Collection[Arti
 def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[Path]:
     """Save `<label>.svg` and `<label>.csv`; the same data give the same bytes.
 
-    The background is transparent. Texts and lines in `INK` are light on a dark page.
-
-    Parameters
-    ----------
-    figure : Figure
-    label : str
-    data : DataFrame
-        A row for each value that is drawn.
-    folder : Path
-
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    ValueError
-        If `data` is empty.
+    The background is transparent. Texts and lines in `INK` are light on a dark page. `data` has a
+    row for each value that is drawn; if it is empty, this raises `ValueError`.
     """
     picture = io.BytesIO()
     with style():

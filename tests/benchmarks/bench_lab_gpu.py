@@ -110,7 +110,7 @@ def train(label: str, profile, base: Base, read: list[str], held_out: list[str])
     student = TaughtAtRandom(
         base.store, base, variant, 0, *sizes, read, held_out, teacher, *teachers
     )
-    arrays, seconds = timed(student.store.get, student.trained, student.train)
+    arrays, seconds = timed(student.store.get, student.weights, student.train)
     lengths = [len(ids) for ids in base.tokens(read)["ids"]]
     tokens = sum(lengths[: student.updates * student.batch_size])
     row = {"training": label, "batch": student.batch_size, "updates": len(arrays["loss"])}

@@ -80,7 +80,7 @@ def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
     bench = make_bench()
     with pytest.warns(UserWarning, match="contrastive, seed 0 failed"), pytest.raises(ValueError):
         bench.run(["contrastive", "max-margin;MSE;γ=1.0"], seeds=[0], tasks=["IMDB"])
-    assert bench.store.has(bench.model("max-margin;MSE;γ=1.0").trained)
+    assert bench.store.has(bench.model("max-margin;MSE;γ=1.0").weights)
 
 
 # ---- models -------------------------------------------------------------------------------------
