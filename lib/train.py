@@ -225,12 +225,12 @@ def compare_student(bench: Bench, student: TrainedStudent) -> tuple[pd.DataFrame
     ValueError
         With these lines, if there is no measure.
     """
-    from lib.vectors import comparison, judging
+    from lib.vectors import comparison, measures
 
     own, seeds = f"student ({student.variant})", [student.seed]
     names = {**NAMES, student.variant.identity: own}
     classify = partial(bench.with_readout("compare").run, seeds=seeds, split="test")
-    judges = {judging.HALVES: partial(_judge_halves, bench, student.seed)}
+    judges = {measures.HALVES: partial(_judge_halves, bench, student.seed)}
     judges |= {task: partial(classify, tasks=[task]) for task in bench.classifications}
     judges |= {t: partial(bench.retrieve, seeds=seeds, tasks=[t]) for t in bench.retrievals}
     frames, lines = [], ["One seed: the intervals account for other texts, not for other seeds."]
@@ -262,14 +262,16 @@ def compare_student(bench: Bench, student: TrainedStudent) -> tuple[pd.DataFrame
 
 def _judge_halves(bench: Bench, seed: int, names: list[str]) -> pd.DataFrame:
     """Judge models by the halves of documents that no training has read."""
-    from lib.vectors import judging
+    from lib.vectors import measures
 
     documents = {each.text: each.group or each.id for each in bench.corpus.validation}
     for task in bench.tasks.values():
         documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
     texts, groups = [*documents], [*documents.values()]
     models = {name: bench.model(name, seed) for name in names}
-    return judging.judge_halves(judging.draw_halves(texts, TOKENS_PER_WORD), texts, groups, models)
+    return measures.judge_halves(
+        measures.draw_halves(texts, TOKENS_PER_WORD), texts, groups, models
+    )
 
 
 def _write_card(bench: Bench, model: TrainedStudent, *, own: bool) -> dict[str, Any]:

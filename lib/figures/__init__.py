@@ -18,9 +18,16 @@ from lib.figures.distributions import (
     violins,
 )
 from lib.figures.estimates import costs, differences
-from lib.figures.lessons import heat_map, histories, nearest, pulls, walks, word_pulls
-from lib.figures.origins import draw_origins
-from lib.figures.reading import show_reading
+from lib.figures.lessons import (
+    draw_origins,
+    heat_map,
+    histories,
+    nearest,
+    pulls,
+    show_reading,
+    walks,
+    word_pulls,
+)
 from lib.figures.scores import (
     curves,
     dots,

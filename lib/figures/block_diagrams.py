@@ -1,13 +1,12 @@
 """The thesis' two block diagrams, redrawn: Figure 3.1 (training) and Figure 4.6 (contextual
 loss)."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from lib.figures.style import WIDTH, settings, style
+from lib.figures.style import panels, settings, style
 
 
 @style()
@@ -18,15 +17,14 @@ def draw(label: str) -> tuple[Figure, pd.DataFrame]:
     """
     parts = settings()["diagram_parts"]
     boxes = settings()["diagrams"][label]
-    figure, axes = plt.subplots(figsize=(WIDTH, 4.2))
+    figure, ((axes,),) = panels(1, 4.2)
     axes.set(xlim=(0.1, 7.1), ylim=(0.1, 4.9))
     axes.axis("off")
     drawn = {}
     for name, box in boxes.items():
         look = parts["box"] | {"facecolor": parts["colours"][box["role"]]}
-        drawn[name] = axes.text(
-            *box["at"], box["text"], bbox=look, **parts["centred"], fontsize=9.5
-        ).get_bbox_patch()
+        text = axes.text(*box["at"], box["text"], bbox=look, **parts["centred"], fontsize=9.5)
+        drawn[name] = text.get_bbox_patch()
     arrows = [
         (start, end, label) for end, box in boxes.items() for start, label in box["inputs"].items()
     ]
@@ -34,15 +32,13 @@ def draw(label: str) -> tuple[Figure, pd.DataFrame]:
         places = [boxes[start]["at"], boxes[end]["at"]]
         ends = {"patchA": drawn[start], "patchB": drawn[end]}
         axes.annotate("", xytext=places[0], xy=places[1], arrowprops=parts["arrow"] | ends)
-        axes.text(
-            *np.mean(places, axis=0), label, **parts["centred"], fontsize=8.5, bbox=parts["behind"]
-        )
+        middle = np.mean(places, axis=0)
+        axes.text(*middle, label, **parts["centred"], fontsize=8.5, bbox=parts["behind"])
     colours = {box["role"]: parts["colours"][box["role"]] for box in boxes.values()}
     handles = [
         Patch(facecolor=colour, label=role, **parts["edge"]) for role, colour in colours.items()
     ]
     axes.legend(handles=handles, loc="upper left", ncols=4, fontsize=8.5, frameon=False)
     rows = [(boxes[start]["text"], boxes[end]["text"], label) for start, end, label in arrows]
-    return figure, pd.DataFrame(rows, columns=["from", "to", "label"]).replace(
-        {"\n": " ", r"\$": ""}, regex=True
-    )
+    table = pd.DataFrame(rows, columns=["from", "to", "label"])
+    return figure, table.replace({"\n": " ", r"\$": ""}, regex=True)

@@ -6,7 +6,6 @@ import re
 import textwrap
 from collections.abc import Mapping
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,7 +14,7 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import DARK, INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.figures.style import DARK, INK, WIDTH, labelled, panels, rows_from_top, settings, style
 from lib.published import figure_models
 from lib.statistics.intervals import SeedNoise
 
@@ -36,23 +35,17 @@ def boxplot_frame(
     """Our accuracies next to the published ones: the data, and the CSV, of a boxplot figure.
 
     A model has the name printed in that figure, or else the grid's, or else its identity. Columns
-    normalized are accuracies divided by the task's best in the same panel. Rows ascend by mean
+    normalized are accuracies divided by the task's best in the same panel. Columns noise and
+    published_noise are the least differences that distinguish two runs. Rows ascend by mean
     normalised accuracy, in Figure 5.3 within each round.
 
     Parameters
     ----------
-    label : str
-    records : DataFrame
+    records
         Columns model (identity), task, seed, value, and optionally chance (of the task) and
         collapsed (of the model).
-    noise : mapping, optional
+    noise
         Noise of a run's mean chance-corrected accuracy, for "ours" and "published" if known.
-
-    Returns
-    -------
-    DataFrame
-        A row for each model and task. Columns noise and published_noise are the least differences
-        that distinguish two runs.
 
     Raises
     ------
@@ -61,23 +54,18 @@ def boxplot_frame(
     """
     records = records.assign(collapsed=records.get("collapsed", False))
     ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
-    runs = records.pivot(index=["model", "seed"], columns="task", values="value").stack(
-        future_stack=True
-    )
-    for (model, seed, task), value in runs[~runs.between(0, 1)].items():
+    runs = records.pivot(index=["model", "seed"], columns="task", values="value")
+    values = runs.stack(future_stack=True)
+    for (model, seed, task), value in values[~values.between(0, 1)].items():
         raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected 0 to 1")
-    twins = {
-        "accuracy": "published",
-        "normalized": "published_normalized",
-        "chance": "published_chance",
-    }
-    theirs = pd.DataFrame(columns=["identity", "task", *twins], dtype=object)
+    kept = ["identity", "task", "accuracy", "normalized", "chance"]
+    theirs = pd.DataFrame(columns=kept, dtype=object)
     if not label.startswith(("figA_", "figB_")):
-        theirs = published.load(label)[[*theirs]]
+        theirs = published.load(label)[kept]
+    theirs.columns = ["identity", "task", *(f"published_{name}" for name in kept[2:])]
+    theirs = theirs.rename(columns={"published_accuracy": "published"})
     names = {identity: model for model, identity in figure_models.shown(label).items()}
-    frame = ours.rename(columns={"model": "identity"}).merge(
-        theirs.rename(columns=twins), how="left"
-    )
+    frame = ours.rename(columns={"model": "identity"}).merge(theirs, how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     for side, (*_, column) in _PANELS.items():
         frame[column] = noise[side].least_difference if noise and side in noise else np.nan
@@ -114,50 +102,36 @@ def boxplot(
     as much as the ledger says. Without ours it is that of the thesis, accuracy divided by the
     task's best.
 
-    Parameters
-    ----------
-    data : DataFrame
-    label : str
-    order : {"published", "ours"}
-        Order of the rows. In "published", models that the thesis lacks come first.
-    rounds : mapping
-        The rounds of the profile.
-    untrained : str
-        Describes our models of `UNTRAINED`, for the legend.
+    In the order "published", models that the thesis lacks come first; the other order is "ours".
+    `rounds` are those of the profile; `untrained` tells the legend about our models of `UNTRAINED`.
     """
-    printed = {
-        f";{re.escape(name)}$": f";{text}" for name, text in roles.printed_rounds(rounds).items()
-    }
-    data = data.replace({"model": printed}, regex=True)
+    printed = roles.printed_rounds(rounds).items()
+    ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed}
+    data = data.replace({"model": ends}, regex=True)
     data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
-    places = {
-        identity: place for place, identity in enumerate(figure_models.printed(label).values())
-    }
+    identities = figure_models.printed(label).values()
+    places = {identity: place for place, identity in enumerate(identities)}
     if order == "published":
-        data = data.sort_values(
-            "identity", key=lambda names: names.map(places).fillna(-1), kind="stable"
-        )
+        row_of = data["identity"].map(places).fillna(-1)
+        data = data.loc[row_of.sort_values(kind="stable").index]
     models = data.groupby("model", sort=False)
     categories = [_category(label, row) for row, _ in models]
     colors = _palette(categories)
-    panels = [name for name, columns in _PANELS.items() if data[columns[0]].notna().any()]
-    figure, (axes,) = plt.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)
-    as_printed = panels == ["published"]
-    for axis, name in zip(axes, panels, strict=True):
+    sides = [name for name, columns in _PANELS.items() if data[columns[0]].notna().any()]
+    figure, (axes,) = panels(len(sides), _REST, sharex=True, sharey=True)
+    as_printed = sides == ["published"]
+    for axis, name in zip(axes, sides, strict=True):
         _draw_panel(axis, data, name, [colors[category] for category in categories], as_printed)
-    for axis in axes:
         axis.set_xlabel(_AXES[as_printed])
     rows = models[["short", "seeds", "collapsed"]].max()
     # Long names get at most 0.45 of the width, at 0.6 em per character.
     longest = max(map(len, rows["short"]))
     rows_from_top(axes[0], [*rows["short"]], fontsize=min(8.8, 0.45 * WIDTH * 72 / 0.6 / longest))
-    if panels[0] == "ours":
+    if sides[0] == "ours":
         _mark_runs(axes[0], rows)
-    handles = [
-        Patch(facecolor=color, edgecolor=DARK, linewidth=0.5, label=name)
-        for name, color in colors.items()
-        if name
-    ]
+    edge = {"edgecolor": DARK, "linewidth": 0.5}
+    named = {name: color for name, color in colors.items() if name}
+    handles = [Patch(facecolor=color, **edge, label=name) for name, color in named.items()]
     bases = data["identity"].str.partition(";")[0]  # without the round of Figure 5.3
     told = [
         settings()["orders_told"][order if places else "ours"],
@@ -212,17 +186,11 @@ def _name_part(data: pd.DataFrame, name: str) -> str:
 
 def _mark_runs(axis: Axes, rows: pd.DataFrame) -> None:
     """Mark, right of our boxes, rows with more seeds than others, and collapsed models."""
+    look = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 7.5}
+    look |= {"xytext": (3, 0), "textcoords": "offset points"}
     for place, row in enumerate(rows.itertuples(index=False)):
         count = f"×{row.seeds}" if row.seeds > rows["seeds"].min() else ""
-        axis.annotate(
-            f"{count}{'†' if row.collapsed else ''}",
-            (1, place),
-            xycoords=("axes fraction", "data"),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7.5,
-        )
+        axis.annotate(f"{count}{'†' if row.collapsed else ''}", (1, place), **look)
 
 
 def seed_means(
@@ -237,12 +205,13 @@ def seed_means(
         raise ValueError(
             f"{label}: two records for {repeated.iloc[0].to_dict()}; pass one split of one run"
         )
-    groups = records.assign(chance=records.get("chance", np.nan)).groupby(
-        keys, sort=False, as_index=False
-    )
-    return groups.agg(
-        value=("value", "mean"), seeds=("seed", "nunique"), chance=("chance", "first"), **more
-    )
+    more |= {
+        "value": ("value", "mean"),
+        "seeds": ("seed", "nunique"),
+        "chance": ("chance", "first"),
+    }
+    records = records.assign(chance=records.get("chance", np.nan))
+    return records.groupby(keys, sort=False, as_index=False).agg(**more)
 
 
 def _notes(data: pd.DataFrame) -> list[str]:
@@ -261,19 +230,15 @@ def _notes(data: pd.DataFrame) -> list[str]:
 
 def _category(label: str, model: str) -> str:
     """The category that gives a model its colour; "" if the figure has one colour."""
-    matches = (
-        (re.fullmatch(pattern, model), name)
-        for pattern, name in settings()["categories"].get(label, {}).items()
-    )
-    return next((match.expand(name) for match, name in matches if match), "")
+    for pattern, name in settings()["categories"].get(label, {}).items():
+        if match := re.fullmatch(pattern, model):
+            return match.expand(name)
+    return ""
 
 
 def _palette(drawn: list[str]) -> dict[str, str]:
     """Category -> colour, in the order of the legend; a category has its colour in every figure."""
     fills = settings()["fills"]
-    others = zip(
-        dict.fromkeys(name for name in drawn if name not in fills),
-        itertools.cycle(settings()["others"]),
-        strict=False,
-    )
-    return {name: color for name, color in fills.items() if name in drawn} | dict(others)
+    others = dict.fromkeys(name for name in drawn if name not in fills)
+    colors = {name: color for name, color in fills.items() if name in drawn}
+    return colors | dict(zip(others, itertools.cycle(settings()["others"]), strict=False))

@@ -1,6 +1,5 @@
 """Differences with intervals: losses against cosine, settings of Paragraph Vector, all findings."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,16 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lib.config import manifest
-from lib.figures.style import INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.figures.style import INK, labelled, panels, rows_from_top, settings, style
 from lib.statistics.effects import chance_corrected
 from lib.statistics.verdicts import DISAGREE, MARGIN, NUMBER
 
-FACTORS = (
-    "architecture",
-    "dimension",
-    "pre-processing",
-    "min_count",
-)  # in the name of a Paragraph Vector
+# In the name of a Paragraph Vector.
+FACTORS = ("architecture", "dimension", "pre-processing", "min_count")
 _SPELT = {"mm": "max-margin", "mse": "MSE", "pv": "PV", "dbow": "DBOW", "sbert": "SBERT"}  # in ids
 _UNSEEN = {"color": "none"}  # for verdicts that are not drawn
 _TICKS = (-0.4, -0.1, 0, 0.1, 0.4)  # of the ledger's axis
@@ -31,17 +26,11 @@ _QUESTIONS = {
 
 
 @style()
-def losses(differences: pd.DataFrame, reference: str = "cosine") -> Figure:
-    """Every loss minus the reference, ours on the left and published on the right, on one scale.
+def losses(differences: pd.DataFrame) -> Figure:
+    """Every loss minus cosine, ours on the left and published on the right, on one scale.
 
-    The best published loss is on top. The reference is the line at 0.
-
-    Parameters
-    ----------
-    differences : DataFrame
-        As `sensitivity.compare_losses` returns them.
-    reference : str
-        The loss that the others are compared with.
+    The best published loss is on top. Cosine is the line at 0. `differences` are as
+    `sensitivity.compare_losses` returns them.
     """
     told = {
         "thesis": "ours, by the thesis' heads",
@@ -51,49 +40,32 @@ def losses(differences: pd.DataFrame, reference: str = "cosine") -> Figure:
     shown = differences[differences["by"].isin(told)]
     theirs = shown[shown["by"] == "published"].set_index("model")["difference"]
     models = sorted(shown["model"].unique(), key=lambda model: -theirs.get(model, 0.0))
-    panels = {"ours": {"thesis": -0.14, "compare": 0.14}, "published": {"published": 0.0}}
+    sides = {"ours": {"thesis": -0.14, "compare": 0.14}, "published": {"published": 0.0}}
     colors = settings()["readouts"] | settings()["sides"]
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(WIDTH, 1.2 + 0.26 * len(models)), sharex=True, sharey=True
-    )
-    for axis, (name, shifts) in zip(axes, panels.items(), strict=True):
+    figure, axes = panels(2, 1.2 + 0.26 * len(models), sharex=True, sharey=True)
+    for axis, (name, shifts) in zip(axes.flat, sides.items(), strict=True):
         for by, shift in shifts.items():
             rows = shown[shown["by"] == by].set_index("model").reindex(models)
             errors = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
-            axis.errorbar(
-                rows["difference"],
-                np.arange(len(models)) + shift,
-                xerr=errors,
-                fmt="o",
-                ms=4.5,
-                elinewidth=1.4,
-                color=colors[by],
-                label=told[by],
-            )
+            look = {"fmt": "o", "ms": 4.5, "elinewidth": 1.4, "color": colors[by]}
+            places = np.arange(len(models)) + shift
+            axis.errorbar(rows["difference"], places, xerr=errors, **look, label=told[by])
         axis.axvline(0, color=INK, linewidth=0.9, zorder=0.6)
         axis.set_title(name)
         axis.grid(axis="y", visible=False)
     short = pd.Series(models).replace(settings()["short"]["fig4_3"], regex=True)
-    rows_from_top(axes[0], [*short])
-    figure.supxlabel(f"accuracy above chance, minus that of {reference}", fontsize=9)
-    figure.legend(handles=labelled(axes), loc="outside upper center", ncols=3)
+    rows_from_top(axes[0, 0], [*short])
+    figure.supxlabel("accuracy above chance, minus that of cosine", fontsize=9)
+    figure.legend(handles=labelled(axes.flat), loc="outside upper center", ncols=3)
     return figure
 
 
 def settings_frame(data: pd.DataFrame) -> pd.DataFrame:
-    """The effect of each setting of a Paragraph Vector, ours and published.
+    """The effect of each setting of a Paragraph Vector, from the `boxplot_frame` of Figure 4.5.
 
-    Parameters
-    ----------
-    data : DataFrame
-        `boxplot_frame` of Figure 4.5.
-
-    Returns
-    -------
-    DataFrame
-        A row for each level of each of `FACTORS`. Columns factor, level, value and published (mean
-        chance-corrected accuracy of the single models with this level, minus that of all single
-        models), models (their number).
+    There is a row for each level of each of `FACTORS`, with the columns factor, level, value and
+    published (mean chance-corrected accuracy of the single models with this level, minus that of
+    all single models), models (their number).
     """
     single = data[~data["model"].str.contains("+", regex=False)].copy()
     theirs = single.assign(value=single["published"], chance=single["published_chance"])
@@ -112,15 +84,10 @@ def settings_frame(data: pd.DataFrame) -> pd.DataFrame:
 @style()
 def setting_effects(effects: pd.DataFrame) -> Figure:
     """Draw the data of `settings_frame`: a panel per setting, ours filled, published hollow."""
-    figure, axes = plt.subplots(
-        1,
-        len(FACTORS),
-        figsize=(WIDTH, settings()["heights"]["fig_settings"]),
-        sharey=True,
-        width_ratios=[(effects["factor"] == factor).sum() for factor in FACTORS],
-    )
+    levels = [(effects["factor"] == factor).sum() for factor in FACTORS]
+    figure, axes = panels(len(FACTORS), "fig_settings", sharey=True, width_ratios=levels)
     sides = settings()["sides"]
-    for axis, factor in zip(axes, FACTORS, strict=True):
+    for axis, factor in zip(axes.flat, FACTORS, strict=True):
         rows = effects[effects["factor"] == factor]
         places = np.arange(len(rows))
         axis.plot(places, rows["published"], "o-", mfc="none", color=sides["published"], ms=5.5)
@@ -129,7 +96,7 @@ def setting_effects(effects: pd.DataFrame) -> Figure:
         axis.set_xticks(places, rows["level"].replace("None", "raw"))
         axis.set(title=factor.replace("_", " "), xlim=(-0.5, len(rows) - 0.5))
         axis.grid(axis="x", visible=False)
-    axes[0].set_ylabel("accuracy above chance,\nminus the mean of all")
+    axes[0, 0].set_ylabel("accuracy above chance,\nminus the mean of all")
     handles = [
         Line2D([], [], marker="o", color=sides["ours"], label="ours"),
         Line2D([], [], marker="o", mfc="none", color=sides["published"], label="published"),
@@ -142,9 +109,8 @@ def setting_effects(effects: pd.DataFrame) -> Figure:
 def ledger(findings: pd.DataFrame) -> Figure:
     """All findings in one picture: a row for each, a column for each question, coloured by verdict.
 
-    The axis has signed square roots, so that small and large effects both show.
-
-    `findings` is the ledger, or a part of it.
+    `findings` are all of the ledger or some. The axis has signed square roots, so that small and
+    large effects both show.
     """
     findings = findings[findings["verdict"] != NUMBER]
     order = [label for label in manifest.load() if label in {*findings["label"]}]
@@ -156,11 +122,11 @@ def ledger(findings: pd.DataFrame) -> Figure:
             places[place] = len(names)
             names.append(" ".join(_SPELT.get(word, word) for word in name.split("-")))
     looks = settings()["verdicts"]
-    figure, axes = plt.subplots(
-        1, len(_QUESTIONS), figsize=(WIDTH, 1.1 + 0.15 * len(names)), sharex=True, sharey=True
-    )
-    for axis, (title, (judgements, verdict)) in zip(axes, _QUESTIONS.items(), strict=True):
-        axis.set_xscale("function", functions=(_squash, _stretch))
+    height = 1.1 + 0.15 * len(names)
+    figure, axes = panels(len(_QUESTIONS), height, sharex=True, sharey=True)
+    for axis, (title, (judgements, verdict)) in zip(axes.flat, _QUESTIONS.items(), strict=True):
+        roots = (lambda x: np.sign(x) * np.sqrt(np.abs(x)), lambda x: np.sign(x) * np.square(x))
+        axis.set_xscale("function", functions=roots)
         for prefix, shift in judgements.items():
             for place, row in findings.iterrows():
                 _draw_judgement(axis, row, prefix, places[place] + shift, looks.get(row[verdict]))
@@ -169,20 +135,16 @@ def ledger(findings: pd.DataFrame) -> Figure:
         axis.set(title=title, xlim=(-0.8, 0.8))
         axis.set_xticks(_TICKS, [f"{tick:g}".replace("0.", ".") for tick in _TICKS])
         axis.grid(axis="y", visible=False)
-    rows_from_top(axes[0], names, fontsize=7.4)
+    first = axes[0, 0]
+    rows_from_top(first, names, fontsize=7.4)
     for place in headings:
-        axes[0].get_yticklabels()[place].set(fontweight="bold")
-    axes[0].yaxis.set_tick_params(length=0)
-    figure.supxlabel(
-        "effect on accuracy above chance, with a 95% interval, on a scale of square roots;\n"
-        "right of 0: as the thesis says",
-        fontsize=8.5,
-    )
+        first.get_yticklabels()[place].set(fontweight="bold")
+    first.yaxis.set_tick_params(length=0)
+    words = "effect on accuracy above chance, with a 95% interval, on a scale of square roots;\n"
+    figure.supxlabel(f"{words}right of 0: as the thesis says", fontsize=8.5)
     drawn = {*findings[[verdict for _, verdict in _QUESTIONS.values()]].to_numpy().ravel()}
     handles = [
-        Line2D([], [], **{"linestyle": "-", "ms": 4.5} | look, label=word)
-        for word, look in looks.items()
-        if word in drawn
+        Line2D([], [], ms=4.5, **look, label=word) for word, look in looks.items() if word in drawn
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=4)
     return figure
@@ -192,17 +154,12 @@ def ledger(findings: pd.DataFrame) -> Figure:
 def verdict_changes(findings: pd.DataFrame, again: pd.DataFrame) -> Figure:
     """Findings as marks, a row for each figure that they are about; changed verdicts are ringed.
 
-    Parameters
-    ----------
-    findings
-        The ledger, or a part of it.
-    again
-        The same findings under other rules: columns verdict and survives.
+    `again` has the same findings under other rules: columns verdict and survives.
     """
     labels = [label for label in manifest.load() if label in {*findings["label"]}]
     looks = settings()["verdicts"]
-    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 5), sharex=True, sharey=True)
-    for axis, (title, (_, column)) in zip(axes, [*_QUESTIONS.items()][1:], strict=True):
+    figure, axes = panels(2, 5, sharex=True, sharey=True)
+    for axis, (title, (_, column)) in zip(axes.flat, [*_QUESTIONS.items()][1:], strict=True):
         changed = findings[column] != again[column]
         for row, label in enumerate(labels):
             for place, name in enumerate(findings.index[findings["label"] == label]):
@@ -210,19 +167,15 @@ def verdict_changes(findings: pd.DataFrame, again: pd.DataFrame) -> Figure:
                 if changed[name]:
                     axis.plot(place, row, "o", ms=12, mfc="none", mec=INK, mew=1.1)
         counts = again[column].value_counts()
-        handles = [
-            Line2D(
-                [], [], **{"linestyle": "", "ms": 6} | look, label=f"{counts.get(word, 0)} {word}"
-            )
-            for word, look in looks.items()
-            if word != DISAGREE or column == "survives"
-        ]
+        words = [word for word in looks if word != DISAGREE or column == "survives"]
+        told = {f"{counts.get(word, 0)} {word}": {"linestyle": ""} | looks[word] for word in words}
+        handles = [Line2D([], [], ms=6, **look, label=text) for text, look in told.items()]
         axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 0))
         question = title.replace("\n", " ")
         axis.set(title=f"{question}\n{changed.sum()} of {len(changed)} changed", xticks=[])
         axis.grid(visible=False)
-    rows_from_top(axes[0], [manifest.full_name(label) for label in labels])
-    axes[0].set_xlim(-0.7, findings["label"].value_counts().max() - 0.3)
+    rows_from_top(axes[0, 0], [manifest.full_name(label) for label in labels])
+    axes[0, 0].set_xlim(-0.7, findings["label"].value_counts().max() - 0.3)
     return figure
 
 
@@ -236,11 +189,3 @@ def _draw_judgement(
     if not pd.isna(low):
         axis.plot([low, high], [place, place], color=look["color"], linewidth=1.2)
     axis.plot(effect, place, ms=3.4, **look)
-
-
-def _squash(values: np.ndarray) -> np.ndarray:
-    return np.sign(values) * np.sqrt(np.abs(values))
-
-
-def _stretch(values: np.ndarray) -> np.ndarray:
-    return np.sign(values) * np.square(values)

@@ -3,7 +3,6 @@
 import math
 from itertools import cycle, product
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,7 +12,7 @@ from scipy.stats import gaussian_kde
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.figures.style import COLORS, INK, labelled, panels, rows_from_top, settings, style
 
 _BIN = 30  # tokens, as published
 _COARSE = 120  # tokens of a bin for scaled lengths: 15 of ours times eight
@@ -34,20 +33,12 @@ _PAIRED = {
 def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
     """Length histograms (fig4_1 or fig5_1), ours next to the published ones, on the thesis' scale.
 
-    Parameters
-    ----------
-    label : {"fig4_1", "fig5_1"}
-    lengths : DataFrame
-        As `data_statistics.count_corpus_tokens` returns them.
-    scale : float
-        The factor on our lengths. If it is not 1, four published bins become one.
+    `lengths` are as `data_statistics.count_corpus_tokens` returns them, and `scale` is the factor
+    on them. If it is not 1, four published bins become one.
 
-    Returns
-    -------
-    DataFrame
-        value and published are percent of the source's documents in that split; a bin is bin_lo <=
-        tokens < bin_hi. over_384 and its published twin are the percent of the split that exceeds
-        the structural teacher's limit.
+    In the result, value and published are percent of the source's documents in that split; a bin is
+    bin_lo <= tokens < bin_hi. over_384 and its published twin are the percent of the split that
+    exceeds the structural teacher's limit.
     """
     theirs = published.load(label)
     shares = published.load(label.replace("fig", "tab")).set_index("split")
@@ -58,35 +49,22 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
         first = theirs.loc[theirs["split"] == split, "bin_lo"].min()
         edges = [0, *range(first, _LIMIT, _BIN if scale == 1 else _COARSE)]
         bins = [*edges, np.inf]
-        tokens = lengths.loc[
-            (lengths["split"] == split) & (lengths["source"] == source), "longformer_tokens"
-        ]
-        curve = theirs[(theirs["split"] == split) & (theirs["source"] == source)]
-        ours = np.histogram(tokens * scale, bins)[0] / len(tokens) * 100 if len(tokens) else None
-        drawn = (
-            np.histogram(curve["bin_lo"] + 0.5, bins, weights=curve["percent"])[0]
-            if len(curve)
-            else None
+        tokens, curve = (
+            table[(table["split"] == split) & (table["source"] == source)]
+            for table in (lengths, theirs)
         )
-        frame = {
-            "split": split,
-            "source": source,
-            "bin_lo": edges,
-            "bin_hi": [*edges[1:], None],
-            "value": ours,
-        }
-        frame |= {
-            "published": drawn,
-            "documents": len(tokens),
-            "scale": scale,
-            "over_384": over.get(split),
-        }
-        frames.append(
-            pd.DataFrame(frame | {"over_384_published": shares["over_384_percent"][split]})
-        )
-    return pd.concat(frames, ignore_index=True).astype(
-        {"bin_hi": "Int64", "value": float, "published": float}
-    )
+        frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None]}
+        frame |= {"value": np.nan, "published": np.nan, "documents": len(tokens), "scale": scale}
+        if len(tokens):
+            counts, _ = np.histogram(tokens["longformer_tokens"] * scale, bins)
+            frame["value"] = counts / len(tokens) * 100
+        if len(curve):
+            middles = curve["bin_lo"] + 0.5
+            frame["published"], _ = np.histogram(middles, bins, weights=curve["percent"])
+        frame["over_384"] = over.get(split)
+        frame["over_384_published"] = shares["over_384_percent"][split]
+        frames.append(pd.DataFrame(frame))
+    return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64"})
 
 
 @style()
@@ -97,32 +75,19 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
     """
     rows = {name: columns for name, columns in _ROWS.items() if data[columns[0]].notna().any()}
     height = settings()["heights"][label] * (0.4 + 0.3 * len(rows))
-    figure, axes = plt.subplots(
-        len(rows), 2, figsize=(WIDTH, height), sharex=True, sharey="row", squeeze=False
-    )
+    figure, axes = panels(2, height, rows=len(rows), sharex=True, sharey="row")
     colors = dict(zip(data["source"].unique(), cycle(COLORS), strict=False))
-    for axis, ((name, (column, share)), split) in zip(
-        axes.flat, product(rows.items(), _SPLITS), strict=True
-    ):
+    drawn = product(rows.items(), _SPLITS)
+    for axis, ((name, (column, share)), split) in zip(axes.flat, drawn, strict=True):
         shown = data[(data["split"] == split) & data["bin_hi"].notna() & data[column].notna()]
         for source, bins in shown.groupby("source", sort=False):
-            look = {
-                "fc": colors[source],
-                "linewidth": 0,
-                "alpha": 0.7,
-                "label": source,
-            }
-            axis.stairs(
-                bins[column], [*bins["bin_lo"], int(bins["bin_hi"].iloc[-1])], fill=True, **look
-            )
-        count = (
-            f", {shown.drop_duplicates('source')['documents'].sum():,} documents"
-            if name == "ours"
-            else ""
-        )
-        axis.set_title(
-            f"{name}, {split}{count}\nabove the limit: {shown[share].max():.0f}%", fontsize=9
-        )
+            look = {"fc": colors[source], "linewidth": 0, "alpha": 0.7, "label": source}
+            edges = [*bins["bin_lo"], int(bins["bin_hi"].iloc[-1])]
+            axis.stairs(bins[column], edges, fill=True, **look)
+        count = shown.drop_duplicates("source")["documents"].sum()
+        told = f", {count:,} documents" if name == "ours" else ""
+        over = f"above the limit: {shown[share].max():.0f}%"
+        axis.set_title(f"{name}, {split}{told}\n{over}", fontsize=9)
         axis.axvline(_TEACHER_LIMIT, **settings()["limit"])
         axis.set_xlim(0, _LIMIT)
     figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
@@ -134,12 +99,8 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
 def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
     """Cumulative lengths of the evaluation tasks (Figure 5.2), ours and published.
 
-    Parameters
-    ----------
-    lengths : DataFrame
-        As of `data_statistics.count_task_tokens`; its splits "train" and "test" are drawn.
-    scale : float
-        What our lengths are multiplied by, to be on the thesis' axis.
+    `lengths` are as of `data_statistics.count_task_tokens`; the splits "train" and "test" are
+    drawn. `scale` puts them on the thesis' axis.
     """
     curves, shown = [], lengths[lengths["split"].isin(_LINES)]
     for (task, split), texts in shown.groupby(["task", "split"], sort=False):
@@ -149,16 +110,11 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
         curve |= {"over_384": 100 * (texts["sbert_tokens"] * scale > _TEACHER_LIMIT).mean()}
         picked = np.linspace(0, len(tokens) - 1, 200).round().astype(int)
         curves.append(pd.DataFrame(curve).iloc[picked].drop_duplicates("tokens"))
-    frame = pd.concat(
-        [
-            *curves,
-            published.load("fig5_2").assign(curve="published", documents=None, over_384=np.nan),
-        ]
-    )
+    theirs = published.load("fig5_2").assign(curve="published", documents=None, over_384=np.nan)
+    frame = pd.concat([*curves, theirs])
     shares = pd.concat([published.load("tab5_4"), published.load("tab5_5").assign(split="test")])
-    shares = shares.rename(columns={"over_384_percent": "over_384_published"})[
-        ["task", "split", "over_384_published"]
-    ]
+    shares = shares[["task", "split", "over_384_percent"]]
+    shares = shares.rename(columns={"over_384_percent": "over_384_published"})
     return frame.merge(shares, how="left").assign(scale=scale).astype({"documents": "Int64"})
 
 
@@ -170,27 +126,15 @@ def ecdf(data: pd.DataFrame) -> Figure:
     tasks = roles.ordered((data if own.empty else own)["task"])
     rows, height = math.ceil(len(tasks) / 4), settings()["heights"]["fig5_2"]
     colors = settings()["sides"]
-    figure, axes = plt.subplots(
-        rows, 4, figsize=(WIDTH, height / 2 * max(rows, 1.3)), sharex=True, sharey=True
-    )
+    height *= max(rows, 1.3) / 2
+    figure, axes = panels(4, height, rows=rows, sharex=True, sharey=True)
     for axis, task in zip(axes.flat, tasks, strict=False):
         shown = data[data["task"] == task]
         for (curve, split), points in shown.groupby(["curve", "split"], sort=False):
-            axis.plot(
-                points["tokens"],
-                points["proportion"],
-                _LINES[split],
-                color=colors[curve],
-                linewidth=1.1,
-            )
-        over = (
-            shown[["over_384", "over_384_published"]]
-            .iloc[0]
-            .set_axis(["", "published "])
-            .dropna()
-            .items()
-        )
-        told = ", ".join(f"{name}{share:.0f}%" for name, share in over)
+            look = {"linestyle": _LINES[split], "color": colors[curve], "linewidth": 1.1}
+            axis.plot(points["tokens"], points["proportion"], **look)
+        over = shown[["over_384", "over_384_published"]].iloc[0].set_axis(["", "published "])
+        told = ", ".join(f"{name}{share:.0f}%" for name, share in over.dropna().items())
         axis.set_title(f"{task}\n{told}", fontsize=8)
         axis.axvline(_TEACHER_LIMIT, **settings()["limit"])
         axis.set_xscale("log", base=2)
@@ -214,29 +158,18 @@ def ecdf(data: pd.DataFrame) -> Figure:
 def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
     """The CSV of Figure 4.4: summaries of our distances, next to the published ones.
 
-    Published values exist only for negatives "as published".
-
-    Parameters
-    ----------
-    distances : DataFrame
-        A row for each pair of a document and an embedding of the teacher, with the columns of
-        `teacher_distances.measure_distances`, and model.
+    Published values exist only for negatives "as published". `distances` have a row for each pair
+    of a document and an embedding of the teacher, with the columns of
+    `teacher_distances.measure_distances`, and model.
     """
     keys = ["negatives", "distance", "model", "to"]
     grouped = distances.groupby(keys, sort=False)["value"]
-    shares = (
-        grouped.quantile([0.05, 0.5, 0.95]).unstack().set_axis(["q05", "median", "q95"], axis=1)
-    )
-    ours = (
-        grouped.agg(value="mean", mode=_mode)
-        .join(shares)
-        .assign(pairs=grouped.size())
-        .reset_index()
-    )
+    ours = grouped.agg(value="mean", mode=_mode)
+    ours[["q05", "median", "q95"]] = grouped.quantile([0.05, 0.5, 0.95]).unstack()
+    ours = ours.assign(pairs=grouped.size()).reset_index()
     theirs = published.load("fig4_4").assign(negatives=AS_PUBLISHED)[[*keys, "mean", "mode"]]
-    return ours.merge(
-        theirs.set_axis([*keys, "published", "published_mode"], axis=1), on=keys, how="left"
-    )
+    theirs.columns = [*keys, "published", "published_mode"]
+    return ours.merge(theirs, on=keys, how="left")
 
 
 @style()
@@ -251,33 +184,19 @@ def violins(distances: pd.DataFrame) -> Figure:
     models = distances["model"].unique().tolist() or theirs["model"].unique().tolist()
     theirs = theirs[theirs["model"].isin(models)]
     ours = distances[distances["distance"] == "cosine"]
-    # title, what is measured, our distances, the published ranges
-    panels = [
-        (
-            _PAIRED[way],
-            "cosine",
-            ours[ours["negatives"] == way],
-            theirs[(theirs["distance"] == "cosine") & (way == AS_PUBLISHED)],
-        )
-        for way in ours["negatives"].unique()
-    ]
-    panels = panels or [
-        ("published", name, ours, part) for name, part in theirs.groupby("distance", sort=False)
-    ]
-    figure, axes = plt.subplots(
-        1,
-        len(panels),
-        figsize=(WIDTH, settings()["heights"]["fig4_4"]),
-        sharex=not ours.empty,
-        sharey=True,
-        squeeze=False,
-    )
-    for axis, (title, distance, own, printed) in zip(axes.flat, panels, strict=True):
+    drawn = []  # title, what is measured, our distances, the published ranges
+    for way, part in ours.groupby("negatives", sort=False):
+        ranges = theirs[(theirs["distance"] == "cosine") & (way == AS_PUBLISHED)]
+        drawn.append((_PAIRED[way], "cosine", part, ranges))
+    if ours.empty:
+        groups = theirs.groupby("distance", sort=False)
+        drawn = [("published", name, ours, part) for name, part in groups]
+    figure, axes = panels(len(drawn), "fig4_4", sharex=not ours.empty, sharey=True)
+    for axis, (title, distance, own, printed) in zip(axes.flat, drawn, strict=True):
         for (model, to), values in own.groupby(["model", "to"], sort=False)["value"]:
             half = settings()["halves"][to]
-            (body,) = axis.violinplot(
-                values, [models.index(model)], side=half["side"], **settings()["violins"]
-            )["bodies"]
+            look = {"side": half["side"]} | settings()["violins"]
+            (body,) = axis.violinplot(values, [models.index(model)], **look)["bodies"]
             body.set(facecolor=half["color"], linewidth=0, alpha=0.85, label=half["label"])
         _draw_ranges(axis, printed, models)
         axis.set(xlabel=f"{distance} distance", title=title)
@@ -299,7 +218,7 @@ def _draw_ranges(axis: Axes, theirs: pd.DataFrame, models: list[str]) -> None:
 
 def _mode(values: pd.Series) -> float:
     """The mode of a Gaussian kernel density; if all values are equal (collapse), that value."""
+    if np.ptp(values) < 1e-12:
+        return float(values.min())
     places = np.linspace(values.min(), values.max(), 40)
-    return float(
-        places[0] if np.ptp(values) < 1e-12 else places[gaussian_kde(values)(places).argmax()]
-    )
+    return float(places[gaussian_kde(values)(places).argmax()])

@@ -1,31 +1,26 @@
 """Estimates with intervals: models and their costs (Figure B.1), added ingredients (Figure B.2)."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.figures.style import COLORS, INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.figures.style import COLORS, INK, labelled, panels, rows_from_top, settings, style
 
 
 @style()
 def costs(data: pd.DataFrame) -> Figure:
     """Draw scores with their intervals, and next to them the time per document.
 
-    Parameters
-    ----------
-    data : DataFrame
-        A row for each model: model, trained, score, low, high, milliseconds.
+    `data` has a row for each model: model, trained, score, low, high, milliseconds.
     """
-    size = (WIDTH, settings()["heights"]["figB_1"])
-    figure, (scores, times) = plt.subplots(1, 2, figsize=size, sharey=True, width_ratios=[3, 2])
+    figure, ((scores, times),) = panels(2, "figB_1", sharey=True, width_ratios=[3, 2])
     places = np.arange(len(data))
     looks = {False: (COLORS[0], "o", "needs no training"), True: (COLORS[1], "s", "student")}
     for trained, (color, marker, words) in looks.items():
         chosen = (data["trained"] == trained).to_numpy()
-        rows = data[chosen].rename(columns={"score": "value"})
-        _mark(scores, rows, places[chosen], color=color, marker=marker, label=words)
+        rows = data[chosen]
+        _mark(scores, rows, "score", places[chosen], color=color, marker=marker, label=words)
         times.plot(rows["milliseconds"], places[chosen], marker, color=color, markersize=5)
     times.set(
         xscale="log",
@@ -45,32 +40,26 @@ def costs(data: pd.DataFrame) -> Figure:
 def differences(data: pd.DataFrame) -> Figure:
     """Draw differences with their intervals: a row for each step, a mark for each readout.
 
-    Parameters
-    ----------
-    data : DataFrame
-        A row for each step and readout: step, readout, difference, low, high. A step may lack a
-        readout.
+    `data` has the columns step, readout, difference, low, high. A step may lack a readout.
     """
     steps, readouts = [*data["step"].unique()], [*data["readout"].unique()]
-    figure, axis = plt.subplots(figsize=(WIDTH, settings()["heights"]["figB_2"]))
+    figure, ((axis,),) = panels(1, "figB_2")
     axis.axvline(0, color=INK, linewidth=0.9)
     shifts = np.linspace(-0.15, 0.15, len(readouts))
     known = settings()["readouts"]
     colors = [known["compare"], known["none"], *COLORS]  # the order of `beyond.READOUTS`
     for color, marker, shift, readout in zip(colors, "osD", shifts, readouts, strict=False):
         rows = data[data["readout"] == readout].set_index("step").reindex(steps)
-        rows = rows.rename(columns={"difference": "value"})
         places = np.arange(len(steps)) + shift
-        _mark(axis, rows, places, color=color, marker=marker, label=readout)
+        _mark(axis, rows, "difference", places, color=color, marker=marker, label=readout)
     axis.set(xlabel="change of accuracy above chance, mean of the tasks")
     rows_from_top(axis, steps)
     figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=len(readouts))
     return figure
 
 
-def _mark(axis: Axes, rows: pd.DataFrame, places: np.ndarray, **look: str) -> None:
-    """Draw values as marks and their intervals as lines."""
-    ends = [rows["value"] - rows["low"], rows["high"] - rows["value"]]
-    axis.errorbar(
-        rows["value"], places, xerr=ends, linestyle="", markersize=5, linewidth=1.2, **look
-    )
+def _mark(axis: Axes, rows: pd.DataFrame, column: str, places: np.ndarray, **look: str) -> None:
+    """Draw the values of a column as marks and their intervals as lines."""
+    ends = [rows[column] - rows["low"], rows["high"] - rows[column]]
+    look |= {"linestyle": "", "markersize": 5, "linewidth": 1.2}
+    axis.errorbar(rows[column], places, xerr=ends, **look)

@@ -6,7 +6,6 @@ and from disk. A code host that removes scripts and drawings still shows the who
 
 import hashlib
 import math
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +35,10 @@ WORDS = {
 
 
 def ledger_html(ledger: pd.DataFrame) -> str:
-    """The ledger as an HTML fragment to display.
+    """The ledger as an HTML fragment to display: a style, a table and a script.
 
-    Parameters
-    ----------
-    ledger : a row per finding, with the columns of `tab_claims.csv`
-
-    Returns
-    -------
-    A style, a table and a script; the same ledger gives the same text.
+    `ledger` has a row per finding, with the columns of `tab_claims.csv`. The same ledger gives the
+    same text.
     """
     rows = [_row(values) for values in ledger.astype(object).to_dict("records")]
     present = {
@@ -52,11 +46,13 @@ def ledger_html(ledger: pd.DataFrame) -> str:
         for name in ("heads", "survives", "published")
     }
     name = "ledger-" + hashlib.sha256(ledger.to_csv().encode()).hexdigest()[:8]
-    sections = sorted({row["section"] for row in rows}, key=_section_order)
-    return _template().render(
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+    template = jinja2.Environment(loader=loader, **options).get_template("ledger.html.j2")
+    return template.render(
         rows=rows,
         verdicts=present,
-        sections=sections,
+        sections=sorted(dict.fromkeys(row["section"] for row in rows), key=_section_order),
         name=name,
         width=WIDTH,
         height=HEIGHT,
@@ -143,8 +139,8 @@ def _details(values: dict[str, Any]) -> list[tuple[str, str]]:
     for name, prefix, _ in SIDES:
         if _is_text(values.get(f"{prefix}arithmetic")):
             parts = [f"{values[f'{prefix}decided_by']}: {values[f'{prefix}arithmetic']}"]
-            if _is_text(values.get(f"{prefix}holding")):
-                parts.append(f"{values[f'{prefix}holding']} hold by themselves")
+            if _is_text(holding := values.get(f"{prefix}holding")):
+                parts.append(f"{holding} hold by themselves")
             if _is_text(values.get(f"{prefix}vacuous")):
                 parts.append("the untrained base passes, too")
             for symbol in ("p", "q"):
@@ -169,12 +165,3 @@ def _section_order(section: str) -> list[int]:
     """Sections in the order of their numbers; other names come last."""
     parts = section.split(".")
     return [int(part) if part.isdigit() else 99 for part in parts]
-
-
-@cache
-def _template() -> jinja2.Template:
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template("ledger.html.j2")

@@ -1,19 +1,21 @@
-"""Pictures that explain: toy embeddings in the plane, and where a loss moves them."""
+"""What explains: toy embeddings and where a loss moves them, rolled batches, texts as read."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from textwrap import shorten
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from IPython.display import HTML
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from numpy.typing import ArrayLike
 
-from lib.figures.style import COLORS, DARK, INK, WIDTH, rows_from_top, settings, style
+from lib.figures.style import COLORS, DARK, INK, panels, rows_from_top, settings, style
 from lib.texts import split_words
 
 NAMES = "ABCDEF"  # of documents
@@ -29,14 +31,11 @@ Ranges = tuple[tuple[float, float], tuple[float, float]]
 def pulls(student: ArrayLike, teacher: ArrayLike, arrows: Mapping[str, ArrayLike]) -> Figure:
     """Draw the directions in which losses move a few embeddings, a panel for each loss.
 
-    Parameters
-    ----------
-    student, teacher : (documents, 2)
-    arrows : mapping
-        Title of a panel -> (documents, 2), the negative gradient at the student's embeddings.
+    `student` and `teacher` are (documents, 2). `arrows` has, for the title of a panel, the negative
+    gradient at the student's embeddings, (documents, 2).
     """
     lines = -(-len(arrows) // 2)
-    figure, axes = plt.subplots(lines, 2, figsize=(WIDTH, 0.4 + 2.65 * lines), squeeze=False)
+    figure, axes = panels(2, 0.4 + 2.65 * lines, rows=lines)
     for axis, (title, pull) in zip(axes.flat, arrows.items(), strict=False):
         _draw_plane(axis, title, SPREAD)
         rows = zip(NAMES, COLORS, np.asarray(student), teacher, np.asarray(pull), strict=False)
@@ -44,14 +43,12 @@ def pulls(student: ArrayLike, teacher: ArrayLike, arrows: Mapping[str, ArrayLike
             axis.plot([0, x], [0, y], color=color, linewidth=0.8, linestyle=":")
             axis.plot(x, y, "o", markersize=11, mfc="none", mec=color, mew=1.6)
             axis.plot(*start, "o", markersize=5.5, color=color)
-            axis.annotate(
-                name, start, (0, -15), textcoords="offset points", ha="center", color=color
-            )
+            below = {"xytext": (0, -15), "textcoords": "offset points", "ha": "center"}
+            axis.annotate(name, start, **below, color=color)
             if np.hypot(*arrow) > LEAST:
                 _draw_arrow(axis, start, start + arrow, color)
-    _explain(
-        figure, [("student", "o", 5.5, INK), ("teacher", "o", 10, "none")], "→  minus gradient"
-    )
+    marks = [("student", "o", 5.5, INK), ("teacher", "o", 10, "none")]
+    _explain(figure, marks, "→  minus gradient")
     return figure
 
 
@@ -59,14 +56,10 @@ def pulls(student: ArrayLike, teacher: ArrayLike, arrows: Mapping[str, ArrayLike
 def walks(teacher: ArrayLike, paths: Mapping[str, ArrayLike]) -> Figure:
     """Draw where gradient descent takes a few embeddings, a panel for each loss.
 
-    Parameters
-    ----------
-    teacher : (documents, 2)
-    paths : mapping
-        Title of a panel -> (steps + 1, documents, 2), the student's embeddings before the first
-        step and after each.
+    `teacher` is (documents, 2). `paths` has, for the title of a panel, the student's embeddings
+    before the first step and after each, (steps + 1, documents, 2).
     """
-    figure, axes = plt.subplots(1, len(paths), figsize=(WIDTH, 2.35), squeeze=False)
+    figure, axes = panels(len(paths), 2.35)
     for axis, (title, path) in zip(axes.flat, paths.items(), strict=True):
         _draw_plane(axis, title, FAR)
         ways = np.swapaxes(np.asarray(path), 0, 1)
@@ -82,13 +75,10 @@ def walks(teacher: ArrayLike, paths: Mapping[str, ArrayLike]) -> Figure:
 def histories(measured: pd.DataFrame) -> Figure:
     """Draw what was measured while students trained, a panel for each measure.
 
-    Parameters
-    ----------
-    measured : DataFrame
-        Columns student and update, and one for each measure.
+    `measured` has the columns student and update, and one for each measure.
     """
     measures = [name for name in measured if name not in ("student", "update")]
-    figure, axes = plt.subplots(1, len(measures), figsize=(WIDTH, 2.4), squeeze=False)
+    figure, axes = panels(len(measures), 2.4)
     colors = settings()["losses"]
     for axis, measure in zip(axes.flat, measures, strict=True):
         for student, part in measured.groupby("student", sort=False):
@@ -103,14 +93,11 @@ def histories(measured: pd.DataFrame) -> Figure:
 def word_pulls(words: Mapping[str, ArrayLike], paths: Mapping[str, ArrayLike]) -> Figure:
     """Draw how words move the vector of a document, a panel for each path.
 
-    Parameters
-    ----------
-    words : mapping
-        Word -> (2,), its output vector. The first word is in the document, the others are not.
-    paths : mapping
-        Title of a panel -> (steps + 1, 2), the document's vector before and after each step.
+    `words` has the output vector of each word, (2,). The first word is in the document, the others
+    are not. `paths` has, for the title of a panel, the document's vector before and after each
+    step, (steps + 1, 2).
     """
-    figure, axes = plt.subplots(1, len(paths), figsize=(WIDTH, 2.9), squeeze=False)
+    figure, axes = panels(len(paths), 2.9)
     places = np.vstack([*words.values(), *paths.values()])
     low, high = places.min(axis=0) - 0.4, places.max(axis=0) + 0.4
     document, there, others = COLORS[3], COLORS[2], "#8a8a8a"
@@ -122,25 +109,15 @@ def word_pulls(words: Mapping[str, ArrayLike], paths: Mapping[str, ArrayLike]) -
             axis.annotate(word, place, (0, 6), textcoords="offset points", ha="center", color=color)
         for before, after in itertools.pairwise(np.asarray(path)):
             _draw_arrow(axis, before, after, document)
-    _explain(
-        figure,
-        [("word of the document", "s", 5, there), ("word drawn at random", "s", 5, others)],
-        "→  the document's vector",
-    )
+    marks = [("word of the document", "s", 5, there), ("word drawn at random", "s", 5, others)]
+    _explain(figure, marks, "→  the document's vector")
     return figure
 
 
 @style()
 def heat_map(cosines: ArrayLike, names: Sequence[str]) -> Figure:
-    """Draw a square matrix of cosines, with each number in its cell.
-
-    Parameters
-    ----------
-    cosines : (documents, documents)
-    names : sequence of str
-        Names of the rows; columns are numbered.
-    """
-    figure, axis = plt.subplots(figsize=(WIDTH, 0.8 + 0.36 * len(names)))
+    """Draw (documents, documents) cosines, each number in its cell; `names` are of the rows."""
+    figure, ((axis,),) = panels(1, 0.8 + 0.36 * len(names))
     cosines = np.round(cosines, 2) + 0.0  # no minus before a zero
     axis.imshow(cosines, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     numbers = range(len(names))
@@ -158,26 +135,60 @@ def heat_map(cosines: ArrayLike, names: Sequence[str]) -> Figure:
 def nearest(found: pd.DataFrame, word: str) -> Figure:
     """Draw the texts nearest to a word, a panel for each model.
 
-    Parameters
-    ----------
-    found : DataFrame
-        Columns model, text and cosine, the nearest text first.
-    word : str
-        Texts that contain it get another colour, and are shown from where it occurs.
+    `found` has the columns model, text and cosine, the nearest text first. Texts that contain the
+    word get another colour, and are shown from where it occurs.
     """
     groups = found.groupby("model", sort=False)
-    figure, axes = plt.subplots(
-        len(groups), 1, figsize=(WIDTH, 0.5 + 0.24 * len(found)), sharex=True, squeeze=False
-    )
+    figure, axes = panels(1, 0.5 + 0.24 * len(found), rows=len(groups), sharex=True)
     for axis, (model, part) in zip(axes.flat, groups, strict=True):
         has = np.array([word in split_words(text.lower()) for text in part["text"]])
-        labels = [_cut_out(text, word) for text in part["text"]]
-        rows_from_top(axis, labels)
+        rows_from_top(axis, [_cut_out(text, word) for text in part["text"]])
         axis.barh(range(len(part)), part["cosine"], color=np.where(has, COLORS[2], "#b5b5b5"))
         axis.set_title(f"{model}: {has.sum()} of {len(has)} contain “{word}”", loc="left")
         axis.grid(axis="y", visible=False)
     axes.flat[-1].set_xlabel("cosine to the word")
     return figure
+
+
+@style()
+def draw_origins(batches: Mapping[str, np.ndarray]) -> Figure:
+    """Batches as heat maps: a colour for each document, darker from its first feature to its last.
+
+    `batches` has, for a title, a (documents, features) batch. Before it was rolled, feature `f` of
+    document `d` was the number d * features + f.
+    """
+    figure, axes = panels(len(batches), 2.4, sharey=True)
+    for axis, (title, batch) in zip(axes.flat, batches.items(), strict=True):
+        documents, features = batch.shape
+        origin, feature = np.divmod(batch, features)
+        tints = np.array([to_rgb(COLORS[document % len(COLORS)]) for document in range(documents)])
+        strength = np.linspace(0.25, 0.9, features)[feature][..., None]
+        axis.imshow(1 - strength * (1 - tints[origin]), aspect="auto")
+        own = (origin == np.arange(documents)[:, None]).mean()
+        axis.set(xticks=[], xlabel=f"{own:.0%} of the numbers are\nthe document's own")
+        axis.set_title(title, family="monospace", fontsize=7.5)
+        axis.grid(visible=False)
+        if features <= 10:
+            for row, column in np.ndindex(batch.shape):
+                text = {"ha": "center", "va": "center", "fontsize": 7.5, "color": DARK}
+                axis.text(column, row, batch[row, column], **text)
+    rows_from_top(axes[0, 0], [f"document {document + 1}" for document in range(documents)])
+    return figure
+
+
+def show_reading(heading: str, found: Iterable[tuple[str, str, int]]) -> HTML:
+    """Texts below each other, pale from where the reader stopped.
+
+    `found` has for each text its caption, the text, and the character at which the reader stopped.
+    """
+    parts = [f"<p>{escape(heading)}</p>"]
+    for caption, text, end in found:
+        rest = f"<b> ◄ </b><span style='opacity: .5'>{escape(text[end:])}</span>"
+        parts.append(
+            f"<p style='max-width: 50em'><b>{escape(caption)}</b> {escape(text[:end])}"
+            f"{rest if end < len(text) else ''}</p>"
+        )
+    return HTML("".join(parts))
 
 
 def _cut_out(text: str, word: str) -> str:
@@ -204,18 +215,9 @@ def _draw_arrow(axis: Axes, start: ArrayLike, end: ArrayLike, color: str) -> Non
 def _explain(figure: Figure, marks: Iterable[tuple[str, str, float, str]], words: str = "") -> None:
     """Add a legend of marks (label, shape, size, filling), and perhaps words without a mark."""
     marks = [*marks, ("origin", "+", 7, INK)]
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="none",
-            label=label,
-            marker=shape,
-            markersize=size,
-            mfc=filling,
-            mec=INK,
-        )
-        for label, shape, size, filling in marks
-    ]
+    handles = []
+    for label, shape, size, filling in marks:
+        look = {"marker": shape, "markersize": size, "mfc": filling, "mec": INK}
+        handles.append(Line2D([], [], linestyle="none", label=label, **look))
     handles += [Line2D([], [], linestyle="none", label=words)] if words else []
     figure.legend(handles=handles, loc="outside lower center", ncols=4, columnspacing=1.2)

@@ -220,9 +220,10 @@ def length_of_training(data: pd.DataFrame) -> Figure:
             color = settings()["losses"].get(name, color)
             rows = data[data["model"] == name]
             means = rows.groupby("updates")[column].mean()
-            look = {"marker": marker, "color": color}
-            axis.plot([0, *means.index], [start, *means], "-", markersize=5, label=name, **look)
-            axis.plot(rows["updates"], rows[column], "", markersize=3.5, mfc="none", ls="", **look)
+            line = [0, *means.index], [start, *means]
+            axis.plot(*line, f"{marker}-", color=color, markersize=5, label=name)
+            look = {"color": color, "markersize": 3.5, "mfc": "none"}
+            axis.plot(rows["updates"], rows[column], marker, **look)
         axis.set(xlabel="updates", title=title)
     figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
     return figure

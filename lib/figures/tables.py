@@ -28,23 +28,10 @@ def _texts() -> dict[str, dict[str, Any]]:
 
 
 def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> list[Path]:
-    """Save a table for people and for programs.
+    """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        `frame.attrs` may hold "label", whose layout is used, and "rounds", names of Chapter 5's
-        rounds.
-    label : str
-    folder : Path
-        Gets `.csv` with six decimals, and `.md` and `.tex` with the digits that people need.
-    caption : str
-        Replaces the caption of `params/figures.yaml`.
-
-    Returns
-    -------
-    list of Path
-        The files.
+    `frame.attrs` may hold "label", whose layout is used, and "rounds", names of Chapter 5's rounds.
+    `caption` replaces that of `params/figures.yaml`.
     """
     parts = readable(frame)
     caption = caption or settings()["texts"].get(label, {}).get("caption", "")
@@ -64,9 +51,8 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
     """
     ours = ours.set_index(on)
     theirs = published.set_index(on).add_suffix(" (published)")
-    frame = ours.reindex(ours.index.union(theirs.index, sort=False)).join(
-        theirs, validate="one_to_one"
-    )
+    every = ours.index.union(theirs.index, sort=False)
+    frame = ours.reindex(every).join(theirs, validate="one_to_one")
     twins = [name for column in ours for name in (column, f"{column} (published)") if name in frame]
     return frame[[*dict.fromkeys([*twins, *theirs])]].reset_index()
 
@@ -111,15 +97,13 @@ def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
     `kind` is "md" (GitHub's Markdown), "tex" (floats that need only booktabs) or "html" (where long
     tables open with a click).
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), trim_blocks=True
-    )
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=loader, trim_blocks=True)
     escapes = str.maketrans({"\n": " "} | _texts()["escapes"][kind])
     environment.filters["escaped"] = lambda text: text.translate(escapes)
     environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
-    return environment.get_template(f"table.{kind}.j2").render(
-        parts=parts, caption=caption, label=label
-    )
+    template = environment.get_template(f"table.{kind}.j2")
+    return template.render(parts=parts, caption=caption, label=label)
 
 
 def _cells(
@@ -141,16 +125,9 @@ def _cells(
     )
     if across:
         (first, last), spread = cells, frame[across].map(_words).to_numpy()
-        wide = (
-            cells.assign(across=spread)
-            .pivot(index=first, columns="across", values=last)
-            .fillna(MISSING)
-        )
-        cells = (
-            wide.loc[cells[first].unique(), pd.unique(spread)]
-            .rename_axis(columns=None)
-            .reset_index()
-        )
+        wide = cells.assign(across=spread).pivot(index=first, columns="across", values=last)
+        wide = wide.fillna(MISSING).loc[cells[first].unique(), pd.unique(spread)]
+        cells = wide.rename_axis(columns=None).reset_index()
     return cells
 
 

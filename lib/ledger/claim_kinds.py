@@ -20,7 +20,6 @@ from lib.statistics.verdicts import Judgement, judge
 
 # Names or shell patterns; a pattern that begins with "!" removes models again.
 Patterns = Filled[Text]
-# Preconditions of a finding, which `lib.ledger.testability` checks.
 Check = Literal[
     "task_not_at_chance",
     "texts_above_limit",
@@ -43,13 +42,12 @@ class Claim(Settings):
     quote
         The exact words of the thesis, or of the news paper, that the finding is about.
     read_off
-        Whether no sentence states the finding. We then read it off the figure, and quote the
-        sentence that introduces the figure.
+        Whether no sentence states the finding, so that we read it off the figure. The quote then
+        introduces the figure.
     source
         The figure whose numbers decide the finding, by default `figure`.
     tasks, checks
-        The only tasks that count, by default all; preconditions without which our numbers say
-        nothing about the finding.
+        The only tasks that count, by default all; preconditions, see `lib.ledger.testability`.
     """
 
     SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
@@ -69,12 +67,9 @@ class Claim(Settings):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """All checks that the claim needs: first those of its metric, then its own."""
-        if self.metric == "F1":
-            return self.checks
-        if self.metric == "accuracy":
-            return ("task_not_at_chance", *self.checks)
-        return (RANKING, *self.checks)
+        """All checks that the claim needs: first that of its metric, then its own."""
+        of_metric = {"accuracy": ("task_not_at_chance",), "F1": ()}
+        return (*of_metric.get(self.metric, (RANKING,)), *self.checks)
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -87,10 +82,7 @@ class Claim(Settings):
         return {task: 1 / len(chosen) for task in chosen}
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
-        """The models that the claim names, side by side.
-
-        Raises `ValueError` if a name matches none of `models`.
-        """
+        """The models that the claim names; `ValueError` if a name matches none of `models`."""
         return [match_models(getattr(self, name), models) for name in self.SIDES]
 
     def opponents(self, models: Sequence[str]) -> list[tuple[list[str], list[str]]]:
@@ -116,15 +108,15 @@ class Beats(Claim):
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
-        sides = []
-        for suffix in [f";{name}" for name in self.rounds] or [""]:
-            for patterns in (self.better, self.worse):
-                sides.append(match_models([pattern + suffix for pattern in patterns], models))
-        return sides
+        return [
+            match_models([pattern + suffix for pattern in patterns], models)
+            for suffix in [f";{name}" for name in self.rounds] or [""]
+            for patterns in (self.better, self.worse)
+        ]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        sides, units = self.sides(models), []
-        for left, right in zip(sides[::2], sides[1::2], strict=True):
+        units = []
+        for left, right in self.opponents(models):
             for a in left:
                 words = a if self.share == 1 else f"{self.share:g} x {a}"
                 if a not in right:
@@ -190,10 +182,7 @@ class CountPairs(Claim):
     at_least: Count
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
-        return [match_models(names, models) for names in self.pairs]
-
-    def opponents(self, models: Sequence[str]) -> list[tuple[list[str], list[str]]]:
-        return [([first], [second]) for first, second in self.pairs]
+        return [match_models([name], models) for names in self.pairs for name in names]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         return judge([[pair(*names)] for names in self.pairs], evidence, at_least=self.at_least)
@@ -242,10 +231,8 @@ class Alike(Claim):
     def sides(self, models: Sequence[str]) -> list[list[str]]:
         whole, treated = match_models(self.models, models), []
         for name in whole:
-            model, separator, part = name, "", ""
-            if self.source == "fig5_3":
-                model, separator, part = name.rpartition(";")
-            treated.append(f"{model};{self.treatment}{separator}{part}")
+            model, *part = name.rsplit(";", 1) if self.source == "fig5_3" else [name]
+            treated.append(";".join([model, self.treatment, *part]))
         return [whole, treated]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
@@ -258,10 +245,7 @@ class Alike(Claim):
 
 
 class Number(Claim):
-    """A number of the thesis next to ours, without a verdict.
-
-    `number` is its name among our numbers.
-    """
+    """A number of the thesis next to ours, which is called `number`, without a verdict."""
 
     number: Text
     published: Annotated[float, Field(allow_inf_nan=False)]
@@ -280,10 +264,7 @@ KINDS: dict[str, type[Claim]] = {
 
 
 def match_models(patterns: Sequence[str], models: Sequence[str]) -> list[str]:
-    """The models that the patterns select, in the order of `models`.
-
-    Raises `ValueError` if a pattern matches nothing, or nothing is left.
-    """
+    """The models that the patterns select, in the order of `models`; `ValueError` if none is."""
     chosen: set[str] = set()
     for pattern in patterns:
         bare = pattern.removeprefix("!")

@@ -73,10 +73,7 @@ _COLUMNS = [
 
 @functools.cache
 def load_claims() -> list[Claim]:
-    """Every finding of `params/claims.yaml`, in the thesis' order.
-
-    Raises `ParameterError` with one line that names the wrong claim.
-    """
+    """Every finding of `params/claims.yaml`, in the thesis' order."""
     return [parse_claim(*entry) for entry in profiles.entries("claims.yaml")]
 
 
@@ -117,10 +114,10 @@ def judge_claims(
     Parameters
     ----------
     scores
-        Figure -> tidy records with scores of single test examples, as `Bench.run` returns them, by
-        one or more readouts. Models are named by identity, or as the figure prints them. Models
-        that the figure does not print only help to measure the seed noise. Rankings and F1 have no
-        readouts: for them, the two questions are one.
+        Figure -> records as `Bench.run` returns them, by one or more readouts. Models are named by
+        identity, or as the figure prints them. Models that the figure does not print only help to
+        measure the seed noise. Rankings and F1 have no readouts: for them, the two questions are
+        one.
     failures
         As `testability.describe_failures` returns them. A claim is "not testable here" if a check
         that it needs has failed, for all findings, for its figure or for the claim itself.
@@ -132,20 +129,16 @@ def judge_claims(
     Returns
     -------
     DataFrame
-        id, section, label (the figure), finding, quote (the thesis' words), read_off; columns of
-        `Judgement` on the published numbers ("published_...") and on ours: without a prefix by the
-        thesis' protocol, which says whether the finding repeats, and by the two other readouts
-        ("compare_...", "none_..."). vacuous: whether the untrained base passes in the student's
-        place. survives: the verdict that the two other readouts share; survives_p: the larger p of
-        the two, 1 if their effects have different signs. Each q is computed over all findings of
-        one document, the thesis or the news paper. rules: the version of the rules
-        (`verdicts.RULES`). A verdict is "not run" if a model has no scores.
+        The columns of `Judgement` on the published numbers ("published_...") and on ours: without a
+        prefix by the thesis' protocol, which says whether the finding repeats, and by the two other
+        readouts ("compare_...", "none_..."). A verdict is "not run" if a model has no scores.
+        vacuous: whether the untrained base passes in the student's place. survives: the verdict
+        that the two other readouts share; survives_p: the larger p of the two, 1 if their effects
+        have different signs. Each q is computed over all findings of the thesis or the news paper.
     """
 
     @functools.cache
-    def collect(
-        source: str, metric: str, weights: tuple[tuple[str, float], ...], readout: str
-    ) -> Evidence:
+    def collect(source: str, metric: str, weights: tuple, readout: str) -> Evidence:
         return _collect_evidence(scores[source], source, metric, dict(weights), readout)
 
     rows = [
@@ -189,20 +182,17 @@ def judge_figure(
 
 
 def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
-    """`judge_figure` for a boxplot of Chapter 4, with the checks that its records allow.
-
-    Heads are trained for readouts without records, and students for the checks' comparisons.
-    """
+    """`judge_figure` for a boxplot of Chapter 4, with the checks; this may train what they need."""
     scores = chapter4.run_readouts(figure, bench)
     checks = testability.run_checks({figure: scores}, bench, load_claims())
     return judge_figure(figure, scores, testability.describe_failures(checks))
 
 
 def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.DataFrame:
-    """Whole task texts against the same texts cut at the structural teacher's limit.
+    """`compare_pairs` of whole task texts with the same texts cut at the structural teacher's limit.
 
     Mean chunks are compared with the teacher, which reads the first chunk. `scores` are those of
-    `final_students.run_readouts`; for `tasks` and the result see `compare_pairs`.
+    `final_students.run_readouts`.
     """
     scores = scores[scores["round"] == "all"]
     there = {*scores["model"]}
@@ -218,21 +208,10 @@ def compare_pairs(
     figure: str,
     tasks: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Compare pairs of models by every readout, with the noise that findings are judged with.
+    """`verdicts.compare` by every readout, with the noise that findings are judged with.
 
-    Parameters
-    ----------
-    pairs
-        (left, right), as the figure names them, or by identity. In Figure 5.3 the round is part of
-        a name.
-    scores, figure
-        Records of the figure by one or more readouts, as in `judge_claims`.
-    tasks
-        Only these count; by default all.
-
-    Returns
-    -------
-    Columns of `verdicts.compare`, with readout; a row for each readout and pair.
+    Models are named as in the figure, or by identity. In Figure 5.3 the round is part of a name.
+    Only `tasks` count, by default all.
     """
     tables = {
         readout: verdicts.compare(pairs, evidence)
@@ -244,20 +223,17 @@ def compare_pairs(
 def compare_students(
     scores: pd.DataFrame, rivals: Sequence[str], tasks: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """The mean of the final students against each rival, all with all labels.
+    """The mean of the final students against each rival that has scores, all with all labels.
 
-    `scores` are those of `final_students.run_readouts`; rivals without scores are left out. TF-IDF
-    has a classifier of its own that converges, so it is compared only where the students' heads
-    converge, too. Only `tasks` count, by default all.
-
-    Returns
-    -------
-    A row for each readout and rival: readout, rival, difference (of chance-corrected accuracy, mean
-    of the tasks), low, high, verdict.
+    `scores` are those of `final_students.run_readouts`; only `tasks` count, by default all.
+    Columns: readout, rival, difference (of chance-corrected accuracy, mean of the tasks), low,
+    high, verdict.
     """
-    scores, rows = scores[scores["round"] == "all"], []
+    scores, rows, models = scores[scores["round"] == "all"], [], final_students.load_models()
+    # The classifier of TF-IDF converges. So do the students' heads only by the readout "compare".
+    lexical = {name for name in rivals if parse(models.get(name, name)).kind == "tfidf"}
     for readout, evidence in _collect_readouts(scores, "fig5_3", tasks):
-        fair = [name for name in rivals if readout == "compare" or _find_kind(name) != "tfidf"]
+        fair = [name for name in rivals if readout == "compare" or name not in lexical]
         rows += [{"readout": readout} | row for row in _judge_students(evidence, fair, ";all")]
     return pd.DataFrame(rows)
 
@@ -265,11 +241,7 @@ def compare_students(
 def compare_retrieval(
     scores: pd.DataFrame, rivals: Sequence[str], metric: str = "MAP"
 ) -> pd.DataFrame:
-    """The mean of the final students against each rival in retrieval.
-
-    `scores` are those of `final_students.run_retrievals`. Returns the columns of
-    `compare_students`, with differences of chance-corrected scores, mean of the tasks.
-    """
+    """`compare_students` for retrieval, from the scores of `final_students.run_retrievals`."""
     tasks = scores["task"].unique()
     weights = dict.fromkeys(tasks, 1 / len(tasks))
     evidence = _collect_evidence(scores, RETRIEVAL[0], metric, weights, "none")
@@ -277,9 +249,7 @@ def compare_retrieval(
 
 
 def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
-    """Our scores of every figure whose runs are all in the store, for `judge_claims`.
-
-    Scores of classifications are included for each readout whose runs are complete.
+    """Our scores of every figure for `judge_claims`, by each readout whose runs are in the store.
 
     Raises `NotComputed` if no figure is complete.
     """
@@ -319,17 +289,13 @@ def _judge_claim(
     numbers: Numbers,
 ) -> dict[str, Any]:
     """The ledger's row of one claim."""
-    row: dict[str, Any] = claim.model_dump(
-        include={"id", "section", "finding", "quote", "read_off"}
-    )
+    row = claim.model_dump(include={"id", "section", "finding", "quote", "read_off"})
     row["label"] = claim.figure
     if isinstance(claim, Number):
         return row | _judge_number(claim, numbers)
     published = _judge_published(claim)
-    if published:
-        row |= {f"published_{name}": value for name, value in asdict(published).items()}
-    else:
-        row["published_verdict"] = verdicts.NOT_RUN
+    columns = asdict(published) if published else {"verdict": verdicts.NOT_RUN}
+    row |= {f"published_{name}": value for name, value in columns.items()}
     failed = {check: why for (check, label), why in failures.items() if label in claim.subjects}
     missing, ours = "", {}
     for prefix, readout in READOUT_OF_PREFIX.items():
@@ -411,16 +377,13 @@ def _find_students(claim: Claim, models: Sequence[str]) -> dict[str, str]:
     """
     places = {}
     for sides in claim.opponents(models):
-        students = [
-            [_name_class(claim.source, name) in STUDENT_CLASSES for name in side] for side in sides
-        ]
-        taught, others = sorted(
-            zip(students, sides, strict=True), key=lambda pair: not all(pair[0])
-        )
-        base = [name for name in others[1] if _split_round(claim.source, name)[0] == BASE]
-        if not all(taught[0]) or any(others[0]) or base:
+        names = [name for side in sides for name in side]
+        students = {name for name in names if _name_class(claim.source, name) in STUDENT_CLASSES}
+        taught, others = sorted(sides, key=lambda side: not students.issuperset(side))
+        names_base = any(_split_round(claim.source, name)[0] == BASE for name in others)
+        if not students.issuperset(taught) or students & {*others} or names_base:
             return {}
-        places |= {name: BASE + _split_round(claim.source, name)[1] for name in taught[1]}
+        places |= {name: BASE + _split_round(claim.source, name)[1] for name in taught}
     return places
 
 
@@ -453,10 +416,7 @@ def _collect_readouts(
 def _judge_students(
     evidence: Evidence, rivals: Sequence[str], ending: str = ""
 ) -> Iterator[dict[str, Any]]:
-    """Judge the mean of the final students against each rival that the evidence has.
-
-    `ending` follows the names of Chapter 5 in the evidence.
-    """
+    """Judge the mean of the final students against rivals; `ending` follows all their names."""
     students = final_students.list_students()
     mean = {name + ending: 1 / len(students) for name in students}
     for rival in rivals:
@@ -467,32 +427,20 @@ def _judge_students(
             yield row | {"low": judged.low, "high": judged.high, "verdict": judged.verdict}
 
 
-def _find_kind(name: str) -> str:
-    """The kind of a model of Chapter 5, such as "student" or "tfidf"."""
-    return parse(final_students.load_models().get(name, name)).kind
-
-
 def _split_round(source: str, model: str) -> tuple[str, str]:
-    """Split a name of Figure 5.3, such as "only-MSE;cut;all", into the trained model and the rest.
-
-    Names of other figures are not split.
-    """
+    """Split a name of Figure 5.3, such as "only-MSE;cut;all", into the model and the rest."""
     name, separator, rest = model.partition(";") if source == "fig5_3" else (model, "", "")
     return name, separator + rest
 
 
 @functools.cache
 def _name_class(source: str, model: str) -> str:
-    """The class of a model, which says what it learns from; models of a class are equally noisy.
-
-    `model` is a name as printed in the figure `source`, or an identity.
-    """
+    """The class of a model, named as in the figure or by identity; a class is equally noisy."""
+    identities = final_students.load_models()
     if source in theirs.CHAPTER_4:
-        identity = figure_models.printed(source).get(model, model)
-    else:
-        name = _split_round(source, model)[0]
-        identity = final_students.load_models().get(name, name)
-    return parse(identity).seed_class
+        identities = figure_models.printed(source)
+    name, _ = _split_round(source, model)
+    return parse(identities.get(name, name)).seed_class
 
 
 @functools.cache
@@ -500,29 +448,21 @@ def _judge_published(claim: Claim) -> Judgement | None:
     """The verdict on the published numbers; None for a claim that is about our runs alone."""
     if isinstance(claim, Alike):
         return None
-    scores = _load_published_scores(claim.source, claim.metric)
-    if claim.metric == "F1":
-        runs = scores.pivot(index=["model", "seed"], columns="task", values="value")
-        runs = runs.dropna(subset=claim.tasks or None)
-    else:
-        corrected = scores.assign(score=effects.chance_corrected)
-        runs = corrected.pivot(index=["model", "seed"], columns="task", values="score")
+    models, scores = _list_models(claim), _load_published_scores(claim.source, claim.metric)
+    score = scores["value"] if claim.metric == "F1" else effects.chance_corrected
+    scores = scores.assign(score=score)
+    runs = scores.pivot(index=["model", "seed"], columns="task", values="score")
     weights, noise = claim.weights(list(runs)), None
     if claim.metric == "F1":
-        noise = measure_twin_noise()
+        runs, noise = runs.dropna(subset=claim.tasks or None), measure_twin_noise()
     elif claim.metric == "accuracy":
-        compared = set().union(*claim.sides(_list_models(claim)))
-        about = [
-            figure for figure, *pair in RERUNS if figure == claim.source and compared == {*pair}
-        ]
-        noise = measure_published_noise(claim.source, weights, without="".join(about))
-    evidence = intervals.from_runs(
-        runs,
-        weights=weights,
-        noise=noise,
-        student_of=lambda name: _split_round(claim.source, name)[0],
-    )
-    return claim.judge_scores(evidence, _list_models(claim))
+        pair = claim.source, set().union(*claim.sides(models))
+        about = any(pair == (figure, {*names}) for figure, *names in RERUNS)
+        without = claim.source if about else ""
+        noise = measure_published_noise(claim.source, weights, without=without)
+    student_of = lambda name: _split_round(claim.source, name)[0]
+    evidence = intervals.from_runs(runs, weights=weights, noise=noise, student_of=student_of)
+    return claim.judge_scores(evidence, models)
 
 
 # ---- published noise ----------------------------------------------------------------------------
@@ -530,11 +470,9 @@ def _judge_published(claim: Claim) -> Judgement | None:
 
 @functools.cache
 def measure_twin_noise() -> SeedNoise:
-    """Standard deviation of the F1 of a published student of the news paper, from `TWINS`.
+    """How noisy the F1 of a published student of the news paper is, a mean of both sides' F1.
 
-        sd^2 = mean over pairs of gap^2 / 2
-
-    A gap is between the F1 of two students, each averaged over public and private test data.
+        sd^2 = mean over pairs of `TWINS` of gap^2 / 2
     """
     table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value")
     gaps = [(table.loc[first] - table.loc[second]).mean() for first, second in TWINS]
@@ -547,12 +485,10 @@ def compare_neighbours(figure: str) -> pd.DataFrame:
     Columns: model, ahead_of, gap (of mean chance-corrected accuracy), within_noise (whether two
     published runs of one model may differ by as much), arithmetic (as `verdicts.arithmetic` says).
     """
-    scores = theirs.load(figure).assign(value=lambda frame: frame["accuracy"])
-    scores["score"] = effects.chance_corrected(scores)
+    scores = theirs.load(figure).rename(columns={"accuracy": "value"})
+    scores = scores.assign(score=effects.chance_corrected)
     means = scores.groupby("model", sort=False)["score"].mean()
-    rounds = [""] * len(means)
-    if figure == "fig5_3":
-        rounds = means.index.str.rpartition(";").get_level_values(2)
+    rounds = [name.rpartition(";")[2] if figure == "fig5_3" else "" for name in means.index]
     ranked = [effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)]
     table = pd.concat(ranked, ignore_index=True)
     table["within_noise"] = table["gap"] <= measure_published_noise(figure).least_difference

@@ -36,14 +36,12 @@ def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
     """The decided answers of a ledger, a row for each, without those of the news paper.
 
     The second question is decided if the two readouts that need little training agree; then each of
-    them has a row. For rankings the two questions are one.
-
-    Columns: id, label, finding, question, prefix (of the ledger's columns), effect, low, high and
-    verdict.
+    them has a row. Columns: id, label, finding, question, prefix (of the ledger's columns), effect,
+    low, high and verdict.
     """
     rows = []
     for row in ledger[~ledger["label"].str.startswith("news")].to_dict("records"):
-        # Rankings have one readout.
+        # Rankings have one readout, so the two questions are one.
         asked = [""] if row["label"] in claims.RETRIEVAL else QUESTION_OF_PREFIX
         for prefix in asked:
             if (row["survives"] if prefix else row["verdict"]) in DECIDED:
@@ -53,10 +51,7 @@ def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
 
 
 def run_named(chosen: Sequence[Claim], bench: Bench) -> dict[str, pd.DataFrame]:
-    """Run the models that the claims name: figure -> records by all readouts, for `judge_claims`.
-
-    Of Chapter 5, all models are run.
-    """
+    """Run the models that claims name, and all of Chapter 5: figure -> records by all readouts."""
     scores: dict[str, pd.DataFrame] = {}
     for figure in dict.fromkeys(claim.source for claim in chosen):
         if figure in claims.RETRIEVAL:
@@ -82,15 +77,8 @@ def list_models(chosen: Sequence[Claim]) -> list[str]:
     models = [identity for name, identity in printed.items() if name in named]
     classes = {parse(model).seed_class for model in models}
     references = chapter4.list_references(figure)
-    references = [model for model in references if parse(model).seed_class in classes]
-    return list(dict.fromkeys([*models, *references]))
-
-
-def judge_again(decided: pd.DataFrame, scores: claims.Scores) -> pd.DataFrame:
-    """Judge the decided answers on other scores: new effects, intervals and verdicts."""
-    ledger = claims.judge_claims(scores).set_index("id")
-    again = [_judged(ledger.loc[row["id"]], row["prefix"]) for _, row in decided.iterrows()]
-    return decided.assign(**pd.DataFrame(again, index=decided.index))
+    models += [model for model in references if parse(model).seed_class in classes]
+    return list(dict.fromkeys(models))
 
 
 def tabulate_robustness(
@@ -106,7 +94,10 @@ def tabulate_robustness(
     frames = [decided.assign(variation=AS_RUN)]
     for name, overrides in variations.items() if len(decided) else ():
         scores = run_named(_find_claims(decided), Bench.load(profile, overrides=dict(overrides)))
-        frames.append(judge_again(decided, scores).assign(variation=name))
+        again = claims.judge_claims(scores).set_index("id")
+        rows = [_judged(again.loc[row.id], row.prefix) for row in decided.itertuples()]
+        judged = pd.DataFrame(rows, index=decided.index)
+        frames.append(decided.assign(**judged, variation=name))
     table = pd.concat(frames)
     same = table["verdict"] == table.index.map(decided["verdict"])
     table = table.assign(same=same.map({True: "yes", False: "no"}))
@@ -114,10 +105,7 @@ def tabulate_robustness(
 
 
 def load_variations(names: Sequence[str] = ()) -> dict[str, dict[str, object]]:
-    """Variations of `params/grids/beyond.yaml`, by default all: name -> dotted keys and values.
-
-    Raises `ParameterError` for an unknown name.
-    """
+    """Variations of `params/grids/beyond.yaml`, by default all: name -> dotted keys and values."""
     known = grid("beyond")["robust"]
     for name in names:
         if name not in known:
@@ -126,15 +114,10 @@ def load_variations(names: Sequence[str] = ()) -> dict[str, dict[str, object]]:
 
 
 def count_named(ledger: pd.DataFrame) -> tuple[int, int]:
-    """How many findings are decided, and how many students of Chapter 4 they need.
-
-    The students include references. Each counts once, however many seeds it has.
-    """
+    """How many findings are decided, and how many students of Chapter 4 they need, with references."""
     chosen = _find_claims(select_decided(ledger))
-    models: set[str] = set()
-    for figure in theirs.CHAPTER_4:
-        if about := [claim for claim in chosen if claim.source == figure]:
-            models |= {*list_models(about)}
+    about = [[each for each in chosen if each.source == figure] for figure in theirs.CHAPTER_4]
+    models = {model for part in about if part for model in list_models(part)}
     return len(chosen), sum(parse(model).kind == "student" for model in models)
 
 

@@ -13,16 +13,15 @@ _UNMOVED = (verdicts.NOT_RUN, verdicts.NOT_TESTABLE, verdicts.NUMBER)
 
 
 def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1) -> pd.DataFrame:
-    """Judge a ledger with another margin, or with more or fewer runs, from its numbers alone.
+    """Judge a `claims.judge_claims` ledger with another margin or number of runs, without scores.
 
         interval = effect +- half-width sqrt(1 - seed_share + seed_share / runs)
 
     Effects stay the same, and the deciding comparison stands for the whole finding. The interval of
     a difference of spreads stays the same too. The 90% intervals of ties assume normal errors.
 
-    `ledger` is what `claims.judge_claims` returns, `margin` the least difference that matters, and
-    `runs` the factor on the number of runs of each model. The result has the ledger's rows and the
-    columns verdict, compare_verdict, none_verdict and survives.
+    `margin` is the least difference that matters, and `runs` the factor on the number of runs of
+    each model. The columns are verdict, compare_verdict, none_verdict and survives.
     """
     alike = {claim.id for claim in claims.load_claims() if isinstance(claim, Alike)}
     shift = np.where(ledger["id"].isin(alike), margin - MARGIN, 0.0)  # their effects contain it
@@ -46,25 +45,11 @@ def _judge_readout(
     narrower = np.sqrt(1 - np.nan_to_num(share) * (1 - 1 / runs))
     below, above = (effect - low) * narrower, (high - effect) * narrower
     effect = effect + shift
+    low, high, with_tie = effect - below, effect + above, ~np.isnan(p_equivalent)
     one_sided = stats.norm.ppf(1 - ALPHA) / stats.norm.ppf(1 - ALPHA / 2)
     inside = (effect - one_sided * below > -margin) & (effect + one_sided * above < margin)
-    spans_zero = (effect - below <= 0) & (effect + above >= 0)
-    smaller = spans_zero & (effect + above < ledger["published_effect"].astype(float))
-    with_tie = ~np.isnan(p_equivalent)
-    return np.select(
-        [
-            ledger[f"{prefix}verdict"].isin(_UNMOVED),
-            effect - below > 0,
-            effect + above < 0,
-            inside & with_tie,
-            smaller & with_tie,
-        ],
-        [
-            ledger[f"{prefix}verdict"],
-            verdicts.HOLDS,
-            verdicts.REVERSED,
-            verdicts.EQUIVALENT,
-            verdicts.SMALLER,
-        ],
-        verdicts.OPEN,
-    )
+    smaller = (low <= 0) & (high >= 0) & (high < ledger["published_effect"].astype(float))
+    found = ledger[f"{prefix}verdict"]
+    cases = [found.isin(_UNMOVED), low > 0, high < 0, inside & with_tie, smaller & with_tie]
+    words = [found, verdicts.HOLDS, verdicts.REVERSED, verdicts.EQUIVALENT, verdicts.SMALLER]
+    return np.select(cases, words, verdicts.OPEN)

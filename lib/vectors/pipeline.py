@@ -32,9 +32,9 @@ from lib.store import Store, check_target, replace_folder
 from lib.teachers.chunks import cut_text
 from lib.teachers.rows import centre_rows, scale_rows
 from lib.texts import count_words
-from lib.vectors import comparison, judging, page
+from lib.vectors import comparison, measures, page
 from lib.vectors.encoder import Encoder, save_encoder
-from lib.vectors.judging import HALVES
+from lib.vectors.measures import HALVES
 from lib.vectors.models import Dense, combine, fit_words, list_dense
 from lib.vectors.names import BASE, BOTH, CUT, LSA, SIMPLEST_FIRST, STUDENT, TFIDF
 
@@ -56,7 +56,7 @@ class Source:
     texts: Texts  # those that are neither blank nor repeated, read from disk when needed
     lengths: np.ndarray  # (texts,) in tokens, approximately
     rate: float  # tokens per word, approximately
-    halves: judging.Halves
+    halves: measures.Halves
     tasks: dict[str, Task]  # that can be judged
     notes: list[str]  # what the user should know
 
@@ -108,7 +108,7 @@ def read_source(
     texts = Texts(PickedDocuments([documents], np.column_stack([np.zeros_like(rows), rows])))
     rate = check.count_tokens_per_word(documents)
     lengths = rate * np.array([count_words(text) for text in texts])
-    halves = judging.draw_halves(texts, rate)
+    halves = measures.draw_halves(texts, rate)
     if len(halves) < 2:
         told = "fewer than two documents have halves of their own"
         notes.append(f"note: {HALVES} are not judged: {told}")
@@ -218,20 +218,20 @@ def list_measures(source: Source) -> dict[str, list[str]]:
 
 def judge_models(source: Source) -> tuple[list[pd.DataFrame], list[str]]:
     """A frame for each measure, and a line for each measure or model that could not be judged."""
-    measures = list_measures(source)
-    texts = [*dict.fromkeys(itertools.chain(*measures.values()))]
+    needed = list_measures(source)
+    texts = [*dict.fromkeys(itertools.chain(*needed.values()))]
     lengths = source.rate * np.array([count_words(text) for text in texts])
     embed_pieces(source.dense.values(), texts, lengths, "embedding texts to judge")
     words = fit_words(source.store, pick_texts(source.texts, FITTED))
     frames, problems = [], []
-    for name, judged in tqdm(measures.items(), desc="judging", leave=False, disable=None):
+    for name, judged in tqdm(needed.items(), desc="judging", leave=False, disable=None):
         models = combine(source.dense, words, judged)
         try:
             if name == HALVES:
-                names = [judging.name_group(d.group, d.id) for d in source.texts.documents]
-                frame = judging.judge_halves(source.halves, source.texts, names, models)
+                names = [measures.name_group(d.group, d.id) for d in source.texts.documents]
+                frame = measures.judge_halves(source.halves, source.texts, names, models)
             else:
-                frame = judging.judge_task(name, source.tasks[name], models)
+                frame = measures.judge_task(name, source.tasks[name], models)
         except ValueError as error:  # only this measure is lost
             problems.append(f"note: {name} could not be judged: {' '.join(str(error).split())}")
             continue

@@ -8,7 +8,7 @@ import pytest
 from lib.data.task_files import Task
 from lib.experiments.model import Model
 from lib.store import Store
-from lib.vectors import judging, models
+from lib.vectors import measures, models
 from lib.vectors.models import Dense
 from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, ORDER, STUDENT, TFIDF
 from tests.vectors.conftest import make_text
@@ -72,7 +72,7 @@ TASKS = {
 @pytest.mark.parametrize("name", TASKS)
 def test_no_tested_text_is_fitted_to(tmp_path, name):
     spy = Spy(Store(tmp_path))
-    frame = judging.judge_task(name, TASKS[name], {CUT: spy, BASE: spy, TFIDF: Letters(spy.store)})
+    frame = measures.judge_task(name, TASKS[name], {CUT: spy, BASE: spy, TFIDF: Letters(spy.store)})
     scored = len(frame["scores"].iloc[0])
     tested = {text for held_out, _ in spy.calls for text in held_out}
     kept = [{*held_out} for held_out, _ in spy.calls]
@@ -88,8 +88,8 @@ def test_no_tested_text_is_fitted_to(tmp_path, name):
 
 def test_halves_hold_out_their_documents_and_whole_groups(tmp_path):
     spy, groups = Spy(Store(tmp_path)), [f"g{n // 5}" for n in range(COUNT)]
-    halves = judging.draw_halves(TEXTS, 1.3)
-    frame = judging.judge_halves(halves, TEXTS, groups, {BASE: spy})
+    halves = measures.draw_halves(TEXTS, 1.3)
+    frame = measures.judge_halves(halves, TEXTS, groups, {BASE: spy})
     assert len(frame["scores"].iloc[0]) == COUNT == len(frame["groups"].iloc[0])
     sizes = []
     for held_out, embedded in spy.calls:
@@ -99,13 +99,13 @@ def test_halves_hold_out_their_documents_and_whole_groups(tmp_path):
         assert len(whole) == 5 * sizes[-1]
     assert sum(sizes) == 8 and max(sizes) - min(sizes) <= 1
     with pytest.raises(ValueError, match="fewer than two"):
-        judging.judge_halves(judging.draw_halves(TEXTS[:1], 1.3), TEXTS[:1], groups[:1], {})
+        measures.judge_halves(measures.draw_halves(TEXTS[:1], 1.3), TEXTS[:1], groups[:1], {})
 
 
 def test_a_half_that_two_documents_share_is_compared_once():
     texts = [f"the same words. other{n} words{n} end{n}" for n in range(4)]
-    halves = judging.draw_halves(texts, 1.0)
-    assert len(halves) == 1 and judging.draw_halves(["one", "two"], 1.0) == {}
+    halves = measures.draw_halves(texts, 1.0)
+    assert len(halves) == 1 and measures.draw_halves(["one", "two"], 1.0) == {}
 
 
 def combine(tmp_path, documents, texts):
@@ -117,7 +117,7 @@ def combine(tmp_path, documents, texts):
 def test_every_measure_has_a_row_for_each_model(tmp_path):
     everything = combine(tmp_path, TEXTS, TEXTS)
     for name, task in TASKS.items():
-        frame = judging.judge_task(name, task, everything).set_index("model")
+        frame = measures.judge_task(name, task, everything).set_index("model")
         classified = {CLASSIFIER} if name == "single texts" else set()
         assert {*frame.index} == {*ORDER} - {CLASSIFIER} | classified
         assert frame["scores"].map(np.mean).between(0, 1).all()
@@ -128,9 +128,9 @@ def test_every_measure_has_a_row_for_each_model(tmp_path):
 def test_words_are_fitted_outside_the_fold(tmp_path):
     """Both halves of a document have words that no other has: no model of words knows them."""
     texts = [f"common text a{n} b{n}. common thing a{n} b{n}" for n in range(40)]
-    halves = judging.draw_halves(texts, 1.0)
+    halves = measures.draw_halves(texts, 1.0)
     lexical = combine(tmp_path, texts, [half for pair in halves.values() for half in pair])
-    frame = judging.judge_halves(halves, texts, texts, lexical)
+    frame = measures.judge_halves(halves, texts, texts, lexical)
     scores = frame.set_index("model")["scores"].map(np.mean)
     assert scores[[TFIDF, LSA]].max() < 2 * frame["chance"].iloc[0]
 
@@ -138,5 +138,5 @@ def test_words_are_fitted_outside_the_fold(tmp_path):
 def test_texts_without_words_have_no_models_of_words(tmp_path):
     texts = [f"{a} {b} of the" for a in "äöüß" for b in "éèêë"]
     task = Task("clustering", dict(enumerate(texts)), clusters={n: n % 4 for n in range(16)})
-    frame = judging.judge_task("t", task, combine(tmp_path, ["the", "of the"], texts))
+    frame = measures.judge_task("t", task, combine(tmp_path, ["the", "of the"], texts))
     assert {*frame["model"]} == {BASE, CUT, CHUNKS, STUDENT} and BOTH not in {*frame["model"]}
