@@ -18,7 +18,7 @@ from pathlib import Path
 SETUP = "run ./run_all.sh --setup once, then . .venv/bin/activate"
 try:
     from lib.config import environment, paths
-    from lib.config.terminal import escape_unprintable, name_command
+    from lib.config.console import escape_unprintable, name_command
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: {SETUP}") from None
 

@@ -132,8 +132,8 @@ class Store:
             self._refuse(product, path)
             arrays = {name: np.asarray(value) for name, value in compute().items()}
             write_whole(path, lambda file: np.savez(file, **arrays))
-        for older in self._list_older(path):
-            older.unlink(missing_ok=True)
+            for older in self._list_older(path):
+                older.unlink(missing_ok=True)
         return arrays
 
     def rows(
@@ -171,12 +171,14 @@ class Store:
                     table = pa.table({"name": names[places], **columns})
                     path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
                     write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
-            for older in self._list_older(folder):
-                if np.isin(_read_names(older), _read_names(folder)).all():
-                    shutil.rmtree(older, ignore_errors=True)
+                for older in self._list_older(folder):
+                    if np.isin(_read_names(older), _read_names(folder)).all():
+                        shutil.rmtree(older, ignore_errors=True)
         known = _read_names(folder)
         order = np.argsort(known)
-        places = order[np.searchsorted(known, names, sorter=order)]
+        places = order[np.searchsorted(known, names, sorter=order)] if len(known) else order
+        if not np.array_equal(known[places], names):
+            raise LookupError(f"{folder} lost rows while it was read: run again")
         columns = _open_table(folder).column_names[1:] if len(known) else []
         return {name: Rows(folder, name, places) for name in columns}
 
@@ -196,7 +198,7 @@ class Store:
         """Files or tables of the same product that other code made, the newest last."""
         key = path.name.partition("-")[0]
         others = {*path.parent.glob(f"{key}-*{path.suffix}")} - {path}
-        return sorted(others, key=os.path.getmtime)
+        return sorted(filter(Path.exists, others), key=os.path.getmtime)
 
 
 class Rows(Sequence[Any]):
@@ -272,12 +274,13 @@ def _read_names(folder: Path) -> np.ndarray:
 
 def _open_table(folder: Path) -> Any:
     """All pieces of a table, memory-mapped; None if there are none."""
-    return _open_pieces(tuple(sorted(folder.glob("*.arrow"))))
+    pieces = [_open_piece(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.arrow"))]
+    return pa.concat_tables(pieces) if pieces else None
 
 
-@functools.lru_cache(maxsize=64)
-def _open_pieces(paths: tuple[Path, ...]) -> Any:
-    return pa.concat_tables(read_table(path) for path in paths) if paths else None
+@functools.lru_cache(maxsize=4096)
+def _open_piece(path: Path, written: int) -> pa.Table:
+    return read_table(path, memory_map=True)
 
 
 # ---- whole files and folders --------------------------------------------------------------------
@@ -326,15 +329,16 @@ def check_target(target: str | Path, kind: str) -> Path:
     target = Path(os.path.abspath(Path(target).expanduser()))
     marker = target / MARKER
     ours = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
-    known = {MARKER, *ours.get("files", ())} if ours.get("kind") == kind else set()
+    sums = ours["files"] if ours.get("kind") == kind else {}
+    known = {name for name, was in sums.items() if _is_same(target / name, was)}
     if target.is_symlink() or target.is_file():
         raise ValueError(f"{target} is a file or a symbolic link; name a folder")
     if target in (Path.cwd(), *Path.cwd().parents):  # a shell would stay in the replaced folder
         raise ValueError(f"{target} is or contains the current folder; name another one")
-    if other := sorted(set(_list_files(target)) - known):
+    if other := sorted({*_list_files(target)} - known - ({MARKER} if sums else set())):
         raise ValueError(
-            f"{target} holds {other[0]}, which this project did not write there; "
-            "choose another folder"
+            f"{target} holds {other[0]}, which this project did not write there, or which was "
+            "changed since; choose another folder"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     return target
@@ -351,9 +355,9 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
     try:
         new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
-        marker = {"kind": kind, "files": _list_files(new)}
-        (new / MARKER).write_text(json.dumps(marker), encoding="utf-8")
-        for name in (*marker["files"], MARKER):
+        sums = {name: hash_file(new / name) for name in _list_files(new)}
+        (new / MARKER).write_text(json.dumps({"kind": kind, "files": sums}), encoding="utf-8")
+        for name in (*sums, MARKER):
             with open(new / name, "rb") as file:
                 os.fsync(file.fileno())
         check_target(target, kind)  # again: writing takes a while
@@ -367,7 +371,13 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
 
 
 def _list_files(folder: Path) -> list[str]:
-    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir())
+    """Files and links below a folder, by their paths relative to it."""
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def _is_same(file: Path, was: str) -> bool:
+    return file.is_file() and not file.is_symlink() and hash_file(file) == was
 
 
 # ---- names --------------------------------------------------------------------------------------

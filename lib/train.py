@@ -14,9 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +21,7 @@ try:
     from tqdm import tqdm
 
     from lib.config import environment, paths, profiles, versions
-    from lib.config.terminal import escape_unprintable, name_command
+    from lib.config.console import escape_unprintable, name_command
     from lib.distillation import variants
     from lib.teachers import labels
 except ModuleNotFoundError as missing:
@@ -54,23 +51,22 @@ models that need none (docs/own_documents.md). Compare such models on your texts
 To train a student anyway, name its losses, such as MSE:
 
     python -m lib.train MSE --data my_texts --out students/mine --export"""
-_LOST_PROCESS = re.compile("memory|gloo|nccl|connection|socket|clients", re.IGNORECASE)
 
 
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
-    told = "Train one student and save it."
-    parser = argparse.ArgumentParser(prog=name_command("lib.train"), description=told)
+    parser = argparse.ArgumentParser(prog=name_command("lib.train"), description=__doc__)
     add = parser.add_argument
-    told = "its losses, such as cosine, max-margin;MSE;γ=1.0, or with two teachers "
-    add("model", nargs="?", help=f"{told}cosine;100d;S:768x100;C:-")
+    add(
+        "model", nargs="?", help="its losses, such as max-margin;MSE;γ=1.0 or cosine;100d;S:768x100"
+    )
     add("--data", type=Path, help="a dataset folder, or a folder of them")
-    told = "tasks of --data to judge by; default: all"
-    add("--task", nargs="*", metavar="folder/task", help=told)
+    add(
+        "--task", nargs="*", metavar="folder/task", help="tasks of --data to judge by; default: all"
+    )
     add("--profile", help="default: mini, or lab with --data")
     add("--seed", type=int, default=0, help="default: 0")
-    told = "settings of the profile to change"
-    add("--set", nargs="*", default=[], metavar="key=value", help=told)
+    add("--set", nargs="*", default=[], metavar="key=value", help="settings to change")
     add("--out", type=Path, help="folder for the trained student")
     add("--export", action="store_true", help="save as a stock SentenceTransformer")
     given = parser.parse_args(arguments)
@@ -88,7 +84,13 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
     """Exit code and, if it is not 0, what went wrong."""
     code = 2
     try:
-        variant = _parse_model(given.model)
+        try:
+            variant = variants.parse(given.model)
+        except ValueError:
+            losses = variants.STRUCTURAL_LOSSES
+            raise profiles.make_unknown_error("model", given.model, losses) from None
+        if variant.kind != "student" or variant.pooling != "mean":
+            raise ValueError(f"{given.model!r} cannot be saved as a student; expected a loss")
         environment.set_process_environment(offline=False)  # before NumPy is imported
         from lib.store import check_target
 
@@ -114,22 +116,10 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
     except RuntimeError as error:
         if isinstance(error, profiles.OneLine):
             return code, str(error)
-        if not _LOST_PROCESS.search(str(error)):
+        if "memory" not in str(error):
             raise
-        if "memory" in str(error):
-            remedy = "set training.gradient_checkpointing=true or lower training.batch_size"
-            return code, f"out of memory; {remedy}: {error}"
-        return code, f"a process of this training has ended; run the same command again: {error}"
-
-
-def _parse_model(label: str) -> variants.Variant:
-    try:
-        variant = variants.parse(label)
-    except ValueError:
-        raise profiles.make_unknown_error("model", label, variants.STRUCTURAL_LOSSES) from None
-    if variant.kind != "student" or variant.pooling != "mean":
-        raise ValueError(f"{label!r} cannot be saved as a student; expected a loss such as cosine")
-    return variant
+        remedy = "set training.gradient_checkpointing=true or lower training.batch_size"
+        return code, f"out of memory; {remedy}: {error}"
 
 
 def _suggest_changes(folder: Path, tasks: list[str] | None) -> list[str]:
@@ -139,9 +129,10 @@ def _suggest_changes(folder: Path, tasks: list[str] | None) -> list[str]:
 
     changes, summary = check.suggested(folder, tasks)
     os.environ.pop("THESIS_DATA", None)  # --data replaces it
-    changes["training.precision"] = "bf16" if has_bfloat16() else "fp32"
+    precision = "bf16" if has_bfloat16() else "fp32"
     notes = [line for line in check.findings(folder, tasks) if ": note: " in line]
-    print(*notes, f"suggested: {summary}, {changes['training.precision']}", sep="\n", flush=True)
+    print(*notes, f"suggested: {summary}, {precision}", sep="\n", flush=True)
+    changes["training.precision"] = precision
     return [f"{key}={json.dumps(value)}" for key, value in changes.items()]
 
 
@@ -154,16 +145,12 @@ def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, o
     model = bench.model(variant, given.seed)
     if IS_MAIN:
         print("reading the corpus and the teachers' embeddings; missing ones are computed")
-        if count > 1:
-            place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-            print(f"training begins when all {count} processes have connected to {place}")
-        sys.stdout.flush()
         bench.embed([model], [])  # what the student learns from
     _make_student(model, alone=count == 1)
     if not IS_MAIN:
         return
-    losses, failed = model.history()["loss"], None
-    card = _write_card(bench, model, own=bool(given.data))
+    failed = None
+    card = _write_card(bench, model, bool(given.data), count)
     if given.data:
         print("trained; now comparing it with base, teacher and TF-IDF", flush=True)
         try:
@@ -177,7 +164,8 @@ def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, o
         save_sentence_transformer(model.loaded, out, card)
     else:
         save_longformer(model.loaded, out)
-    print(f"saved to {out}: {len(losses)} updates, loss {losses[0]:.4f} -> {losses[-1]:.4f}")
+    training = card["training"]
+    print(f"saved to {out}: {training['updates']} updates, loss {training['loss']}")
     if failed:
         raise failed
 
@@ -194,12 +182,13 @@ def _make_student(model: TrainedStudent, *, alone: bool) -> None:
             bar.update()
 
         if alone:
-            store.get(model.weights, lambda: model.train([advance]))
+            model.get_weights([advance])
         elif not store.has(model.weights):
             # Processes wait for each other in every update, so none may wait for a lock.
             arrays = model.train([advance], store.path(model.weights, ".checkpoint"))
             if IS_MAIN:
                 store.get(model.weights, lambda: arrays)
+                model.get_weights()  # which removes the checkpoint
         bar.n = total
 
 
@@ -212,31 +201,27 @@ def compare_student(bench: Bench, student: TrainedStudent) -> tuple[pd.DataFrame
     Measures are the MRR with which halves of held-out documents find each other, which needs no
     labels; accuracies by the readout "compare", which converges on few examples; MAP and MRR.
 
-    Returns
-    -------
-    table
-        As by `lib.vectors.comparison.make_table`.
-    lines
-        On the table, and on what could not be judged. The last one recommends the simplest model
-        that cannot be distinguished from the best, on measures with some model above guessing.
-
-    Raises
-    ------
-    ValueError
-        With these lines, if there is no measure.
+    Returns a table as by `comparison.make_table`, and lines on it and on what could not be judged.
+    The last one recommends the simplest model that cannot be distinguished from the best, on
+    measures with some model above guessing. Raises `ValueError` if there is no measure.
     """
     from lib.vectors import comparison, measures
 
-    own, seeds = f"student ({student.variant})", [student.seed]
+    own, seeds, judged = (
+        f"student ({student.variant})",
+        [student.seed],
+        bench.with_readout("compare"),
+    )
     names = {**NAMES, student.variant.identity: own}
-    classify = partial(bench.with_readout("compare").run, seeds=seeds, split="test")
-    judges = {measures.HALVES: partial(_judge_halves, bench, student.seed)}
-    judges |= {task: partial(classify, tasks=[task]) for task in bench.classifications}
-    judges |= {t: partial(bench.retrieve, seeds=seeds, tasks=[t]) for t in bench.retrievals}
     frames, lines = [], ["One seed: the intervals account for other texts, not for other seeds."]
-    for task, judge in judges.items():
+    for task in (measures.HALVES, *bench.classifications, *bench.retrievals):
         try:
-            rows = judge([*names])
+            if task == measures.HALVES:
+                rows = _judge_halves(bench, student.seed, [*names])
+            elif task in bench.classifications:
+                rows = judged.run([*names], seeds=seeds, tasks=[task], split="test")
+            else:
+                rows = bench.retrieve([*names], seeds=seeds, tasks=[task])
         except ValueError as error:  # only this measure is lost
             lines.append(f"{task} could not be judged: {' '.join(str(error).split())}")
             continue
@@ -255,8 +240,6 @@ def compare_student(bench: Bench, student: TrainedStudent) -> tuple[pd.DataFrame
     simplest = ["base", "teacher, cut", "teacher, chunks", own]
     best = comparison.choose_model(told, None, simplest).model if told else "base"
     advice = f"Over all measures: use {best} (docs/own_documents.md has the code)"
-    if best != own:
-        advice += ", or train with another loss or on fewer texts (training.documents)"
     return table, [*lines, *comparison.describe_table(table), advice]
 
 
@@ -269,24 +252,20 @@ def _judge_halves(bench: Bench, seed: int, names: list[str]) -> pd.DataFrame:
         documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
     texts, groups = [*documents], [*documents.values()]
     models = {name: bench.model(name, seed) for name in names}
-    return measures.judge_halves(
-        measures.draw_halves(texts, TOKENS_PER_WORD), texts, groups, models
-    )
+    halves = measures.draw_halves(texts, TOKENS_PER_WORD)
+    return measures.judge_halves(halves, texts, groups, models)
 
 
-def _write_card(bench: Bench, model: TrainedStudent, *, own: bool) -> dict[str, Any]:
-    """The model card's description of a training.
+def _write_card(bench: Bench, model: TrainedStudent, own: bool, count: int) -> dict[str, Any]:
+    """The model card's description of a training by `count` processes.
 
     `own` means that shares of the profile's folders are numbers of documents.
     """
-    from lib.experiments.devices import count_ranks
-
     profile, variant, losses = bench.profile, model.variant, model.history()["loss"]
     form = "{:g} documents, those held out among them" if own else "share {:g} of the documents"
     data = {folder.folder: form.format(folder.share) for folder in profile.corpus.folders}
-    title = f"{variant}, of documents from {', '.join(data)}"
-    per_update = model.batch_size * model.training.accumulation * count_ranks()
-    data["texts read in training"] = str(len(losses) // model.training.passes * per_update)
+    updates = len(losses) // model.training.passes
+    texts_read = str(updates * model.batch_size * model.training.accumulation * count)
     section, teachers = profile.structural_teacher, []
     if variant.structural:
         teachers.append(f"{Path(section.model).name}, first {section.max_tokens} tokens")
@@ -295,12 +274,12 @@ def _write_card(bench: Bench, model: TrainedStudent, *, own: bool) -> dict[str, 
         teachers.append(f"Paragraph Vector {variant.contextual}, {most}")
     base = Path(profile.student.model)
     return {
-        "title": title,
+        "title": f"{variant}, of documents from {', '.join(data)}",
         # Of a local folder only the name, because its path is private.
         "base_model": base.name if base.is_dir() else profile.student.model,
         "teachers": teachers,
         "losses": variant.losses,
-        "data": data,
+        "data": data | {"texts read in training": texts_read},
         "training": {
             "updates": len(losses),
             "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}",

@@ -1,5 +1,6 @@
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,6 +93,13 @@ def test_a_table_computes_missing_rows_only_and_keeps_the_order_asked_for(tmp_pa
 def test_a_series_is_read_in_its_order_whatever_its_index(tmp_path):
     texts = pd.Series(["a", "bb", "ccc"], index=[2, 1, 0])
     assert Store(tmp_path).rows(ONE, texts, compute)["number"][:].tolist() == [1, 2, 3]
+
+
+def test_a_table_that_is_removed_while_it_is_open_is_made_again(tmp_path):
+    kept = Store(tmp_path)
+    kept.rows(ONE, ["aaa"], compute)
+    shutil.rmtree(tmp_path / f"{ONE.name}.rows")
+    assert kept.rows(ONE, ["bb", "aaa"], compute)["number"][:].tolist() == [2, 3]
 
 
 def test_rows_in_several_pieces(tmp_path, monkeypatch):
@@ -262,6 +270,11 @@ def test_a_folder_is_replaced_only_if_we_wrote_all_of_it(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(ValueError, match="choose another folder"):
         check_target(target, "vectors")
+    replace_folder(target, "student", write_student)
+    (target / "model" / "weights").write_text("a person's")
+    with pytest.raises(ValueError, match="weights, which .* was changed"):
+        check_target(target, "student")
+    (target / "model" / "weights").write_text("new")
     (target / "model" / "notes.txt").write_text("a person's")
     with pytest.raises(ValueError, match=r"notes\.txt"):
         replace_folder(target, "student", write_student)

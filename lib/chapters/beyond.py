@@ -34,9 +34,6 @@ ROUNDS = 3  # of timing; the shortest time counts
 _OF_TASK = ["task", "metric", "readout", "split", "device", "groups", "chance"]
 
 
-# ---- what each ingredient adds ------------------------------------------------------------------
-
-
 def list_ingredients() -> dict[str, str]:
     """Name in Figure B.2 -> identity, the untrained student first."""
     return {START: "Longformer"} | grid("beyond")["ingredients"]
@@ -56,21 +53,15 @@ def judge_steps(records: pd.DataFrame) -> pd.DataFrame:
     Columns: step, readout (a value of `READOUTS`), and those of `verdicts.compare`, with q over the
     steps of a readout.
     """
-    steps, identities, tables = grid("beyond")["steps"], list_ingredients(), []
+    steps, tables = grid("beyond")["steps"], []
+    classes = {name: parse(model).seed_class for name, model in list_ingredients().items()}
     for readout, shown in records.groupby("readout", sort=False):
-        evidence = from_examples(
-            task_scores(shown),
-            given=[START],
-            class_of=lambda name: parse(identities[name]).seed_class,
-        )
+        evidence = from_examples(task_scores(shown), given=[START], class_of=classes.__getitem__)
         table = verdicts.compare(steps.values(), evidence)
         table.insert(0, "step", list(steps))
         table.insert(1, "readout", READOUTS[str(readout)])
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
-
-
-# ---- students and models that need no training --------------------------------------------------
 
 
 def list_untrained(bench: Bench) -> dict[str, tuple[Model, ...]]:

@@ -24,25 +24,19 @@ COMPARED_CLOSELY = ("fig4_3", "fig4_12")
 
 
 def list_references(label: str = "") -> tuple[str, ...]:
-    """Identities of the models that measure the seed noise of a figure; by default, of all figures.
-
-    Figure 4.7 has its own, because students of Paragraph Vector alone have their own
-    `Variant.seed_class`.
-    """
+    """Identities of the models that measure the seed noise of a figure; by default, of all."""
     if label == "fig4_5":
         return tuple(CONTEXTUAL_TEACHERS)
     structural = tuple(grid("structural")["reference"])
     if label in ("fig4_2", "fig4_3"):
         return structural
+    # Students of Paragraph Vector alone, as in Figure 4.7, have their own `Variant.seed_class`.
     own = figure_models.list_references([label] if label else figure_models.PROJECTIONS)
     return (*structural, *NO_WEIGHTING.values(), *own)
 
 
 def list_models(label: str, profile: Profile) -> dict[str, str]:
-    """Name as printed -> identity of the models that the profile's `only` and `max_variants` keep.
-
-    Raises `ValueError` for a variant of a grid that cannot be trained.
-    """
+    """Name as printed -> identity of the models that `only` and `max_variants` keep."""
     shown = {name: parse(model).identity for name, model in figure_models.shown(label).items()}
     kept = {*shown.values()}
     if profile.only:

@@ -96,15 +96,11 @@ def _describe_settings(variant: Variant, masking: str) -> dict[str, str]:
 def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> pd.DataFrame:
     """Figures A.2 and A.6: how students with a contextual loss change while they train.
 
-    `groups` are names of groups -> models, name -> identity; other models are left out.
-
-    Returns
-    -------
-    DataFrame
-        A row for each measurement of a student with the profile's first seed: group, model,
-        dimension, update, embedding and projected (held-out CCA of the student's embedding and of
-        its projection with the teacher), chance (held-out CCA of documents paired at random), and
-        share (of the contextual loss in the gradient, `lib.distillation.gradient_share`).
+    `groups` are names of groups -> models, name -> identity; other models are left out. There is a
+    row for each measurement of a student with the profile's first seed. Columns: group, model,
+    dimension, update, embedding and projected (held-out CCA of the student's embedding and of its
+    projection with the teacher), chance (held-out CCA of documents paired at random), and share (of
+    the contextual loss in the gradient, `lib.distillation.gradient_share`).
     """
     seed = bench.profile.seeds[0]
     students = {
@@ -157,12 +153,9 @@ def compare_factors(bench: Bench) -> pd.DataFrame:
 def mark_collapsed(records: pd.DataFrame, bench: Bench) -> pd.Series:
     """For each record, whether its student has collapsed with any seed, see `COLLAPSED`."""
     students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
-    collapsed = {
-        model
-        for model, seed in students.itertuples(index=False, name=None)
-        if mean_cosine(bench.embeddings(model, seed)["validation"]) >= COLLAPSED
-    }
-    return records["model"].isin(collapsed)
+    embedded = (bench.embeddings(*run)["validation"] for run in students.to_numpy())
+    collapsed = [mean_cosine(rows) >= COLLAPSED for rows in embedded]
+    return records["model"].isin(students.loc[collapsed, "model"])
 
 
 def mean_cosine(embedding: np.ndarray) -> float:

@@ -1,6 +1,7 @@
 """The tables and lengths of Sections 4.1, 4.2, 5.1 and 5.2 for a profile's own data."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,10 +26,8 @@ def count_corpus_tokens(corpus: Corpus, base: Base) -> pd.DataFrame:
     frames = []
     for split in ("train", "validation"):
         documents = getattr(corpus, split)
-        lengths = _count_tokens(Texts(documents), base)
-        lengths.insert(0, "source", [document.source for document in documents])
-        lengths.insert(1, "split", split)
-        frames.append(lengths)
+        sources = [document.source for document in documents]
+        frames.append(_count_tokens(Texts(documents), base, source=sources, split=split))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -42,17 +41,15 @@ def count_task_tokens(tasks: Tasks, base: Base) -> pd.DataFrame:
         splits = {"test": [list(task.texts)]} if task.kind == "retrieval" else task.inputs
         for split, inputs in splits.items():
             ids = dict.fromkeys(text_id for example in inputs for text_id in example)
-            lengths = _count_tokens([task.texts[text_id] for text_id in ids], base)
-            lengths.insert(0, "task", name)
-            lengths.insert(1, "split", split)
-            frames.append(lengths)
+            texts = [task.texts[text_id] for text_id in ids]
+            frames.append(_count_tokens(texts, base, task=name, split=split))
     return pd.concat(frames, ignore_index=True)
 
 
-def _count_tokens(texts: Sequence[str], base: Base) -> pd.DataFrame:
-    """`longformer_tokens`, with special tokens, and `sbert_tokens`, without."""
+def _count_tokens(texts: Sequence[str], base: Base, **facts: Any) -> pd.DataFrame:
+    """The facts, `longformer_tokens`, with special tokens, and `sbert_tokens`, without."""
     whole, read = base.tokens(texts)["whole"], base.teacher.lengths(texts)
-    return pd.DataFrame({"longformer_tokens": whole[:], "sbert_tokens": read[:]})
+    return pd.DataFrame(facts | {"longformer_tokens": whole[:], "sbert_tokens": read[:]})
 
 
 def tabulate_corpus(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
@@ -75,8 +72,7 @@ def tabulate_classifications(
     for name, split, labels in _list_splits(tasks, splits):
         kept = labels if limit is None else labels[downsample(labels, limit)]
         shares = 100 * np.bincount(kept, minlength=len(tasks[name].classes)) / len(kept)
-        pairs = len(tasks[name].inputs[split][0]) == 2
-        inputs = "pairs of documents" if pairs else "documents"
+        inputs = "documents" if len(tasks[name].inputs[split][0]) == 1 else "pairs of documents"
         truncated = "yes" if len(kept) < len(labels) else "no"
         facts = (len(kept), inputs, truncated, len(shares), shares.mean(), shares.std())
         rows.append((name, split, *facts))

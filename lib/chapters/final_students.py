@@ -61,10 +61,8 @@ def run_classifications(bench: Bench) -> pd.DataFrame:
     """
     profile, final = bench.profile, prepare_bench(bench)
     models, seeds = list_models(profile), assign_seeds(profile)
-    cut = {
-        f"{name};cut": f"{models[name]};cut"
-        for name in ("Longformer", *list_students(), *profile.final.baselines)
-    }
+    shortened = ("Longformer", *list_students(), *profile.final.baselines)
+    cut = {f"{name};cut": f"{models[name]};cut" for name in shortened}
     seeds |= {f"{identity};cut": numbers for identity, numbers in seeds.items()}
     names = {identity: name for name, identity in (models | cut).items()}
     runs = [(models, name, limit) for name, limit in profile.final.rounds.items()]
@@ -124,11 +122,7 @@ def tabulate_scores(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.Dat
 
 
 def measure_numbers(bench: Bench) -> dict[str, float]:
-    """Our values of the numbers in the ledger.
-
-    structural_updates_ratio: how many documents a final student reads for each one that the
-    structural loss does not mask; NaN if it masks all.
-    """
+    """How many documents a final student reads for each one that the structural loss reads, too."""
     lengths = bench.teacher.lengths(prepare_bench(bench).documents)[:]
     unmasked = float((lengths <= bench.profile.training.max_structural_len).mean())
     return {"structural_updates_ratio": 1 / unmasked if unmasked else math.nan}

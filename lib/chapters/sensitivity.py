@@ -15,13 +15,7 @@ from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected, corrected_runs
-from lib.statistics.intervals import (
-    PROCESSOR_SD,
-    Evidence,
-    from_examples,
-    from_runs,
-    task_scores,
-)
+from lib.statistics.intervals import PROCESSOR_SD, Evidence, from_examples, from_runs, task_scores
 
 CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
 THESIS_BATCHES = 313  # in an epoch of the thesis' heads: 10,000 examples in batches of 32
@@ -32,9 +26,8 @@ NO_HEAD = "no head"
 def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
     """Records of a figure's models with all their seeds, under every setting of heads.
 
-    A column heads has the name of the setting in `params/grids/beyond.yaml`. Under `CONTROL`, heads
-    of the thesis' protocol make as many steps as the thesis' heads did, for models that the file
-    calls `controlled`.
+    Column heads: its name in `params/grids/beyond.yaml`. Under `CONTROL`, heads of the thesis'
+    protocol make as many steps as the thesis' did, for models that the file calls `controlled`.
     """
     profile, settings, frames = bench.profile, grid("beyond"), []
     names = {identity: name for name, identity in chapter4.list_models(label, profile).items()}
@@ -80,11 +73,8 @@ def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine")
     accuracy), low, high.
     """
     theirs = published.load(label).rename(columns={"accuracy": "value"}).assign(seed=0)
-    evidence = {
-        setting: _weigh(shown, setting)
-        for setting, shown in records.groupby("heads", sort=False)
-        if setting != CONTROL
-    }
+    settings = records[records["heads"] != CONTROL].groupby("heads", sort=False)
+    evidence = {setting: _weigh(shown, setting) for setting, shown in settings}
     noise = measure_published_noise(label)
     evidence["published"] = from_runs(corrected_runs(theirs), noise=noise)
     frames = []

@@ -31,14 +31,9 @@ def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -
     published ones, the author's code rolled the batch without naming an axis, so nearly every one
     is the document's own embedding with its dimensions shifted.
 
-    Embeddings are (documents, dim). Documents that do not fill the last batch are left out. Raises
-    `ValueError` if they do not fill one.
-
-    Returns
-    -------
-    DataFrame
-        A row for each pair: negatives ("as published" or "true"), distance ("squared L2", a mean
-        over dimensions, or "cosine"), to ("positives" or "negatives"), value.
+    Embeddings are (documents, dim). Documents that do not fill the last batch are left out.
+    Columns, a row for each pair: negatives ("as published" or "true"), distance ("squared L2", a
+    mean over dimensions, or "cosine"), to ("positives" or "negatives"), value.
     """
     batches = len(student) // batch
     if batches == 0:
@@ -54,10 +49,8 @@ def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -
     frames = []
     for pairing, shifted in negatives.items():
         for to, others in (("positives", theirs[None]), ("negatives", np.stack(shifted))):
-            values = {
-                "squared L2": np.square(ours - others).mean(-1),
-                "cosine": 1 - cosines(ours, others),
-            }
+            values = {"squared L2": np.square(ours - others).mean(-1)}
+            values["cosine"] = 1 - cosines(ours, others)
             for name, value in values.items():
                 rows = {"negatives": pairing, "distance": name, "to": to, "value": value.ravel()}
                 frames.append(pd.DataFrame(rows))

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from lib.config import paths, profiles
-from lib.config.terminal import escape_unprintable
+from lib.config.console import escape_unprintable
 from lib.data import sources
 from lib.data.builders import fetch
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lib.config import profiles
-from lib.config.terminal import escape_unprintable
+from lib.config.console import escape_unprintable
 from lib.data import task_files
 from lib.data.builders.mini import gensim_files
 from lib.data.dataset_folder import COLUMNS, FORMS, Documents, content, read_fields

@@ -139,7 +139,8 @@ class Base(Model):
 
         Special tokens are included.
         """
-        inputs = {"files": hash_model(self.section.model), "read": self.section.max_positions}
+        inputs = {"model": self.section.model, "revision": self.section.revision}
+        inputs |= {"files": hash_model(self.section.model), "read": self.section.max_positions}
         product = Product("tokens", inputs, STUDENT, PACKAGES, "tokens")
         return self.store.rows(product, texts, self._tokenize)
 

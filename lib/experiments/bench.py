@@ -35,7 +35,7 @@ from lib.evaluation.readouts import Examples
 from lib.experiments.base import Base
 from lib.experiments.combined import Joined
 from lib.experiments.contextual import ParagraphVector
-from lib.experiments.devices import find_device, has_bfloat16
+from lib.experiments.devices import find_device, has_bfloat16, hash_model
 from lib.experiments.lexical import Words
 from lib.experiments.model import Model
 from lib.experiments.structural import Teacher
@@ -162,7 +162,8 @@ class Bench:
         inputs = section.model_dump(mode="json") | {"documents": hash_arrays(*contents)}
         inputs["left_out"] = hash_arrays(np.intersect1d(held_out, np.concatenate(contents)))
         if any(folder.min_tokens for folder in section.folders):
-            inputs["student"] = self.profile.student.model
+            section = self.profile.student
+            inputs["student"] = [section.model, section.revision, hash_model(section.model)]
         product = Product("corpus", inputs, ("data.corpus",))
 
         def draw() -> dict[str, np.ndarray]:
@@ -493,15 +494,16 @@ class Bench:
         self, pair: Pair, task: str, metric: str, split: str, value: float
     ) -> dict[str, Any]:
         variant, seed = pair
-        model = self.model(variant, seed)
-        trained = isinstance(model, TrainedStudent)
+        model, note = self.model(variant, seed), None
+        if isinstance(model, TrainedStudent):
+            note = self.store.find(model.weights, "seconds")
         row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric}
         return row | {
             "readout": self.readout if metric == "accuracy" else "none",  # rankings are by cosine
             "split": split,
             "seed": seed,
             "value": value,
-            "seconds": float(model.history()["seconds"]) if trained else None,
+            "seconds": float(note["seconds"]) if note else None,
             "device": find_device(),
             "fingerprint": "",
             "embedding_fingerprint": model.product.name,
@@ -526,9 +528,10 @@ def read_label(label: str | Variant) -> Variant:
 
 
 def embed_texts(model: Model, parts: Sequence[Sequence[str]]) -> None:
-    """Embed several sets of texts."""
+    """Embed several sets of texts with a copy, so that no weights stay in this process."""
+    copy = replace(model)
     for texts in parts:
-        model.embed(texts)
+        copy.embed(texts)
 
 
 def judge_and_keep(
@@ -542,8 +545,8 @@ def judge_and_keep(
     """Judge models side by side on a task, and keep the records that are missing."""
     missing = [number for number, product in enumerate(products) if not store.has(product)]
     given = [
-        (products[number].label, models[number][1], models[number][0].embed(examples.texts))
-        for number in missing
+        (products[number].label, seed, replace(model).embed(examples.texts))
+        for number, (model, seed) in ((number, models[number]) for number in missing)
     ]
     records = readouts.judge_models(given, examples, classifier, settings)
     for number, record in zip(missing, records, strict=True):

@@ -64,9 +64,25 @@ class Words(Model):
 
     @functools.cached_property
     def fitted(self) -> Any:
-        """A `lib.teachers.words.Lexical`."""
+        """A `lib.teachers.words.Lexical`.
+
+        LSA is fitted once and kept: another processor may find other directions, and vectors of
+        two fits do not belong together.
+        """
+        from lib.teachers.words import Lexical
+
+        if not self._is_kept:
+            return self._fit()
+        return Lexical(**self.store.get(self.product, lambda: vars(self._fit())))
+
+    def _fit(self) -> Any:
         outside = ~np.isin(hash_texts(self.documents), hash_texts(self.left_out))
         return self.counter.fit(np.flatnonzero(outside), self.dim, rare=not self.centred)
+
+    @property
+    def _is_kept(self) -> bool:
+        """TF-IDF is sparse, and the words of own texts are fitted anew for each fold."""
+        return bool(self.dim) and not self.centred
 
     def encode(self, texts: Sequence[str]) -> Any:
         """(texts, dim) float32; for TF-IDF (texts, words) sparse, with rows of norm 1 or 0."""
@@ -79,11 +95,11 @@ class Words(Model):
         return np.pad(rows, [(0, 0), (0, self.dim - rows.shape[1])])
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """As `encode`. Only the dense vectors of LSA are kept."""
-        return super().embed(texts) if self.dim else self.encode(texts)
+        """As `encode`; see `fitted` for what is kept."""
+        return super().embed(texts) if self._is_kept else self.encode(texts)
 
     def is_embedded(self, texts: Sequence[str]) -> bool:
-        return not self.dim or super().is_embedded(texts)
+        return not self._is_kept or super().is_embedded(texts)
 
     def fit_outside(self, texts: Sequence[str]) -> Words:
         """The same words without the weights that these texts give them. Counts are shared."""

@@ -87,7 +87,8 @@ class Teacher(Model):
 
     def lengths(self, texts: Sequence[str]) -> Rows:
         """(texts,) lengths in SBERT's tokens, without special ones and before truncation."""
-        inputs = {"files": hash_model(self.section.model)}
+        inputs = {"model": self.section.model, "revision": self.section.revision}
+        inputs["files"] = hash_model(self.section.model)
         product = Product("lengths", inputs, ("teachers.sbert", "texts"), PACKAGES, "lengths")
         rows = self.store.rows(product, texts, lambda part: {"lengths": self.sbert.lengths(part)})
         return rows["lengths"]

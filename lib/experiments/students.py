@@ -129,6 +129,8 @@ class TrainedStudent(Model):
 
     def list_needs(self) -> list[tuple[Model, Sequence[str]]]:
         """The base, which may have to learn its words, and the teachers of all documents."""
+        if self.store.has(self.weights):
+            return []
         teachers = [each for each in (self.structural, self.contextual) if each is not None]
         parts = [part for each in teachers for part in each.parts]
         read = (self.documents, self.held_out) if self.contextual else (self.documents,)
@@ -146,8 +148,15 @@ class TrainedStudent(Model):
     @functools.cached_property
     def loaded(self) -> Any:
         """The trained student, a `lib.student.Student`."""
-        arrays = self.store.get(self.weights, self.train)
-        return unpack_weights(self._build(), arrays).to(find_device())
+        return unpack_weights(self._build(), self.get_weights()).to(find_device())
+
+    def get_weights(self, callbacks: Sequence[Callable] = ()) -> Arrays:
+        """What `train` returns. The student is trained if it is missing."""
+        from lib.distillation.checkpoint import remove_checkpoint
+
+        arrays = self.store.get(self.weights, lambda: self.train(callbacks))
+        remove_checkpoint(self.store.path(self.weights, ".checkpoint"))  # now they are written
+        return arrays
 
     def history(self) -> Arrays:
         """How it was trained; it is trained if it is missing.
@@ -161,7 +170,7 @@ class TrainedStudent(Model):
         """
         names = ("loss", "seconds", *(("watched",) if self.contextual else ()))
         found = self.store.find(self.weights, *names)
-        return found or self.store.get(self.weights, self.train)
+        return found or self.get_weights()
 
     def train(self, callbacks: Sequence[Callable] = (), checkpoint: Path | None = None) -> Arrays:
         """Train the student, from its last checkpoint if there is one.
@@ -182,7 +191,6 @@ class TrainedStudent(Model):
         """
         import torch
 
-        from lib.distillation.checkpoint import remove_checkpoint
         from lib.distillation.objective import Objective
         from lib.distillation.training import Scheme, distill
 
@@ -235,8 +243,6 @@ class TrainedStudent(Model):
             rows = student.encode(watch.token_ids, precision=self.base.precision)
             measured += [*watch.measurements, (len(history.loss), *watch.measure(rows, objective))]
             facts["watched"] = measured
-        if checkpoint is not None:
-            remove_checkpoint(checkpoint)
         return facts | {"seconds": time.process_time() - started} | pack_weights(student)
 
     def read(self, texts: Sequence[str]) -> Any:

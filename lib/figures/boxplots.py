@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Mapping
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import roles
-from lib.figures.style import DARK, INK, WIDTH, labelled, panels, rows_from_top, settings, style
+from lib.figures.style import DARK, INK, WIDTH, labelled, rows_from_top, settings, style
 from lib.published import figure_models
 from lib.statistics.intervals import SeedNoise
 
@@ -118,7 +119,7 @@ def boxplot(
     categories = [_category(label, row) for row, _ in models]
     colors = _palette(categories)
     sides = [name for name, columns in _PANELS.items() if data[columns[0]].notna().any()]
-    figure, (axes,) = panels(len(sides), _REST, sharex=True, sharey=True)
+    figure, (axes,) = plt.subplots(1, len(sides), sharex=True, sharey=True, squeeze=False)
     as_printed = sides == ["published"]
     for axis, name in zip(axes, sides, strict=True):
         _draw_panel(axis, data, name, [colors[category] for category in categories], as_printed)
@@ -205,13 +206,10 @@ def seed_means(
         raise ValueError(
             f"{label}: two records for {repeated.iloc[0].to_dict()}; pass one split of one run"
         )
-    more |= {
-        "value": ("value", "mean"),
-        "seeds": ("seed", "nunique"),
-        "chance": ("chance", "first"),
-    }
+    columns = {"value": ("value", "mean"), "seeds": ("seed", "nunique")}
+    columns |= {"chance": ("chance", "first")} | more
     records = records.assign(chance=records.get("chance", np.nan))
-    return records.groupby(keys, sort=False, as_index=False).agg(**more)
+    return records.groupby(keys, sort=False, as_index=False).agg(**columns)
 
 
 def _notes(data: pd.DataFrame) -> list[str]:

@@ -189,7 +189,7 @@ def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
 
 
 def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.DataFrame:
-    """`compare_pairs` of whole task texts with the same texts cut at the structural teacher's limit.
+    """`compare_pairs` of whole task texts with those cut at the structural teacher's limit.
 
     Mean chunks are compared with the teacher, which reads the first chunk. `scores` are those of
     `final_students.run_readouts`.
@@ -208,7 +208,7 @@ def compare_pairs(
     figure: str,
     tasks: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """`verdicts.compare` by every readout, with the noise that findings are judged with.
+    """`verdicts.compare` by every readout, a column, with the noise that findings are judged with.
 
     Models are named as in the figure, or by identity. In Figure 5.3 the round is part of a name.
     Only `tasks` count, by default all.
@@ -448,7 +448,8 @@ def _judge_published(claim: Claim) -> Judgement | None:
     """The verdict on the published numbers; None for a claim that is about our runs alone."""
     if isinstance(claim, Alike):
         return None
-    models, scores = _list_models(claim), _load_published_scores(claim.source, claim.metric)
+    source, models = claim.source, _list_models(claim)
+    scores = _load_published_scores(source, claim.metric)
     score = scores["value"] if claim.metric == "F1" else effects.chance_corrected
     scores = scores.assign(score=score)
     runs = scores.pivot(index=["model", "seed"], columns="task", values="score")
@@ -456,12 +457,12 @@ def _judge_published(claim: Claim) -> Judgement | None:
     if claim.metric == "F1":
         runs, noise = runs.dropna(subset=claim.tasks or None), measure_twin_noise()
     elif claim.metric == "accuracy":
-        pair = claim.source, set().union(*claim.sides(models))
-        about = any(pair == (figure, {*names}) for figure, *names in RERUNS)
-        without = claim.source if about else ""
-        noise = measure_published_noise(claim.source, weights, without=without)
-    student_of = lambda name: _split_round(claim.source, name)[0]
-    evidence = intervals.from_runs(runs, weights=weights, noise=noise, student_of=student_of)
+        compared = set().union(*claim.sides(models))
+        about = any(figure == source and compared == {*pair} for figure, *pair in RERUNS)
+        noise = measure_published_noise(source, weights, without=source if about else "")
+    evidence = intervals.from_runs(
+        runs, weights=weights, noise=noise, student_of=lambda name: _split_round(source, name)[0]
+    )
     return claim.judge_scores(evidence, models)
 
 
@@ -472,7 +473,9 @@ def _judge_published(claim: Claim) -> Judgement | None:
 def measure_twin_noise() -> SeedNoise:
     """How noisy the F1 of a published student of the news paper is, a mean of both sides' F1.
 
-        sd^2 = mean over pairs of `TWINS` of gap^2 / 2
+        sd^2 = mean over pairs of gap^2 / 2
+
+    The pairs are `TWINS`.
     """
     table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value")
     gaps = [(table.loc[first] - table.loc[second]).mean() for first, second in TWINS]

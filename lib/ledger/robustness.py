@@ -114,7 +114,7 @@ def load_variations(names: Sequence[str] = ()) -> dict[str, dict[str, object]]:
 
 
 def count_named(ledger: pd.DataFrame) -> tuple[int, int]:
-    """How many findings are decided, and how many students of Chapter 4 they need, with references."""
+    """How many findings are decided, and how many students of Chapter 4 they need."""
     chosen = _find_claims(select_decided(ledger))
     about = [[each for each in chosen if each.source == figure] for figure in theirs.CHAPTER_4]
     models = {model for part in about if part for model in list_models(part)}

@@ -34,7 +34,7 @@ LENGTHS = 0.05  # the distance from that share that is allowed
 # curve has four points and spans a factor of eight; its line says little beyond as much again.
 WORDS = 10
 FINAL = "fig5_3"  # the figure of the final students
-READOUT = "compare"  # tells whether an embedding has anything to read
+READOUT = "compare"  # needs little training: tells whether an embedding has anything to read
 HAS_READ = "contextual_teacher_has_read"
 _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 
@@ -42,9 +42,8 @@ _ENCODERS = ("SBERT", "Longformer", *CONTEXTUAL_TEACHERS)
 class Check(NamedTuple):
     """One row of table "checks".
 
-    `label` is the figure or finding that the check is about, empty for all findings. `what` was
-    measured; `low` and `high` are its interval or its range over models. `needed` is the limit in
-    words; `passed` is None if the row only informs.
+    `label` is the figure or finding that the check is about, empty for all findings; `low` and
+    `high` are an interval, or a range over models; `passed` is None if the row only informs.
     """
 
     check: str
@@ -66,21 +65,9 @@ def run_checks(
 ) -> pd.DataFrame:
     """Run the checks that these scores allow; a row for each `Check`.
 
-    This trains control students, whose teacher's rows belong to other documents. `READOUT`, which
-    needs little training, decides whether an embedding has anything to read. What the thesis' heads
-    read is the ledger's first question, so here it only informs.
-
-    Parameters
-    ----------
-    scores
-        Figure -> records, as `claims.collect_scores` returns them.
-    bench
-        Of the profile that made the scores.
-    claims
-        The findings that may need checks.
-    informing
-        Add rows for which all texts of all tasks are read, and those about the students of Figure
-        A.4, if these are in the store.
+    This trains control students, whose teacher's rows belong to other documents. `scores` are those
+    of `claims.collect_scores`. If `informing`, rows are added for which all texts of all tasks are
+    read, and those about the students of Figure A.4, if these are in the store.
     """
     limit = bench.profile.structural_teacher.max_tokens
     lengths = data_statistics.count_corpus_tokens(bench.corpus, bench.base)
@@ -90,13 +77,19 @@ def run_checks(
         above = (lengths["sbert_tokens"] > limit).groupby(lengths["task"], sort=False).mean()
         told = {f"share of {task}'s texts above the limit": share for task, share in above.items()}
         rows += [Check("texts_above_limit", "", what, share) for what, share in told.items()]
-    final = final_students.prepare_bench(bench).profile.training
-    rows += _check_updates(bench.profile.training.updates, final.updates)
+    first = bench.profile.training.updates
+    final = final_students.prepare_bench(bench).profile.training.updates
+    rows.append(Check("updates", "", "updates of a student of Chapter 4", first))
+    needed, what = max(UPDATES, first + 1), "updates of a final student"
+    rows.append(Check("updates", "", what, final, needed=f"{needed}", passed=final >= needed))
     layers = bench.changed("student", language_model=None)
     rows += _check_base(base.measure_base(bench), base.measure_base(layers))
     rows += [*_check_encoders(_find_encoders(scores, READOUT)), *_check_final_scores(scores)]
-    if informing:
-        rows += _inform_on_heads(_find_encoders(scores, "thesis"))
+    if informing and len(frame := _find_encoders(scores, "thesis")):
+        # What the thesis' heads can learn is the ledger's first question; here it decides nothing.
+        part = " by the thesis' heads"
+        learned = _check_learnable("task_not_at_chance", "", part, frame, _ENCODERS)
+        rows += [row._replace(needed="", passed=None) for row in learned]
     if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
         rows.append(_check_words(words_read.extrapolate_words(words_read.run_words(bench))))
     if informing and "fig4_3" in scores:
@@ -127,27 +120,15 @@ def _check_lengths(above: pd.Series) -> Check:
     return Check("texts_above_limit", "", what, share, needed=needed, passed=passed)
 
 
-def _check_updates(first: int, final: int) -> Iterator[Check]:
-    yield Check("updates", "", "updates of a student of Chapter 4", first)
-    needed = max(UPDATES, first + 1)
-    what = "updates of a final student"
-    yield Check("updates", "", what, final, needed=f"{needed}", passed=final >= needed)
-
-
 def _find_encoders(scores: Mapping[str, pd.DataFrame], readout: str) -> pd.DataFrame:
-    """Select the figure of Chapter 4 with most of `_ENCODERS`, and its records by one readout.
-
-    Empty if no figure has SBERT.
-    """
-    drawn = [
-        frame[frame["readout"] == readout]
-        for label, frame in scores.items()
-        if label.startswith("fig4_")
-    ]
-    drawn = [frame for frame in drawn if "SBERT" in {*frame["model"]}]
-    return max(
-        drawn, key=lambda frame: len({*_ENCODERS} & {*frame["model"]}), default=pd.DataFrame()
-    )
+    """Records by a readout of the figure of Chapter 4 with SBERT and most `_ENCODERS`, if any."""
+    most = pd.DataFrame({"model": []})
+    for label, frame in scores.items():
+        if label.startswith("fig4_"):
+            frame = frame[frame["readout"] == readout]
+            shown, best = ({*_ENCODERS} & {*each["model"]} for each in (frame, most))
+            most = frame if "SBERT" in shown and len(shown) > len(best) else most
+    return most
 
 
 def _check_words(reach: pd.DataFrame) -> Check:
@@ -158,14 +139,9 @@ def _check_words(reach: pd.DataFrame) -> Check:
     fewest words decides.
     """
     row = reach.loc[reach["times"].idxmin()]
-    return Check(
-        HAS_READ,
-        "",
-        f"words for SBERT's level, as a multiple of the corpus, by {row['readout']}",
-        *row[["times", "low", "high"]],
-        needed=f"at most {WORDS}",
-        passed=bool(row["times"] <= WORDS),
-    )
+    what = f"words for SBERT's level, as a multiple of the corpus, by {row['readout']}"
+    needed, passed = f"at most {WORDS}", bool(row["times"] <= WORDS)
+    return Check(HAS_READ, "", what, *row[["times", "low", "high"]], needed, passed)
 
 
 def _check_base(measured: Mapping[str, float], layers: Mapping[str, float]) -> Iterator[Check]:
@@ -179,12 +155,9 @@ def _check_base(measured: Mapping[str, float], layers: Mapping[str, float]) -> I
             yield Check("base_is_language_model", "", f"{name}, of the base", measured[name])
         return
     share = measured[base.LOSS] / measured[base.BY_FREQUENCY]
-    alike, near = layers[base.ALIKE], layers[base.NEAR]
-    rows = (
-        (f"{base.LOSS}, share of the {base.BY_FREQUENCY}", share, "below", GUESSED),
-        (f"{base.ALIKE}, of the base", measured[base.ALIKE], "above", alike),
-        (f"{base.NEAR}, of the base", measured[base.NEAR], "below", near),
-    )
+    rows = [(f"{base.LOSS}, share of the {base.BY_FREQUENCY}", share, "below", GUESSED)]
+    for name, side in ((base.ALIKE, "above"), (base.NEAR, "below")):
+        rows.append((f"{name}, of the base", measured[name], side, layers[name]))
     for what, value, side, limit in rows:
         passed = value > limit if side == "above" else value < limit
         needed = f"{side} {limit:.2f}"
@@ -199,40 +172,29 @@ def _check_training(judged: pd.DataFrame) -> Iterator[Check]:
     chosen = judged["right"].eq("base ×0") & judged["left"].str.endswith(" ×1")
     for row in judged[chosen].itertuples():
         what, interval = f"{row.left[:-3]} minus base, no head", (row.difference, row.low, row.high)
-        passed = row.low > 0
-        yield Check("base_below_students", "", what, *interval, needed="low above 0", passed=passed)
+        yield Check("base_below_students", "", what, *interval, "low above 0", row.low > 0)
     doubled = judged[judged["left"].str.endswith(" ×2") & judged["right"].str.endswith(" ×1")]
     if len(doubled):
         row = doubled.loc[doubled["difference"].abs().idxmax()]
         what = f"largest change from twice the updates, no head: {row['left'][:-3]}"
-        interval, needed = (row["difference"], row["low"], row["high"]), f"value within ±{MARGIN}"
-        passed = abs(row["difference"]) <= MARGIN
-        yield Check("students_converged", "", what, *interval, needed=needed, passed=passed)
+        needed, passed = f"value within ±{MARGIN}", abs(row["difference"]) <= MARGIN
+        interval = row[["difference", "low", "high"]]
+        yield Check("students_converged", "", what, *interval, needed, passed)
 
 
 def _check_encoders(frame: pd.DataFrame) -> Iterator[Check]:
     """Whether teachers and base are above chance, and whether tasks can be learned from them."""
     if frame.empty:
         return
-    tasks, encoders = _select_scores(frame, _ENCODERS)
-    for row in above_chance(tasks, encoders).itertuples():
+    for row in above_chance(*_select_scores(frame, _ENCODERS)).itertuples():
         check = "structural_teacher_above_chance"
         if row.model == "Longformer":
             check = "base_above_chance"
         elif row.model in CONTEXTUAL_TEACHERS:
             check = "contextual_teacher_above_chance"
         what = f"{row.model} on all tasks, chance-corrected"
-        interval = row.score, row.low, row.high
-        yield Check(check, "", what, *interval, needed="low above 0", passed=row.low > 0)
+        yield Check(check, "", what, row.score, row.low, row.high, "low above 0", row.low > 0)
     yield from _check_learnable("task_not_at_chance", "", "", frame, _ENCODERS)
-
-
-def _inform_on_heads(frame: pd.DataFrame) -> Iterator[Check]:
-    """Which tasks the thesis' heads can learn from teachers and base; this decides nothing."""
-    if not frame.empty:
-        part = " by the thesis' heads"
-        for row in _check_learnable("task_not_at_chance", "", part, frame, _ENCODERS):
-            yield row._replace(needed="", passed=None)
 
 
 def _check_final_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
@@ -266,8 +228,8 @@ def _check_learnable(
 ) -> Iterator[Check]:
     for row in learnable(*_select_scores(frame, models)).itertuples():
         what = f"{row.model} on {row.task}{part}, chance-corrected"
-        interval, needed = (row.score, row.low, row.high), "low above 0, below .97"
-        yield Check(check, label, what, *interval, needed=needed, passed=row.passed)
+        needed = "low above 0, below .97"
+        yield Check(check, label, what, row.score, row.low, row.high, needed, row.passed)
 
 
 def _check_students(label: str, bench: Bench, claims: Iterable[Claim] = ()) -> Iterator[Check]:
@@ -327,10 +289,7 @@ def _check_students(label: str, bench: Bench, claims: Iterable[Claim] = ()) -> I
 def _check_shares(
     label: str, shares: Mapping[str, float], claims: Iterable[Claim]
 ) -> Iterator[Check]:
-    """Whether the contextual loss has enough of the gradient.
-
-    This is checked for all students of the figure, and for those that a single finding names.
-    """
+    """Whether the contextual loss has enough gradient, in all students and in a finding's own."""
     named = {label: list(shares)}
     for claim in claims:
         if claim.source == label != FINAL and "treatment_given" in claim.needed:
@@ -342,8 +301,7 @@ def _check_shares(
             value = float(np.median(values))
             what = f"contextual share of the gradient, median of {len(values)}"
             interval, needed = (value, min(values), max(values)), f"at least {SHARE}"
-            passed = value >= SHARE
-            yield Check("treatment_given", about, what, *interval, needed=needed, passed=passed)
+            yield Check("treatment_given", about, what, *interval, needed, value >= SHARE)
 
 
 def _check_control(
@@ -356,12 +314,8 @@ def _check_control(
     must end above their controls, and above documents paired at random. Intervals are Student's t
     over students, at 99%; a single student has none.
     """
-    compared = {
-        "twins taught with other documents' rows": controls,
-        "documents paired at random": chance,
-    }
-    for name, others in compared.items():
+    twins, pairs = "twins taught with other documents' rows", "documents paired at random"
+    for name, others in ((twins, controls), (pairs, chance)):
         mean, low, high = paired(ends, others, CONFIDENCE)
         what = f"held-out CCA above that of {name}, mean of {len(ends)}"
-        interval, needed = (mean, low, high), "low above 0"
-        yield Check("treatment_given", label, what, *interval, needed=needed, passed=low > 0)
+        yield Check("treatment_given", label, what, mean, low, high, "low above 0", low > 0)

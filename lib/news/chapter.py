@@ -36,19 +36,15 @@ _SLOW = ("GRU", "Transformer(2", "BiLSTM")  # the slowest students first
 class News:
     """The news chapter of a bench's profile.
 
-    The "use" of a text is what it is for: "train", "public" and "private", the three sides; and, in
-    mini, "rated".
+    The "use" of a text is its side, "train", "public" or "private", or in mini also "rated".
     """
 
     def __init__(self, bench: Bench):
         self.bench, self.profile, self.store = bench, bench.profile, bench.store
         self.settings = bench.profile.news
 
-    # ---- texts ----------------------------------------------------------------------------------
-
     @functools.cached_property
     def sides(self) -> dict[str, Side]:
-        """The three sides by name."""
         dataset, _, task = self.settings.events.partition("/")
         folder = sources.find_folder(self._find_dataset(dataset) / "tasks", task)
         return events.read_sides(folder, self.settings.positives, self.profile.corpus.seed)
@@ -74,18 +70,14 @@ class News:
 
     @property
     def _is_mini(self) -> bool:
-        build = self.profile.build
-        return build is not None and build.builder == "mini"
+        return getattr(self.profile.build, "builder", "") == "mini"
 
     def _find_dataset(self, name: str) -> Path:
         """A dataset folder. The reports of mini are written first if they are missing."""
-        build = self.profile.build
-        if build is not None and self._is_mini and name == reports.NAME:
-            home = sources.find_built(build, paths.artifacts()).parent
-            return reports.write_reports(build.seed, home)
+        if self._is_mini and name == reports.NAME:
+            home = sources.find_built(self.profile.build, paths.artifacts()).parent
+            return reports.write_reports(self.profile.build.seed, home)
         return sources.find_dataset(self.bench.roots, name)
-
-    # ---- models ---------------------------------------------------------------------------------
 
     @functools.cached_property
     def untuned(self) -> Teacher:
@@ -100,9 +92,8 @@ class News:
         from lib.news import tuning
 
         side, section = self.sides["train"], self.untuned.section
-        most = min(tuning.TOKENS, section.max_tokens)
         lesson = {"documents": side.texts, "triplets": events.draw_triplets(side, tuning.SEED)}
-        untuned = tokens.limit_teacher(self.untuned, most)
+        untuned = tokens.limit_teacher(self.untuned, min(tuning.TOKENS, section.max_tokens))
         return tuning.TunedTeacher(self.store, section, untuned=untuned, **lesson)
 
     def model(self, name: str, seed: int = 0, use: str = "public") -> Model:
@@ -124,21 +115,21 @@ class News:
     def _choose_lesson(self, name: str, seed: int) -> tuple[Any, ...]:
         """What a student learns from: its teacher, documents, examples and held-out examples."""
         design, settings, side = designs.parse(name), self.settings, self.sides["train"]
-        own = models.derive_seed(name, seed)
-        if design.reads_annotated:
-            taught, documents = self.teacher, side.texts
-            annotated = np.unique(side.pairs)[:, None]
-            examples = annotated if design.annotated else events.draw_triplets(side, own)
-            examples = np.random.default_rng(own).permutation(examples)
-            examples = examples if design.annotated else examples[: settings.triplets]
-            trained = len(examples) - events.count_held_out(len(examples))
-        else:
+        if not design.reads_annotated:
             # A word has at least one token. So whole windows, cut to as many tokens as they have
             # words, are equally long and need no padding.
             most = min(settings.words + 2, settings.max_tokens)
-            taught, documents = tokens.limit_teacher(self.teacher, most), self.windows
-            examples, trained = np.arange(len(documents))[:, None], settings.documents
-        return taught, documents, examples[:trained], examples[trained:]
+            rows = np.arange(len(self.windows))[:, None]
+            parts = np.split(rows, [settings.documents])
+            return tokens.limit_teacher(self.teacher, most), self.windows, *parts
+        own = models.derive_seed(name, seed)
+        if design.annotated:
+            examples, most = np.unique(side.pairs)[:, None], None
+        else:
+            examples, most = events.draw_triplets(side, own), settings.triplets
+        examples = np.random.default_rng(own).permutation(examples)[:most]
+        parts = np.split(examples, [len(examples) - events.count_held_out(len(examples))])
+        return self.teacher, side.texts, *parts
 
     def prepare(self, pairs: Sequence[tuple[str, int]]) -> None:
         """Make what (model, seed) pairs lack, in one queue of jobs.
@@ -156,10 +147,7 @@ class News:
             run_jobs(jobs, "news")
 
     def embed(self, name: str, seed: int) -> dict[str, Any]:
-        """A model's vectors of the texts that are clustered, {use: (documents, dim)}.
-
-        Those of TF-IDF are sparse.
-        """
+        """Vectors of the texts that are clustered, {use: (documents, dim)}; TF-IDF's are sparse."""
         model = self.model(name, seed)
         return {
             use: (self.model(name, use=use) if name == TFIDF else model).embed(texts)[:]
@@ -175,10 +163,7 @@ class News:
         return getattr(model, "megabytes", np.nan)
 
     def measure_times(self, students: Sequence[str]) -> dict[str, np.ndarray]:
-        """Model -> CPU milliseconds per document, alone and in a batch; the teacher is included.
-
-        Times are stored, because a second measurement would differ.
-        """
+        """Model -> CPU milliseconds per document, alone and in a batch; the teacher is included."""
         texts = [*self.clustered["public"][:TIMED]]
         inputs = {
             "students": [*students],
@@ -199,7 +184,7 @@ class News:
             others = {TEACHER: (sbert.encode, texts)}
             return {"times": timing.measure_students(students, sizes, ids, others)}
 
-        times = self.store.get(product, measure)["times"]
+        times = self.store.get(product, measure)["times"]  # kept: a second measurement would differ
         return dict(zip((TEACHER, *students), times, strict=True))
 
 
@@ -211,6 +196,5 @@ def embed_parts(model: Model, parts: Sequence[Sequence[str]]) -> None:
 
 
 def _rank_speed(pair: tuple[str, int]) -> int:
-    """Sorts teachers and baselines before students, and these by speed, the slowest first."""
     slow = [place for place, part in enumerate(_SLOW, 1) if part in pair[0]]
     return 0 if pair[0] in NOT_TRAINED else min(slow, default=len(_SLOW) + 1)

@@ -17,10 +17,7 @@ NEAR_ONE_CLUSTER = 0.02  # a model whose F1 is within this of one cluster's is m
 
 
 def measure_distances(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """Cosine distances of all pairs, in scipy's condensed form.
-
-    `vectors` is (documents, dim), dense or sparse. Raises `ValueError` for a zero vector.
-    """
+    """Cosine distances of all pairs of (documents, dim) vectors, in scipy's condensed form."""
     lengths = row_norms(vectors.astype(np.float64, copy=False))
     if not lengths.all():
         raise ValueError(
@@ -32,7 +29,7 @@ def measure_distances(vectors: np.ndarray | csr_array) -> np.ndarray:
 
 
 def link(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """The (documents - 1, 4) merges of average linkage; vectors are as in `measure_distances`."""
+    """The (documents - 1, 4) merges of average linkage."""
     return hierarchy.linkage(measure_distances(vectors), "average")
 
 
@@ -66,7 +63,7 @@ def score(clusters: np.ndarray, side: Side) -> dict[str, float]:
     documents, NaN if not all events are known. `cluster_size` is the mean number of documents per
     cluster. `collapsed` says whether there is one cluster, or F1 is near `one_cluster`.
     """
-    same = _share_cluster(clusters, side)
+    same = np.equal(*clusters[side.pairs].T)
     right, share = (same & side.positive).sum(), side.positive.mean()
     f1, single = 2 * right / (same.sum() + side.positive.sum()), 2 * share / (1 + share)
     count = len(np.unique(clusters))
@@ -80,12 +77,6 @@ def score(clusters: np.ndarray, side: Side) -> dict[str, float]:
         "one_cluster": single,
         "collapsed": count == 1 or bool(abs(f1 - single) <= NEAR_ONE_CLUSTER),
     }
-
-
-def _share_cluster(clusters: np.ndarray, side: Side) -> np.ndarray:
-    """(pairs,) whether the two documents of a labelled pair are in one cluster."""
-    first, second = clusters[side.pairs].T
-    return first == second
 
 
 def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
@@ -103,7 +94,7 @@ def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
 
 def score_draws(clusters: np.ndarray, side: Side, weights: np.ndarray) -> np.ndarray:
     """(draws,) F1 with the weights of `draw_pairs`; threshold and clusters stay the same."""
-    same = _share_cluster(clusters, side)
+    same = np.equal(*clusters[side.pairs].T)
     columns = np.stack([same & side.positive, same, side.positive], 1)
     hit, predicted, actual = (weights @ columns).T
     return 2 * hit / np.maximum(predicted + actual, 1)

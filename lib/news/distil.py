@@ -41,12 +41,12 @@ def train(
         `epochs`, `batch_size`, `rates` (new token embeddings have their own, because a step sees
         few of them), `patience` and `plateau_patience`: after so many epochs without improvement
         training ends, or the schedule `plateau` divides the rates by ten.
-    seed : int
-        Seed of the order and of dropout.
 
-    Returns the held-out loss after each epoch.
+    Returns the held-out loss after each epoch. The seed is that of the order and of dropout.
     """
-    lengths, order = _count_tokens(rows), np.random.default_rng(seed)
+    parts = (rows[start : start + COUNTED] for start in range(0, len(rows), COUNTED))
+    lengths = np.array([len(row) for part in parts for row in part])
+    order = np.random.default_rng(seed)
     torch.manual_seed(seed)
     optimizer = _make_optimizer(student, settings)
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
@@ -74,20 +74,12 @@ def train(
     return history
 
 
-def _count_tokens(rows: Any) -> np.ndarray:
-    """The length of each document."""
-    parts = (rows[start : start + COUNTED] for start in range(0, len(rows), COUNTED))
-    return np.array([len(row) for part in parts for row in part])
-
-
 def _make_optimizer(student: NewsStudent, settings: NewsSettings) -> torch.optim.Adam:
     rate = settings.rates.get(student.design.architecture, settings.rates["other"])
     others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
-    groups: list[dict[str, Any]] = [{"params": others, "lr": rate}]
-    if student.embedding.weight.requires_grad:
-        tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
-        groups.append(tokens)
-    return torch.optim.Adam(groups, lr=rate, fused=True)
+    tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
+    # Frozen token embeddings get no gradient, and Adam leaves them as they are.
+    return torch.optim.Adam([{"params": others}, tokens], lr=rate, fused=True)
 
 
 def compute_losses(student: NewsStudent, rows: Any, teacher: Any, batch: np.ndarray) -> Tensor:

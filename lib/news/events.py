@@ -50,8 +50,7 @@ def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
     """The three sides of a task folder, `<dataset folder>/tasks/<task>`.
 
     `positives` and `seed` are for known events: the share of positive pairs among the labelled
-    ones, and the seed for drawing negative pairs. Raises `ValueError` if a label file names an
-    unknown document, or if a side has no positive or no negative pair.
+    ones, and the seed for drawing negative pairs.
     """
     if (task / CLUSTERS).is_file():
         sides = _read_clusters(task, positives, seed)
@@ -72,11 +71,8 @@ def _read_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]
         warnings.warn(f"{folder}: {note}", stacklevel=3)
     topics = {text_id: event.partition("_")[0] for text_id, event in task.clusters.items()}
     in_order = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
-    side_of = {
-        topic: topic if topic in SIDES else SIDES[number % 3]
-        for number, topic in enumerate(in_order)
-    }
-    sides = {}
+    in_turn = {topic: SIDES[number % 3] for number, topic in enumerate(in_order)}
+    side_of, sides = in_turn | dict(zip(SIDES, SIDES, strict=True)), {}
     for number, name in enumerate(SIDES):
         ids = [text_id for text_id, topic in topics.items() if side_of[topic] == name]
         events = np.unique([task.clusters[text_id] for text_id in ids], return_inverse=True)[1]
@@ -207,11 +203,12 @@ class Windows(Sequence[str]):
         return {"rows": windows[order[: len(self)]]}
 
 
+@dataclass
 class Chain(Sequence[str]):
     """The texts of two sequences, one after the other."""
 
-    def __init__(self, first: Sequence[str], second: Sequence[str]):
-        self.first, self.second = first, second
+    first: Sequence[str]
+    second: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.first) + len(self.second)
@@ -229,7 +226,6 @@ def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]
 
 
 def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
-    """Where the windows of a text begin and end."""
     starts, end = list[int](), 0
     for word in split_words(text):
         starts.append(text.index(word, end))

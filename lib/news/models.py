@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 
 TRAINING = {"epochs", "batch_size", "rates", "patience", "plateau_patience"}
 MODULES = (
-    "news.models",
-    "news.distil",
-    "news.losses",
-    "news.students",
-    "losses._checks",
-    "losses.cosine",
-    "losses.mse",
+    *("news.models", "news.distil", "news.losses", "news.students"),
+    *("losses._checks", "losses.cosine", "losses.mse"),
     *tokens.MODULES,
 )
 
@@ -38,17 +33,10 @@ MODULES = (
 class DistilledStudent(Model):
     """One of the paper's students. Only its vectors are kept: who lacks some trains it again.
 
-    Parameters
-    ----------
-    identity : str
-        See `designs`.
-    width : float
-        Of its layers, relative to the paper's.
-    teacher, taught : Teacher
-        The same teacher, as it reads texts that are embedded, and `documents`, which the student
-        learns from.
-    examples, held_out : (examples, 1 or 3) int
-        Rows of documents; triplets for the losses that take them.
+    For `identity` see `designs`; `width` is relative to the paper's. `teacher` and `taught` are the
+    same teacher, as it reads texts that are embedded, and `documents`, which the student learns
+    from. `examples` and `held_out`, (examples, 1 or 3), are rows of documents; triplets for the
+    losses that take them.
     """
 
     identity: str
@@ -82,7 +70,6 @@ class DistilledStudent(Model):
         return designs.parse(self.identity)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(texts, dim) float32."""
         return self._trained.encode(tokens.read_ids(self.teacher, texts)[:])
 
     @property
@@ -108,12 +95,9 @@ class DistilledStudent(Model):
             with torch.no_grad():
                 weights.copy_(torch.from_numpy(table)[:, : weights.shape[1]])
         student.to(find_device())
-        rows, vectors = (
-            tokens.read_ids(self.taught, self.documents),
-            self.taught.embed(self.documents),
-        )
-        examples = (self.examples, self.held_out)
-        distil.train(student, rows, vectors, *examples, settings=self.settings, seed=seed)
+        rows = tokens.read_ids(self.taught, self.documents)
+        lesson = (rows, self.taught.embed(self.documents), self.examples, self.held_out)
+        distil.train(student, *lesson, settings=self.settings, seed=seed)
         return student
 
     @property
@@ -139,7 +123,6 @@ class AverageTokens(Model):
         return Product("news_average", inputs, MODULES, (), "teacher tokens, averaged")
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(texts, dim) float32."""
         table = tokens.read_embeddings(self.teacher, self.width, "tokens")["tokens"]
         ids = tokens.read_ids(self.teacher, texts)[:]
         return np.stack([table[row[1:-1]].mean(0) for row in ids])

@@ -33,10 +33,7 @@ def list_stories() -> dict[str, list[str]]:
 
 
 def list_reports(seed: int) -> list[dict[str, str]]:
-    """Rows of id, text, `group` (the story) and `label` (`<side>_<story>`).
-
-    All sides get stories of the same lengths.
-    """
+    """Rows of id, text, `group` (story), `label` (`<side>_<story>`); sides get alike lengths."""
     stories = list_stories()
     luck = np.random.default_rng([seed, zlib.crc32(b"reports")]).random(len(stories))
     luck_of = dict(zip(stories, luck, strict=True))
@@ -53,7 +50,7 @@ def list_reports(seed: int) -> list[dict[str, str]]:
 
 def _write(folder: Path, seed: int) -> None:
     reports = list_reports(seed)
-    documents = [{key: row[key] for key in ("id", "text", "group")} for row in reports]
-    write_lines(folder / "documents.jsonl", documents)
-    events = [{"id": row["id"], "label": row["label"]} for row in reports]
-    write_lines(folder / "tasks/events/clusters.jsonl", events)
+    files = {"documents": ("id", "text", "group"), "tasks/events/clusters": ("id", "label")}
+    for name, keys in files.items():
+        rows = [{key: row[key] for key in keys} for row in reports]
+        write_lines(folder / f"{name}.jsonl", rows)

@@ -133,10 +133,7 @@ def collect_evidence(scores: pd.DataFrame) -> Evidence:
 
 
 def compare_with_promise(ours: pd.DataFrame) -> dict[str, float]:
-    """F1 that the chosen student loses, and how many times smaller and faster it is.
-
-    Empty if `ours`, from `summarize`, lacks that student.
-    """
+    """F1 that the chosen student loses, and how many times smaller and faster; may be empty."""
     rows = ours.set_index("model")
     if CHOSEN not in rows.index:
         return {}
@@ -175,9 +172,8 @@ def summarize(scores: pd.DataFrame) -> pd.DataFrame:
 def make_table(number: int, ours: pd.DataFrame) -> pd.DataFrame:
     """Table `number` of the paper next to `ours` (see `summarize`), then our baselines."""
     theirs = published.load(f"news_tab{number}").set_index("identity")
-    columns = ["f1_public", "f1_private", "recall_public", "precision_public"]
-    columns += ["cluster_size_public", "size_mb", "ms_per_document"]
-    columns = [name for name in columns if name in theirs]
+    shown = ("f1_public", "f1_private", "recall_public", "precision_public", "cluster_size_public")
+    columns = [name for name in (*shown, "size_mb", "ms_per_document") if name in theirs]
     left_out = {*theirs.index} | ({chapter.UNTUNED} - {*ours["model"]})
     models = [*theirs.index, *(model for model in BASELINES if model not in left_out)]
     mine = ours.set_index("model").reindex(models)
@@ -190,10 +186,10 @@ def make_table(number: int, ours: pd.DataFrame) -> pd.DataFrame:
 
 
 def collect_sizes(ours: pd.DataFrame) -> pd.DataFrame:
-    """The data of `news_fig1`: models of known size, and those that have no size.
+    """The data of `news_fig1`, from `summarize` or an empty frame.
 
-    `ours` is as `summarize` returns it, or empty. Columns: source (published, ours), model, family,
-    size_mb, f1_public, f1_private, f1 (the mean of both), ms_per_document; F1 in percent.
+    Columns: source (published, ours), model, family, size_mb, f1_public, f1_private, f1 (the mean
+    of both), ms_per_document; F1 in percent.
     """
     parts = [_read_published_sizes().assign(source="published"), ours.assign(source="ours")]
     frame = pd.concat(parts, ignore_index=True)
@@ -220,8 +216,8 @@ def _read_published_sizes() -> pd.DataFrame:
 def draw_sizes(frame: pd.DataFrame) -> Figure:
     """`news_fig1`: F1 against size, a panel for each source on common axes, ours on the left.
 
-    Sizes are those of the weights. Families of students are shifted a little, so that markers of
-    equal sizes do not hide each other. `frame` is as `collect_sizes` returns it.
+    Families are shifted a little, so that markers of equal sizes do not hide each other. `frame`
+    is as `collect_sizes` returns it.
     """
     sources = sorted(frame["source"].unique(), key=lambda name: name != "ours")
     figure, axes = plt.subplots(1, len(sources), figsize=(WIDTH, 4.4), sharex=True, sharey=True)

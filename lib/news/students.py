@@ -64,10 +64,9 @@ class NewsStudent(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch tokens"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch output"]:
-        """Embed documents.
+        """Embed documents given on the CPU, because reading lengths would stall a GPU.
 
-        Both arguments are on the CPU: reading lengths there would stall a GPU. Values beyond a
-        document's length, which is at least 1, do not matter.
+        Values beyond a document's length, which is at least 1, do not matter.
         """
         ids, counts = (given.to(self.embedding.weight.device) for given in (ids, lengths[:, None]))
         inside = torch.arange(ids.shape[1], device=ids.device) < counts
@@ -92,10 +91,7 @@ class NewsStudent(nn.Module):
         return torch.cat(vectors).numpy()[np.argsort(order)]
 
     def pad(self, rows: Any) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, " batch"]]:
-        """Token ids of documents as one tensor, padded with 0, and their lengths.
-
-        Documents have special tokens at both ends, which a plain mean of word vectors leaves out.
-        """
+        """Token ids, padded with 0, and lengths; a bag leaves out the special tokens."""
         rows = [row[1:-1] for row in rows] if self.design.architecture == "bag" else rows
         lengths = np.array([len(row) for row in rows])
         ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
@@ -173,9 +169,8 @@ def _make_body(design: Design, sizes: Sizes, token: int) -> tuple[nn.Module, int
         return Transformer(design, token, sizes.feed_forward), token
     if kind == "FFN":
         widths = [token, *(hidden * 2 ** (number + 1) for number in range(design.layers))]
-        layers: list[nn.Module] = []
-        for before, after in itertools.pairwise(widths):
-            layers += [nn.Linear(before, after), nn.ReLU()]
+        pairs = itertools.pairwise(widths)
+        layers = [each for pair in pairs for each in (nn.Linear(*pair), nn.ReLU())]
         return PerToken(*layers), widths[-1]
     if kind == "CNN-1":
         return Convolutions((token, FILTERS, 3)), FILTERS
@@ -185,10 +180,7 @@ def _make_body(design: Design, sizes: Sizes, token: int) -> tuple[nn.Module, int
 
 
 def _make_linear(design: Design, sizes: Sizes, width: int) -> tuple[nn.Module, nn.Module]:
-    """The linear layers before and after the aggregation.
-
-    With an average, a single layer gives the same on either side.
-    """
+    """The linear layers before and after an aggregation; with an average, one fits either side."""
     output = sizes.output
     if design.aggregation == "CLS":
         layers = [nn.Linear(width, output), nn.Tanh(), nn.Linear(output, output)]

@@ -75,7 +75,6 @@ def _read_contents(place: Path) -> Iterator[bytes]:
 
 
 def read_annotations(pairs: Path, day: str) -> list[dict[str, str]]:
-    """The annotated pairs of a day: two URLs, `a` and `b`, and the `label`."""
     rows, file = [], sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))[-1]  # the corrected version
     lines = file.read_text(encoding="utf-8").split("\n")
     reader = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -91,8 +90,8 @@ def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
     """Write the dataset folder. Pages are read twice, because all of them may not fit in memory.
 
     If a URL has several pages, the first is taken; a page of an annotated day goes before others.
-    Returns the URLs that are missing from the archives of their day, which `missing_urls.txt` lists
-    too; their pairs are left out.
+    Pairs of URLs that are missing from the archives of their day are left out. Returns these URLs,
+    which `missing_urls.txt` lists.
     """
     chosen: dict[str, tuple[int, str]] = {}  # URL -> number of its page, and side
     for number, (side, (url, _, _)) in enumerate(read_pages(archives)):

@@ -19,9 +19,9 @@ def measure_students(
 ) -> np.ndarray:
     """(models, 2) CPU milliseconds per document: one at a time, and in a batch of all.
 
-    Models are `others`, then students by identity, whose documents are token ids. All are measured
-    in turn in one process, and the shortest of several rounds counts. Weights do not matter, so
-    students are untrained, with one for all of equal structure.
+    Models are `others`, then students, whose documents are token ids. All are measured in turn, and
+    the shortest of several rounds counts. Weights do not matter, so students are untrained, with
+    one for all of equal structure.
     """
     # What of a design does not decide its speed.
     same = {"identity": "", "loss": "", "alpha": 0.0, "schedule": "", "annotated": False}
@@ -29,10 +29,8 @@ def measure_students(
     encoders: dict[Any, Encoder] = dict(others)
     for structure in structures:
         encoders.setdefault(structure, (NewsStudent(structure, sizes).encode, rows))
-    rounds = [
-        {name: measure_encoder(*given) for name, given in encoders.items()} for _ in range(ROUNDS)
-    ]
-    least = {name: np.min([each[name] for each in rounds], axis=0) for name in encoders}
+    rounds = [[measure_encoder(*each) for each in encoders.values()] for _ in range(ROUNDS)]
+    least = dict(zip(encoders, np.min(rounds, axis=0), strict=True))
     return np.array([least[name] for name in (*others, *structures)])
 
 

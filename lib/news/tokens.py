@@ -40,12 +40,9 @@ def read_ids(teacher: Teacher, texts: Sequence[str]) -> Rows:
 def read_embeddings(teacher: Teacher, width: float, *names: str) -> Arrays:
     """The teacher's token embeddings, and those that students of a relative width start from.
 
-    Returns
-    -------
-    dict
-        Those named of: `tokens` (vocabulary, dim), the teacher's own, and their `shape`; `reduced`
-        (vocabulary, at most 128), their principal components; `megabytes`, the size of the
-        teacher; `output`, the width of its vectors.
+    Those named of: `tokens` (vocabulary, dim), the teacher's own, and their `shape`; `reduced`
+    (vocabulary, at most 128), their principal components; `megabytes`, the size of the teacher;
+    `output`, the width of its vectors.
     """
     dim = scale_width(TOKEN_DIM, width)
     inputs = {"teacher": teacher.product, "dim": dim}

@@ -66,7 +66,7 @@ class TunedTeacher(Teacher):
         return sbert
 
     def _tune(self) -> Arrays:
-        encoder = self.untuned.sbert
+        encoder = self.untuned.sbert  # loaded before the seed, because it draws random numbers
         torch.manual_seed(SEED)
         sbert = TunedSBERT(encoder)
         tune(sbert, self.documents, self.triplets)
@@ -74,10 +74,7 @@ class TunedTeacher(Teacher):
 
 
 class TunedSBERT:
-    """An `SBERT` with a linear layer after each token's state; it is used like an `SBERT`.
-
-    The layer is `model.news_head`, so that one state dict holds encoder and layer.
-    """
+    """An `SBERT` with a linear layer, `model.news_head`: one state dict holds all weights."""
 
     def __init__(self, sbert: Any):
         self.encoder, self.tokenizer, self.model = sbert, sbert.tokenizer, sbert.model
@@ -95,10 +92,7 @@ class TunedSBERT:
 
     @torch.inference_mode()
     def encode(self, texts: Iterable[str], batch_size: int = 32) -> np.ndarray:
-        """(texts, 256) float32 vectors of length 1.
-
-        The linear layer is applied to the mean of states, which equals the mean of its outputs.
-        """
+        """(texts, 256) float32. The layer is linear, so it is applied to the mean of states."""
         means = torch.from_numpy(self.encoder.encode(texts, batch_size)).to(self.model.device)
         return nn.functional.normalize(self.model.news_head(means)).cpu().numpy()
 
@@ -109,7 +103,6 @@ def tune(
     """Tune encoder and layer in place; returns the mean loss of each epoch.
 
     Neighbouring triplets share documents, so they are in one batch; the order of batches is random.
-    The same seed gives bit-identical weights.
     """
     order, model = np.random.default_rng(SEED), sbert.model
     parts = np.split(triplets, range(TRIPLETS, len(triplets), TRIPLETS))

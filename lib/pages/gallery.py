@@ -18,9 +18,9 @@ from pathlib import Path
 import jinja2
 
 from lib.config import manifest, paths, profiles
+from lib.config.console import escape_unprintable
 from lib.config.manifest import Entry
 from lib.config.schema import Profile
-from lib.config.terminal import escape_unprintable
 from lib.store import write_text
 
 CHAPTERS = {  # first part of a section in the manifest -> heading, in the order of the page

@@ -12,17 +12,7 @@ from lib.config import paths, profiles, roles
 
 FOLDER = paths.PARAMS / "published"
 # The figures that rank models.
-CHAPTER_4 = (
-    "fig4_2",
-    "fig4_3",
-    "fig4_5",
-    "fig4_7",
-    "fig4_8",
-    "fig4_9",
-    "fig4_10",
-    "fig4_11",
-    "fig4_12",
-)
+CHAPTER_4 = tuple(f"fig4_{number}" for number in (2, 3, 5, 7, 8, 9, 10, 11, 12))
 BOXPLOTS = (*CHAPTER_4, "fig5_3")
 # The models of Chapter 5, in the order of Table 5.7.
 CHAPTER_5 = ("Longformer", "DM", "PV", "SBERT", "cosine-masked", "MSE-contextual", "only-MSE")
@@ -44,10 +34,9 @@ def _read_curves() -> dict[str, str]:
 
 def labels() -> list[str]:
     """List all labels with published numbers."""
-    labels = (*BOXPLOTS, *_read_curves(), NEWS, *(path.stem for path in FOLDER.glob("*tab*.csv")))
-    return sorted(
-        labels, key=lambda label: re.sub(r"\d+", lambda number: number[0].zfill(2), label)
-    )
+    tables = [path.stem for path in FOLDER.glob("*tab*.csv")]
+    pad = functools.partial(re.sub, r"\d+", lambda number: number[0].zfill(2))
+    return sorted((*BOXPLOTS, *_read_curves(), NEWS, *tables), key=pad)
 
 
 def load(label: str) -> pd.DataFrame:
@@ -62,11 +51,7 @@ def load(label: str) -> pd.DataFrame:
     those of all rounds.
 
     "news_fig1" has F1 (value, 0 to 1) by side (task), and size_mb and ms_per_document of models.
-
-    Raises
-    ------
-    ParameterError
-        In one line, for an unknown label.
+    `ParameterError` for an unknown label.
     """
     if label not in labels():
         raise profiles.make_unknown_error("label of published numbers", label, labels())
@@ -85,11 +70,6 @@ def load_chances(split: str, metric: str = "accuracy") -> dict[str, float]:
 
     For accuracy this is the share of the largest class, for MAP and MRR the expected score of a
     random ranking. `params/published/chances.csv` gives the source of each number.
-
-    Parameters
-    ----------
-    split : {"validation", "test"}
-    metric : {"accuracy", "MAP", "MRR"}
     """
     rows = _read_csv("chances")
     rows = rows[(rows["split"] == split) & (rows["metric"] == metric)]

@@ -29,9 +29,8 @@ def names(labels: Iterable[str]) -> set[str]:
     If none of the labels shows models, these are the names in all figures of Chapter 4.
     """
     labels = {*labels}
-    students: set[str] = set()
-    if any(label.startswith("news") for label in labels):
-        students = {*news_students(), *OWN_NEWS}
+    news = any(label.startswith("news") for label in labels)
+    students = {*news_students(), *OWN_NEWS} if news else set()
     figures = labels.intersection(CHAPTER_4) or (() if students else CHAPTER_4)
     return students.union(*map(shown, figures))
 
@@ -39,9 +38,7 @@ def names(labels: Iterable[str]) -> set[str]:
 def news_students() -> tuple[str, ...]:
     """Return the identities of the news paper's 48 students, in the order of its tables."""
     models = load(NEWS)["model"].drop_duplicates()
-    return tuple(
-        model for model in models if model != "teacher" and not model.endswith(";fine-tuned")
-    )
+    return tuple(models[models.ne("teacher") & ~models.str.endswith(";fine-tuned")])
 
 
 def list_references(labels: Iterable[str]) -> list[str]:
@@ -56,12 +53,9 @@ def list_references(labels: Iterable[str]) -> list[str]:
 
 
 def list_grid(label: str) -> dict[str, str]:
-    """Return name in the figure's style -> identity, for every variant in the figure's grid.
-
-    Figures 4.2 and 4.12 have no grid.
-    """
+    """Return name in the figure's style -> identity, for every variant in the figure's grid."""
     published = printed(label)
-    prefix, variants = "", []
+    prefix, variants = "", []  # Figures 4.2 and 4.12 have no grid
     if label == "fig4_3":
         grid = profiles.grid("structural")
         margins = product(grid["max_margin"]["distances"], grid["max_margin"]["gammas"])

@@ -24,18 +24,10 @@ def execute(
 ) -> str:
     """Run a notebook, and show after the heading which cell and step it has reached.
 
-    Parameters
-    ----------
-    parameters : dict
-        Values for its parameters cell.
-    target : Path
-        Where the executed notebook is written, even if it failed.
-    log : Path
-        File for what the kernel and its workers print outside of cells.
+    The executed notebook is written to `target`, even if it failed. What the kernel and its workers
+    print outside of cells goes to `log`.
 
-    Returns
-    -------
-    Why the notebook is not done, in one line; empty if it is done.
+    Returns, in one line, why the notebook is not done; empty if it is done.
     """
     target.unlink(missing_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -75,8 +67,7 @@ class _Run:
     def run(self) -> None:
         """Run the notebook; if it is not done afterwards, `problem` says why."""
         try:
-            self._execute()
-            self.problem = self._describe_incomplete()
+            self.problem = self._execute()
         except Exception as error:
             name, message = type(error).__name__, str(error)
             if name == "DeadKernelError":
@@ -89,7 +80,7 @@ class _Run:
             lines = [line.strip() for line in message.splitlines() if any(map(str.isalnum, line))]
             self.problem = f"{self.position}: {name}: {[*lines, 'no message'][0]}"
 
-    def _execute(self) -> None:
+    def _execute(self) -> str:
         import nbformat
         import papermill
         from jupyter_client import AsyncKernelManager
@@ -97,7 +88,7 @@ class _Run:
         logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
         os.environ["THESIS_PROGRESS"] = str(self.progress)  # the kernel inherits it
         source = nbformat.read(self.notebook, 4)
-        tags = [cell.metadata.get("tags", []) for cell in source.cells]
+        tags = (cell.metadata.get("tags", []) for cell in source.cells)
         tagged = [number for number, given in enumerate(tags) if "parameters" in given]
         if len(tagged) != 1:  # papermill would run it with wrong parameters and report success
             raise ValueError(f"expected exactly one cell tagged 'parameters', found {len(tagged)}")
@@ -125,11 +116,7 @@ class _Run:
                 on_cell_start=note_position,
                 kernel_manager_class=LoggedKernelManager,
             )
-
-    def _describe_incomplete(self) -> str:
-        """Say what is missing, because papermill is content if a cell ends the kernel with 0."""
-        import nbformat
-
+        # papermill is content if a cell ends the kernel with 0
         cells = nbformat.read(self.executed, 4).cells
         cells = [cell for cell in cells if cell.cell_type == "code" and cell.source.strip()]
         if pending := sum(cell.execution_count is None for cell in cells):

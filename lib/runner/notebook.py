@@ -49,9 +49,8 @@ class Notebook:
         """Print what the numbers below depend on: versions, processor, threads."""
         import torch
 
-        device = f"CPU ({platform.machine()})"
-        if torch.cuda.is_available():
-            device = torch.cuda.get_device_name()
+        gpu = torch.cuda.is_available()
+        device = torch.cuda.get_device_name() if gpu else f"CPU ({platform.machine()})"
         print(*(f"{name} {version}" for name, version in versions.versions().items()), sep=", ")
         workers = os.environ.get("THESIS_DASK") or f"{jobs.count_processes()} processes"
         print(f"device: {device}, {torch.get_num_threads()} thread a process, {workers}")
@@ -72,17 +71,13 @@ class Notebook:
         self._note(label, files, records)
 
     def save_table(
-        self,
-        table: pd.DataFrame,
-        label: str,
-        caption: str = "",
-        records: pd.DataFrame | None = None,
+        self, data: pd.DataFrame, label: str, caption: str = "", records: pd.DataFrame | None = None
     ) -> None:
         """Save a table as CSV and for reading; `caption` replaces that of `params/figures.yaml`."""
         from lib.figures import tables
 
-        table.attrs |= {"label": label, "rounds": roles.printed_rounds(self.profile.final.rounds)}
-        files = tables.save(table, label, paths.figures(self.profile), caption=caption)
+        data.attrs |= {"label": label, "rounds": roles.printed_rounds(self.profile.final.rounds)}
+        files = tables.save(data, label, paths.figures(self.profile), caption=caption)
         self._note(label, files, records)
 
     def _note(self, label: str, files: list[Path], records: pd.DataFrame | None) -> None:
@@ -90,11 +85,10 @@ class Notebook:
         from lib.store import write_text  # imports NumPy
 
         facts = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds")}
-        facts |= {**versions.commit(), "versions": versions.versions()}
+        facts |= versions.commit() | {"versions": versions.versions()}
         facts |= {"profile": self.profile.name, "departures": self.profile.departures}
-        for name in ("used", "kept"):
-            products = getattr(self.bench.store, name) if "bench" in self.__dict__ else ()
-            facts[name] = sorted(products)
+        store = self.bench.store if "bench" in self.__dict__ else None
+        facts |= {name: sorted(getattr(store, name, ())) for name in ("used", "kept")}
         columns = () if records is None else (*records,)
         for column in ("seed", "device", "fingerprint", "embedding_fingerprint"):
             if column in columns:
@@ -141,7 +135,10 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
         profiles.check_only(profile.only, figure_models.names(notebook.promised))
     warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm wants ipywidgets
     if get_ipython := namespace.get("get_ipython"):
-        _prepare_shell(get_ipython())
+        shell = get_ipython()
+        shell.set_custom_exc((KeyboardInterrupt,), _show_interrupt)
+        html = shell.display_formatter.formatters["text/html"]
+        html.for_type_by_name("pandas", "DataFrame", _show_table)
     return notebook
 
 
@@ -161,17 +158,10 @@ def _check_names(name: str, namespace: dict[str, Any]) -> None:
             raise ParameterError(f"{problem}; correct it and restart the kernel")
 
 
-def _prepare_shell(shell: Any) -> None:
-    """Show interrupts as one line, and tables formatted for reading."""
+def _show_table(frame: pd.DataFrame) -> str:
+    from lib.figures import tables
 
-    def format_table(frame: Any) -> str:
-        from lib.figures import tables
-
-        return tables.to_html(frame)
-
-    shell.set_custom_exc((KeyboardInterrupt,), _show_interrupt)
-    html = shell.display_formatter.formatters["text/html"]
-    html.for_type_by_name("pandas", "DataFrame", format_table)
+    return tables.to_html(frame)
 
 
 def _show_interrupt(

@@ -15,9 +15,8 @@ def offer(draw: Callable[..., Any], **controls: tuple | list) -> None:
     Where a program runs the notebook (papermill, nbconvert, the site) or ipywidgets is not
     installed, only `draw()` is shown, so that a copy without a kernel has a picture too.
 
-    draw : returns a figure, a table or Markdown; its defaults are where controls start.
-    controls : for an argument, the (lowest, highest, step) of a slider, or a list of choices. Any
-        other argument gets the control that suits its default: a text box, a check box, a slider.
+    `controls` are the (lowest, highest, step) of a slider, or a list of choices. Any other argument
+    gets what suits its default, where controls start: a text box, a check box, a slider.
     """
 
     @functools.wraps(draw)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.config import paths, profiles
-from lib.config.terminal import escape_unprintable
+from lib.config.console import escape_unprintable
 from lib.store import write_text
 
 FOLDER = paths.ROOT / "docs" / "notebooks"

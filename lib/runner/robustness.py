@@ -6,7 +6,6 @@ and `... mini "other seeds"` under one. Each trains most students of Chapter 4 a
 
 import argparse
 import sys
-from collections.abc import Sequence
 
 from lib.config import environment, paths, profiles
 from lib.config.profiles import ParameterError
@@ -15,12 +14,12 @@ from lib.runner.notebook import Notebook
 LABEL = "tab_robust"
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Make the table; ParameterError without a ledger, or for an unknown variation."""
     parser = argparse.ArgumentParser(prog="python -m lib.runner.robustness")
     parser.add_argument("profile", help="a profile that ./run_all.sh has run")
     parser.add_argument("variations", nargs="*", help="variations to judge; all by default")
-    asked = parser.parse_args(words)
+    asked = parser.parse_args()
     profile = profiles.load(asked.profile)
     file = paths.figures(profile) / "tab_claims.csv"
     if not file.is_file():

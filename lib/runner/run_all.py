@@ -18,8 +18,8 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from lib import jobs
 from lib.config import environment, manifest, paths, profiles
+from lib.config.console import escape_unprintable
 from lib.config.schema import Profile, ThesisBuild
-from lib.config.terminal import escape_unprintable
 from lib.runner import command_line
 from lib.runner.notebook import PARAMETERS
 from lib.runner.runs import Run

@@ -26,8 +26,8 @@ class Run:
     problem: str = ""  # why it failed and, on further lines, what to do
 
     def __post_init__(self) -> None:
-        self.name, self.folder = self.path.stem, paths.run_folder(self.profile)
-        self.note = self.folder / "runs" / f"{self.name}.json"
+        self.name = self.path.stem
+        self.note = paths.run_folder(self.profile) / "runs" / f"{self.name}.json"
         self.files = [path for entry in self.makes for path in entry.paths(self.profile)]
 
     def find_reason(self) -> str:
@@ -44,8 +44,7 @@ class Run:
 
     def describe(self) -> str:
         """Say whether the notebook would run, why, and how long it took last time."""
-        reason = self.find_reason()
-        if not reason:
+        if not (reason := self.find_reason()):
             return f"{self.name}: up to date"
         minutes = sum(entry.minutes for entry in self.makes)
         took = f"about {minutes:.1f} min in mini if everything is new"
@@ -90,12 +89,9 @@ class Run:
         """Note that the notebook ran to its end; `before` is `hash_inputs` when it began."""
         from lib.store import write_text
 
-        used: set[str] = set()
-        for file in (self.folder / "provenance" / f"{entry.label}.json" for entry in self.makes):
-            if file.is_file():  # with `only`, a figure may have nothing to show
-                used.update(json.loads(file.read_text(encoding="utf-8"))["used"])
-        note = {"hash": before, "seconds": round(self.seconds, 1), "products": sorted(used)}
-        note["files"] = {path.name: _hash(path) for path in self.files if path.is_file()}
+        # With `only`, a figure may have nothing to show.
+        files = {path.name: _hash(path) for path in self.files if path.is_file()}
+        note = {"hash": before, "seconds": round(self.seconds, 1), "files": files}
         write_text(self.note, json.dumps(note, indent=1))
 
 

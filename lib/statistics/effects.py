@@ -8,14 +8,11 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Comparison:
-    """A weighted difference of scores: sum_m plus_m score_m - sum_m minus_m score_m + offset.
-
-    `left` and `right` name the two sides.
-    """
+    """A weighted difference of scores: sum_m plus_m score_m - sum_m minus_m score_m + offset."""
 
     plus: Mapping[str, float]
     minus: Mapping[str, float]
-    left: str
+    left: str  # what the sides are called
     right: str
     offset: float = 0.0
 
@@ -37,25 +34,15 @@ def pair(better: str, worse: str) -> Comparison:
 
 
 def chance_corrected(records: pd.DataFrame) -> pd.Series:
-    """Rescale accuracies so that guessing gives 0 and a perfect model 1.
-
-    records: columns value and chance.
-    """
+    """Rescale the column value so that guessing (chance) gives 0 and a perfect model 1."""
     return (records["value"] - records["chance"]) / (1 - records["chance"])
 
 
 def corrected_runs(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the chance-corrected accuracy of every run, as a (model, seed) x task table.
 
-    Parameters
-    ----------
-    scores
-        Columns model, task, seed, value, chance.
-
-    Raises
-    ------
-    ValueError
-        If a run is listed twice or lacks a task.
+    `scores` have the columns model, task, seed, value, chance. A run that is listed twice or lacks
+    a task raises `ValueError`.
     """
     corrected = scores.assign(score=chance_corrected)
     runs = corrected.pivot(index=["model", "seed"], columns="task", values="score")

@@ -31,10 +31,7 @@ class SeedNoise(NamedTuple):
 
     @property
     def least_difference(self) -> float:
-        """Smallest significant difference between two single runs, t(.975, df) sqrt(2) sd.
-
-        It is the width of the strip in boxplots.
-        """
+        """Smallest significant difference between two single runs, t(.975, df) sqrt(2) sd."""
         return float(stats.t.ppf(0.975, self.df) * np.sqrt(2) * self.sd)
 
 
@@ -43,15 +40,8 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
 
         sd^2 = sum_m sum_s (v_ms - mean_s v_ms)^2 / df,   df = sum_m (seeds of m - 1)
 
-    Parameters
-    ----------
-    runs
-        (model, seed) x task scores; models with one seed do not contribute.
-
-    Raises
-    ------
-    ValueError
-        If no model has two seeds.
+    `runs` are (model, seed) x task scores. Models with one seed do not contribute; if no model has
+    two, this raises `ValueError`.
     """
     noise = _pooled(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model"))
     if noise is None:
@@ -138,10 +128,7 @@ class Evidence:
         return self.means.to_numpy() @ self.weights
 
     def replaced(self, models: Mapping[str, str]) -> "Evidence":
-        """Copy the evidence, with the scores of some models replaced by those of others.
-
-        models: model -> the model that takes its place.
-        """
+        """Copy the evidence, with some models replaced: model -> the one that takes its place."""
         names = list(self.means.index)
         places = [names.index(models.get(name, name)) for name in names]
         return replace(
@@ -184,18 +171,10 @@ class Evidence:
         is multiplied by 6 sum_t weight_t^2. P is conservative, because S contains part of it:
         different kernels affect seeds too.
 
-        Parameters
-        ----------
-        sums
-            (sums, models) weights.
-
-        Returns
-        -------
-        errors
-            (sums,), NaN where trained models are compared and their seed noise is unknown.
-        degrees of freedom
-            (sums,), by Satterthwaite's formula. T has (groups - 1) / 2 degrees of freedom, no more
-            than its variation in simulations of pairs suggests. P is treated as known.
+        `sums` are (sums, models) weights. The errors, (sums,), are NaN where trained models are
+        compared and their seed noise is unknown. The degrees of freedom, (sums,), follow
+        Satterthwaite's formula. T has (groups - 1) / 2 of them, no more than its variation in
+        simulations of pairs suggests. P is treated as known.
         """
         scaled = sums / np.sqrt(self.runs)
         seeds, contained, seed_part = np.zeros((3, len(sums)))
@@ -236,11 +215,8 @@ class Evidence:
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
     """Collect the scores of tidy records by task.
 
-    Parameters
-    ----------
-    frame
-        One row per model, task and seed, with the columns scores (an array over the task's test
-        examples), groups (as in `TaskScores`, the same in every row of a task) and chance.
+    `frame` has a row per model, task and seed, with the columns scores (an array over the task's
+    test examples), groups (as in `TaskScores`, the same in every row of a task) and chance.
     """
     tasks = {}
     for name, rows in frame.sort_values("seed", kind="stable").groupby("task", sort=False):
@@ -343,7 +319,7 @@ def from_examples(
         _correlate_seeds(values @ weight, owner, np.array([*map(student_of, seeds)]), classes),
         sampling=average @ covariance @ average.T,
         independent=average @ alone @ average.T,
-        groups=_effective(sizes),
+        groups=(sizes**2).sum() ** 2 / (sizes**4).sum(),  # effective ones (Carter et al. 2017)
         overlap=overlap,
         processor=PROCESSOR_TASKS * processor_sd**2 * (weight**2).sum() / runs,
     )
@@ -355,9 +331,8 @@ def _correlate_seeds(
     """Estimate `Evidence.together`, (models, models).
 
     The correlation is pooled over those pairs of models of a class that share a student, and
-    negative estimates are set to 0.
-
-    values, owner: (runs,) scores and their models, in the order of students and classes, (models,).
+    negative estimates are set to 0. `values` and `owner`, (runs,), are scores and their models, in
+    the order of `students` and `classes`, (models,).
     """
     runs = pd.DataFrame({"model": owner, "value": values})
     by_model = runs.groupby("model", sort=False)["value"]
@@ -382,18 +357,10 @@ def from_runs(
 ) -> Evidence:
     """Collect evidence without test examples, such as published numbers. Seeds are the only noise.
 
-    Parameters
-    ----------
-    runs
-        (model, seed) x task scores.
-    weights
-        As in `from_examples`.
-    noise
-        Variation of one run's score over seeds, the same for all models. By default it is estimated
-        from the models with several seeds.
-    student_of
-        As in `from_examples`. The correlation between two scores of one student is unknown here, so
-        it is taken as 1.
+    `runs` are (model, seed) x task scores; `weights` and `student_of` are as in `from_examples`.
+    The variation of one run's score over seeds is the same for all models. Without `noise`, it is
+    estimated from the models with several seeds. The correlation between two scores of one student
+    is unknown here, so it is taken as 1.
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
@@ -402,7 +369,7 @@ def from_runs(
     means, nothing = by_model.mean(), np.zeros((by_model.ngroups, by_model.ngroups))
     counts, classes = by_model.size().to_numpy(float), np.full(by_model.ngroups, "")
     known = {"": noise} if noise else {}
-    students = np.array([*map(student_of, means.index)])
+    students = means.index.map(student_of).to_numpy()
     together = (students[:, None] == students).astype(float)
     return Evidence(means, weight, counts, classes, known, together, nothing, nothing)
 
@@ -412,13 +379,9 @@ def _share_groups(
 ) -> tuple[list[sparse.csr_array], list[sparse.csr_array]]:
     """Find the groups, and the pairs of groups (cells), of the examples of several tasks.
 
-    groups: names for each task, (examples,) or (examples, 2).
-
-    Returns
-    -------
-    For each task, (examples, groups): 1 if the example belongs to the group. Groups are those of
-    all tasks.
-    For each task, (examples, cells): 1 if the example's two groups differ and form the cell.
+    The names are (examples,) or (examples, 2) for each task. Of the two arrays for each task,
+    (examples, groups) is 1 if the example belongs to the group, with the groups of all tasks, and
+    (examples, cells) is 1 if the example's two groups differ and form the cell.
     """
     tables = [np.reshape(each, (len(each), -1)).astype(str)[:, [0, -1]] for each in groups]
     names, places = np.unique(np.concatenate(tables), return_inverse=True)
@@ -456,11 +419,6 @@ def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float
     return float(truth / max(expected[0] - expected[1], truth / 4))
 
 
-def _effective(sizes: np.ndarray) -> float:
-    """Return the effective number of groups (Carter et al. 2017)."""
-    return (sizes**2).sum() ** 2 / (sizes**4).sum()
-
-
 def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:
     """Return the chance-corrected scores of a task, (runs, examples), in the order of `seeds`."""
     if {model: len(scores) for model, scores in task.scores.items()} != seeds:
@@ -491,10 +449,7 @@ def _pooled(values: np.ndarray, models: Collection[str]) -> SeedNoise | None:
 def paired(
     ours: Sequence[float], others: Sequence[float], confidence: float
 ) -> tuple[float, float, float]:
-    """Return the mean difference of pairs and the bounds of its Student's t interval.
-
-    The bounds are infinite for a single pair.
-    """
+    """Return the mean difference of pairs and its Student's t interval, infinite for one pair."""
     mean, bounds = float(np.subtract(ours, others).mean()), (-np.inf, np.inf)
     if len(ours) > 1:
         bounds = stats.ttest_rel(ours, others).confidence_interval(confidence)

@@ -46,43 +46,26 @@ Statement = Sequence[Sequence[Comparison]]
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict with its numbers.
-
-    Attributes
-    ----------
-    effect, low, high
-        The effect, positive in the claimed direction, and its 95% interval.
-    p, p_equivalent
-        Two-sided p of no effect, and p of an effect of at least MARGIN in size.
-    one_task_low, one_task_high
-        Smallest and largest effect of the deciding comparison when one task is left out.
-    seeds
-        Number of seeds of the compared models; a range such as "1-3" if it differs.
-    seed_share
-        Share of the squared standard error of the deciding comparison that would vanish with
-        unlimited runs of each model. Only more test examples would reduce the rest.
-    decided_by, arithmetic
-        The deciding comparison in words and in numbers.
-    holding
-        How many parts of the statement hold, each judged with its own interval: "21 of 24". The
-        verdict on the whole is stricter. Empty if there is a single comparison.
-    reason
-        Why a finding is "not testable here", or "open" without an interval.
-    """
+    """A verdict with its numbers."""
 
     verdict: str
-    effect: float
-    low: float
+    effect: float  # positive in the claimed direction
+    low: float  # of the 95% interval
     high: float
-    p: float
-    p_equivalent: float
+    p: float  # two-sided, of no effect
+    p_equivalent: float  # of an effect of at least MARGIN in size
+    # Smallest and largest effect of the deciding comparison when one task is left out.
     one_task_low: float
     one_task_high: float
-    seeds: str
-    decided_by: str
+    seeds: str  # how many the compared models have; a range such as "1-3" if it differs
+    decided_by: str  # the deciding comparison in words, and then in numbers
     arithmetic: str
-    reason: str
+    reason: str  # why a finding is "not testable here", or "open" without an interval
+    # How many parts of the statement hold, each judged with its own interval: "21 of 24". The
+    # verdict on the whole is stricter. Empty if there is a single comparison.
     holding: str = ""
+    # Share of the squared standard error of the deciding comparison that would vanish with
+    # unlimited runs of each model. Only more test examples would reduce the rest. NaN if unknown.
     seed_share: float = np.nan
 
 
@@ -106,7 +89,7 @@ def judge(
     Where the data choose among n units, bounds are simultaneous: they use the quantile of the
     largest of n correlated normal errors (max-T), and are never wider than Bonferroni's. If k units
     have to hold, a false verdict requires that one of the n - k + 1 weakest looks better than it
-    is.
+    is. If the noise of the compared models is unknown, the verdict is "open", with NaN bounds.
 
     Parameters
     ----------
@@ -119,19 +102,13 @@ def judge(
         Judges "in at most so many units" instead, the negation of "at least at_most + 1".
     sides
         1 gives each bound the whole of ALPHA, for a finding that itself claims equivalence.
-
-    Returns
-    -------
-    Judgement
-        "open" with NaN bounds if the noise of the compared models is unknown.
     """
     shape = len(units), len(units[0])
     comparisons = [comparison for unit in units for comparison in unit]
     count = at_most + 1 if at_most is not None else len(units) if at_least is None else at_least
     sums = _matrix([comparison.weights for comparison in comparisons], evidence)
-    effects = (sums @ evidence.scores + [comparison.offset for comparison in comparisons]).reshape(
-        shape
-    )
+    offsets = [comparison.offset for comparison in comparisons]
+    effects = (sums @ evidence.scores + offsets).reshape(shape)
     errors, df = (array.reshape(shape) for array in evidence.errors(sums))
     unit = np.argsort(-effects.min(1), kind="stable")[count - 1]
     decisive = units[unit][int(effects[unit].argmin())]
@@ -152,9 +129,8 @@ def judge(
     noise *= _scales(common, len(noise))[:, None, None]
     # `above` has a column for each rival, because the same rival is the best for every unit.
     above = _Tail(noise.max(1), len(units) - count + 1, common)
-    below = _Tail(
-        -noise.min(2) if count == 1 else -noise.min((1, 2))[:, None], count * shape[1], common
-    )
+    least = noise.min(2) if count == 1 else noise.min((1, 2))[:, None]
+    below = _Tail(-least, count * shape[1], common)
 
     def tails(shift: float) -> tuple[float, float]:
         """One-sided p-values of the hypotheses that the effect is at most, and at least, -shift."""
@@ -164,11 +140,11 @@ def judge(
         return above.p(np.sort(z.min(1))[-count]), below.p(np.sort((-z).max(1))[count - 1])
 
     p_equivalent = max(tails(MARGIN)[0], tails(-MARGIN)[1]) if sides == 2 else np.nan
-    margins = [-special.stdtrit(df, tail.level(ALPHA / sides)) * errors for tail in (above, below)]
-    bounds = [
-        np.sort((effects + way * m).min(1))[-count] for way, m in zip((-1, 1), margins, strict=True)
-    ]
-    low, high = sorted(sign * float(bound) for bound in bounds)
+    bounds = []
+    for way, tail in ((-1, above), (1, below)):
+        margins = -special.stdtrit(df, tail.level(ALPHA / sides)) * errors
+        bounds.append(sign * float(np.sort((effects + way * margins).min(1))[-count]))
+    low, high = sorted(bounds)
     numbers = low, high, min(1.0, sides * min(tails(0.0))), p_equivalent
     return replace(_judgement(effect, numbers, decisive, evidence), holding=holding)
 
@@ -205,20 +181,14 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
     numbers = _UNKNOWN
     if not np.isnan(errors).any():
         noise = evidence.draws(DRAWS) * _scales(df.min(), DRAWS)[:, None]
-        clean = [
-            sd**2 - noise[:, group].var(1, ddof=1).mean()
-            for sd, group in zip(sds, groups, strict=True)
-        ]
+        added = [noise[:, group] for group in groups]
+        clean = [sd**2 - each.var(1, ddof=1).mean() for sd, each in zip(sds, added, strict=True)]
         spread = np.sqrt(max(np.average(clean, weights=[len(group) - 1 for group in groups]), 0.0))
-        true = [
-            spread * (values - values.mean()) / max(sd, 1e-12)
-            for values, sd in zip(scores, sds, strict=True)
-        ]
-        null = [
-            (values + noise[:, group]).std(1, ddof=1)
-            for values, group in zip(true, groups, strict=True)
-        ]
-        null = null[0] - null[1]
+        drawn = []
+        for values, sd, each in zip(scores, sds, added, strict=True):
+            true = spread * (values - values.mean()) / max(sd, 1e-12)
+            drawn.append((true + each).std(1, ddof=1))
+        null = drawn[0] - drawn[1]
         low, high = effect - np.quantile(null, [1 - ALPHA / 2, ALPHA / 2])
         beyond = min((null >= effect).sum(), (null <= effect).sum())
         numbers = float(low), float(high), min(1.0, 2 * float((1 + beyond) / (1 + DRAWS))), np.nan
@@ -231,6 +201,7 @@ def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFram
     Columns: left, right, difference (left - right), low, high, p, q (over all rows), verdict. It is
     "not run", without numbers, if a model of the pair has no scores.
     """
+    columns = ["left", "right", "difference", "low", "high", "p", "verdict"]
     rows: list[tuple[Any, ...]] = []
     for names in pairs:
         if not {*names} <= {*evidence.means.index}:
@@ -238,9 +209,7 @@ def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFram
             continue
         judged = judge([[pair(*names)]], evidence)
         rows.append((*names, judged.effect, judged.low, judged.high, judged.p, judged.verdict))
-    table = pd.DataFrame(
-        rows, columns=["left", "right", "difference", "low", "high", "p", "verdict"]
-    )
+    table = pd.DataFrame(rows, columns=columns)
     table.insert(6, "q", q_values(table["p"].tolist()))
     return table
 
@@ -270,17 +239,10 @@ def learnable(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.Data
 
 def _against_chance(models: Sequence[str], evidence: Evidence) -> dict[str, Any]:
     name = models[0] if len(models) == 1 else f"mean of {len(models)} models"
-    judged = judge(
-        [[Comparison(dict.fromkeys(models, 1 / len(models)), {}, name, "chance")]], evidence
-    )
-    passed = judged.verdict == HOLDS and judged.effect < CEILING
-    return {
-        "model": name,
-        "score": judged.effect,
-        "low": judged.low,
-        "high": judged.high,
-        "passed": passed,
-    }
+    mean = Comparison(dict.fromkeys(models, 1 / len(models)), {}, name, "chance")
+    judged = judge([[mean]], evidence)
+    numbers = {"model": name, "score": judged.effect, "low": judged.low, "high": judged.high}
+    return numbers | {"passed": judged.verdict == HOLDS and judged.effect < CEILING}
 
 
 def weakest(judgements: Sequence[Judgement]) -> Judgement:
@@ -298,16 +260,10 @@ def share_verdict(one: Judgement, other: Judgement) -> str:
 
 
 def checked(judgement: Judgement, checks: Collection[str], failed: Mapping[str, str]) -> Judgement:
-    """Return the judgement, or "not testable here" if one of the checks failed.
-
-    failed: check -> what failed.
-    """
-    reasons = [failed[check] for check in checks if check in failed]
-    return (
-        replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons))
-        if reasons
-        else judgement
-    )
+    """Return the judgement, or "not testable here" if checks failed: check -> what failed."""
+    if reasons := [failed[check] for check in checks if check in failed]:
+        return replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons))
+    return judgement
 
 
 def q_values(p: Sequence[float]) -> np.ndarray:
@@ -331,20 +287,13 @@ def arithmetic(left: float, right: float) -> str:
 class _Tail:
     """Upper tail of the largest of several correlated errors.
 
-    Attributes
-    ----------
-    noise
-        (draws, cases), the largest error of each draw. The least favourable case decides.
-    members
-        How many errors can make a verdict false. The tail probability is at most Bonferroni's, and
-        at least that of a single error.
-    df
-        Degrees of freedom of an error's t distribution.
+    The least favourable case decides. The tail probability is at most Bonferroni's, and at least
+    that of a single error.
     """
 
-    noise: np.ndarray
-    members: int
-    df: float
+    noise: np.ndarray  # (draws, cases), the largest error of each draw
+    members: int  # how many errors can make a verdict false
+    df: float  # degrees of freedom of an error's t distribution
 
     def level(self, alpha: float) -> float:
         """Return the one-sided level for each error at which their joint level is alpha."""
@@ -353,9 +302,8 @@ class _Tail:
 
     def p(self, z: float) -> float:
         single = special.stdtr(self.df, -z)
-        return float(
-            np.clip((self.noise >= z).mean(0).max(), single, min(self.members * single, 1.0))
-        )
+        joint = (self.noise >= z).mean(0).max()
+        return float(np.clip(joint, single, min(self.members * single, 1.0)))
 
 
 _UNKNOWN = (np.nan, np.nan, np.nan, np.nan)
@@ -384,6 +332,9 @@ def _judgement(
         verdict = EQUIVALENT
     else:
         verdict = OPEN
+    endless = replace(evidence, runs=np.full(len(evidence.runs), np.inf), processor=0.0)
+    (error,), _ = evidence.errors(weights[None])
+    (least,), _ = endless.errors(weights[None])  # NaN: nothing is left
     unknown = "no model was run twice, so what a seed changes is not known"
     return Judgement(
         verdict,
@@ -395,16 +346,8 @@ def _judgement(
         decided_by=f"{decisive.left} against {decisive.right}",
         arithmetic=arithmetic(*(sides @ evidence.scores)),
         reason=unknown if np.isnan(low) else "",
-        seed_share=_seed_share(weights, evidence),
+        seed_share=float(1 - np.nan_to_num(least) ** 2 / error**2),
     )
-
-
-def _seed_share(weights: np.ndarray, evidence: Evidence) -> float:
-    """Compute `Judgement.seed_share`; NaN if the standard error is unknown."""
-    endless = replace(evidence, runs=np.full(len(evidence.runs), np.inf), processor=0.0)
-    (error,), _ = evidence.errors(weights[None])
-    (least,), _ = endless.errors(weights[None])  # NaN: nothing is left
-    return float(1 - np.nan_to_num(least) ** 2 / error**2)
 
 
 def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.ndarray:
@@ -414,8 +357,6 @@ def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.nd
 
 def _scales(df: float, count: int) -> np.ndarray:
     """Draw (count,) ratios of true to estimated standard errors, for df degrees of freedom."""
-    return (
-        np.sqrt(df / np.random.default_rng(1).chisquare(df, count))
-        if np.isfinite(df)
-        else np.ones(count)
-    )
+    if np.isinf(df):
+        return np.ones(count)
+    return np.sqrt(df / np.random.default_rng(1).chisquare(df, count))

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 
-from lib.config.loading import one_line_errors
+from lib.config.console import one_line_errors
 from lib.student import weights
 from lib.student.attention import sliding_window
 from lib.student.linear import Linear

@@ -15,7 +15,7 @@ import jinja2
 import numpy as np
 from safetensors.torch import save_file
 
-from lib.config.loading import one_line_errors, quiet_transformers
+from lib.config.console import one_line_errors, quiet_transformers
 from lib.store import replace_folder
 from lib.student.encoder import Student
 
@@ -38,11 +38,8 @@ SECTIONS = (
 def save_longformer(student: Student, folder: str | Path) -> None:
     """Write config, weights and, if there is one, the tokenizer; the folder is replaced whole.
 
-    Raises
-    ------
-    ValueError
-        In one line, for a folder with files that this project did not write, and for a full disk.
-        Then nothing is written.
+    Raises `ValueError`, in one line, for a folder with files that this project did not write, and
+    for a full disk. Then nothing is written.
     """
     _replace_folder(folder, lambda new: _write_longformer(student, new))
 
@@ -52,38 +49,36 @@ def save_sentence_transformer(
 ) -> None:
     """Write what `SentenceTransformer(folder)` loads: a mean over all tokens, without Normalize.
 
-    Parameters
-    ----------
-    student : Student
-        It must have a tokenizer.
-    folder : str or Path
-        Replaced whole, once sentence-transformers gives the student's embeddings.
-    card : mapping, optional
-        What README.md says besides what the student itself tells: a `title` and any of `SECTIONS`.
-        A value is a text, a list of texts, or a mapping from names to values. `scores` may be a
-        list of rows, each a mapping from columns to values. `base_model` as owner/name and
-        `license` as an SPDX identifier become metadata of the hub too.
+    The folder is replaced whole, once sentence-transformers gives the student's embeddings.
 
-    Raises
-    ------
-    ValueError
-        In one line, for a missing tokenizer, an unknown key of `card`, and as `save_longformer`.
-        Then nothing is written.
+    `card` is what README.md says besides what the student itself tells: a `title` and any of
+    `SECTIONS`. A value is a text, a list of texts, or a mapping from names to values. `scores` may
+    be a list of rows, each a mapping from columns to values. `base_model` as owner/name and
+    `license` as an SPDX identifier become metadata of the hub too.
+
+    Raises `ValueError` as `save_longformer`, and for a missing tokenizer or an unknown key of
+    `card`.
     """
     keys = ["title", *SECTIONS]
     values = dict.fromkeys(keys) | dict(card or {})
     if unknown := sorted(values.keys() - keys):
         raise ValueError(f"a model card has no {unknown[0]!r}; expected any of {', '.join(keys)}")
     if student.tokenizer is None:
-        raise ValueError(
-            "a SentenceTransformer needs a tokenizer, and this student has none; "
-            "set student.tokenizer"
-        )
+        raise ValueError("a SentenceTransformer needs a tokenizer; set student.tokenizer")
 
     def write(new: Path) -> None:
         _write_longformer(student, new)
         _write_modules(student, new)
-        text = _render_card(student, Path(folder).name, values)
+        facts = {
+            "name": Path(folder).name,
+            "card": values,
+            "sections": SECTIONS,
+            "width": student.dim,
+            "longest": student.max_positions,
+            "windows": student.config.attention_window,
+            "parameters": sum(parameter.numel() for parameter in student.parameters()),
+        }
+        text = render_card(Path(__file__).with_name("card.md.j2"), **facts)
         (new / "README.md").write_text(text, encoding="utf-8")
         _compare_embeddings(student, new)
 
@@ -107,8 +102,7 @@ def _write_longformer(student: Student, folder: Path) -> None:
     file = folder / "model.safetensors"
     save_file(checkpoint.tensors, file, metadata={"format": "pt"})
     file.chmod(folder.stat().st_mode & 0o666)  # safetensors' 0600 would hide it from colleagues
-    if student.tokenizer is not None:
-        tokenizer = student.tokenizer
+    if (tokenizer := student.tokenizer) is not None:
         tokenizer.backend_tokenizer.no_padding()  # a base such as MiniLM pads and cuts to 128
         tokenizer.backend_tokenizer.enable_truncation(
             student.max_positions, direction=tokenizer.truncation_side
@@ -137,44 +131,25 @@ def _compare_embeddings(student: Student, folder: Path) -> None:
     with quiet_transformers():
         model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False)
     if model.max_seq_length != student.max_positions:
-        raise ValueError(
-            f"sentence-transformers would cut texts at {model.max_seq_length} tokens, expected "
-            f"{student.max_positions}"
-        )
+        raise ValueError(f"sentence-transformers would cut texts at {model.max_seq_length} tokens")
     ids = np.linspace(0, student.config.vocab_size - 1, 200).astype(int)
     pieces = (student.tokenizer.decode([number]).strip() for number in ids.tolist())
     words = [piece for piece in pieces if piece.isalnum()] or ["0"]
-    texts = [
-        words[-1].upper(),
-        " ".join(np.resize(words, int(np.max(student.config.attention_window)))),
-    ]
+    window = int(np.max(student.config.attention_window))
+    texts = [words[-1].upper(), " ".join(np.resize(words, window))]
     expected = copy.deepcopy(student).float().cpu().encode(texts)  # as it is written
     with quiet_transformers():  # Hugging Face's Longformer says that it pads
         vectors = model.encode(texts, show_progress_bar=False)
     difference = np.abs(vectors - expected).max()
     if not difference <= TOLERANCE * np.abs(expected).max():
-        raise ValueError(
-            f"embeddings by sentence-transformers differ from the student's by {difference:.2g}"
-        )
+        raise ValueError(f"sentence-transformers gives embeddings that differ by {difference:.2g}")
 
 
-def _render_card(student: Student, name: str, card: Mapping[str, Any]) -> str:
-    template = jinja2.Template(
-        Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = template.render(
-        name=name,
-        card=card,
-        sections=SECTIONS,
-        width=student.dim,
-        longest=student.max_positions,
-        windows=student.config.attention_window,
-        parameters=sum(parameter.numel() for parameter in student.parameters()),
-    )
-    return text + "\n"
+def render_card(template: Path, **values: Any) -> str:
+    """Fill in a template; a value that it lacks is an error."""
+    options = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    text = template.read_text(encoding="utf-8")
+    return jinja2.Template(text, **options).render(values) + "\n"
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -1,9 +1,7 @@
 """Masked language modelling: a student learns to guess masked words before it is distilled.
 
 Some tokens of a document are masked, and the student's layers learn to predict them from the tokens
-around them (Devlin et al. 2019, section 3.1). Longformer was trained in this way, starting from an
-encoder of short texts (Beltagy et al. 2020, section 5). It never learned to compare texts.
-
+around them (Devlin et al. 2019, section 3.1), as Longformer's did (Beltagy et al. 2020, section 5).
 A *word* in this module is a token that is not a special one.
 """
 
@@ -28,21 +26,11 @@ MEASURED = 16  # held-out documents in a batch
 
 
 class WordLosses(NamedTuple):
-    """Cross-entropies in nats per word to guess.
+    """Cross-entropies in nats per word to guess."""
 
-    Attributes
-    ----------
-    loss : list of float
-        The mean of each update. A batch without a word to guess is no update.
-    held_out : float
-        The mean over the masked words of held-out documents, after training.
-    unigram : float
-        The mean over the same words, guessed only from their frequency in the training documents.
-    """
-
-    loss: list[float]
-    held_out: float
-    unigram: float
+    loss: list[float]  # the mean of each update; a batch without a word to guess is no update
+    held_out: float  # the mean over the masked words of held-out documents, after training
+    unigram: float  # the same, guessed only from words' frequency in the training documents
 
 
 class WordHead(nn.Module):
@@ -80,38 +68,29 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
 
     Parameters
     ----------
-    student : Student
-        Its tokenizer must have a mask token.
-    documents, held_out : sequences of token id lists
-        Documents that the student can read whole, special tokens included.
-    epochs : int
+    documents, held_out
+        Token ids of documents that the student can read whole, special tokens included.
+    epochs
         How often each document is read, each time with other words masked.
-    batch_size : int
+    batch_size
         Documents per update.
-    learning_rate, warmup_share : float
+    learning_rate, warmup_share
         The peak rate, and the share of updates in which it is reached. From there it falls linearly
         to 0.
-    masked_share : float
+    masked_share
         Share of the words in a batch that are to be guessed; BERT's is 0.15.
-    seed : int
+    seed
         Seed of the order, the masks, the head's initial weights and dropout.
-    precision : {"fp32", "bf16"}
-        "bf16" is bfloat16 autocast.
-    track : callable
+    precision
+        "fp32", or "bf16" for bfloat16 autocast.
+    track
         Yields the batches it is given, for example to show progress.
 
-    Raises
-    ------
-    ValueError
-        If the student's tokenizer has no mask token, or no held-out document has a word to guess.
-    FloatingPointError
-        If the loss is not finite.
+    Raises `ValueError` if the student's tokenizer has no mask token, or no held-out document has a
+    word to guess; `FloatingPointError` if the loss is not finite.
     """
     if getattr(student.tokenizer, "mask_token_id", None) is None:
-        raise ValueError(
-            "the student's tokenizer has no mask token to hide words with: choose another "
-            "student.model, or set student.language_model=null"
-        )
+        raise ValueError("the tokenizer has no mask token: set student.language_model=null")
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     head = WordHead(student).to(student.embeddings.word_embeddings.weight.device)
@@ -171,14 +150,10 @@ def guess_words(
 def mask_words(
     student: Student, ids: Int[Tensor, " tokens"], share: float, generator: torch.Generator
 ) -> tuple[Int[Tensor, " tokens"], Int[Tensor, " words"]]:
-    """Choose a share of the words to guess, at least one, and what the student reads instead.
+    """Choose a share of the words to guess, at least one: their places in `ids`.
 
-    Returns
-    -------
-    read : (tokens,)
-        `ids`, with the mask in 80% of the chosen places and a random token in 10%.
-    places : (words,)
-        Indices of the chosen words in `ids`.
+    Returns first what the student reads instead, (tokens,): the mask in 80% of these places and a
+    random token in 10%.
     """
     candidates = (~_is_special(student, ids)).nonzero().flatten()
     count = max(1, round(share * len(candidates)))
@@ -217,9 +192,7 @@ def measure_losses(
         by_student.append(cross_entropy(scores, words, reduction="none").cpu())
         by_frequency.append(-frequencies[words.cpu()].log())
     if not sum(map(len, by_student)):
-        raise ValueError(
-            "no held-out document has a word to guess: hold out more documents, or longer ones"
-        )
+        raise ValueError("no held-out document has a word to guess: hold out more documents")
     return torch.cat(by_student).mean().item(), torch.cat(by_frequency).mean().item()
 
 

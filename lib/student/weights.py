@@ -21,7 +21,7 @@ from transformers import (
     PretrainedConfig,
 )
 
-from lib.config.loading import one_line_errors, quiet_transformers
+from lib.config.console import one_line_errors, quiet_transformers
 
 # Encoders whose layers are the same as those of a Longformer. The value says whether their
 # positions start after the padding id. docs/scale.md says why others cannot be used.
@@ -52,10 +52,7 @@ class Checkpoint(NamedTuple):
 
 
 def from_longformer(source: Source, revision: str | None) -> Checkpoint:
-    """Read a Longformer without its heads, and with global attention and pooler if it has them.
-
-    For the errors, see `Student.from_longformer`.
-    """
+    """Read a Longformer without its heads, and with global attention and pooler if it has them."""
     config = _read_config(source, revision)
     if not isinstance(config, LongformerConfig):
         raise ValueError(
@@ -73,18 +70,14 @@ def from_encoder(
     max_positions: int,
     revision: str | None,
 ) -> Checkpoint:
-    """Read chosen layers of a short encoder as a Longformer with tiled positions.
-
-    For parameters and errors, see `Student.from_encoder`.
-    """
+    """Read chosen layers of a short encoder as a Longformer, as by `Student.from_encoder`."""
     config = _read_config(source, revision)
     narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
     relative = getattr(config, "position_embedding_type", "absolute") != "absolute"
     if config.model_type not in SHORT_ENCODERS or relative or narrow:
         raise ValueError(
             f"{source} is a {config.model_type}; a student can be made of "
-            f"{', '.join(SHORT_ENCODERS)} with absolute positions and token embeddings as wide as "
-            "the layers"
+            f"{', '.join(SHORT_ENCODERS)} with absolute positions and embeddings of the layers' width"
         )
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
@@ -114,10 +107,6 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
 
     The authors of Longformer copied RoBERTa's 512 positions eight times in the same way (Beltagy et
     al. 2020, section 5). The local structure is preserved everywhere except at the seams.
-
-    Returns
-    -------
-    (padding + 1 + max_positions, width)
     """
     repeats = math.ceil(max_positions / len(table))
     tiled = table.repeat(repeats, 1)[:max_positions]
@@ -148,11 +137,7 @@ def add_unused_weights(weights: dict[str, Tensor], unused: dict[str, Tensor]) ->
 def _read_tensors(
     kind: type[Any], source: Source, revision: str | None, layers: Sequence[int] | None = None
 ) -> dict[str, Tensor]:
-    """Read the weights of an encoder, or of some of its layers.
-
-    transformers fills missing weights with random numbers. Here a checkpoint without them is
-    refused.
-    """
+    """Read weights. A missing one, which transformers would fill at random, is an error."""
     with (
         one_line_errors(f"read the weights of {source}"),
         quiet_transformers(),
@@ -186,11 +171,7 @@ def _read_config(source: Source, revision: str | None) -> PretrainedConfig:
 
 
 def _read_tokenizer(source: Source, revision: str | None) -> Any:
-    """Read a tokenizer; None if there is no vocabulary.
-
-    From such a folder, transformers makes a tokenizer of special tokens alone, which would turn
-    every word into [UNK].
-    """
+    """Read a tokenizer; None if there is no vocabulary, so that every word would be [UNK]."""
     with one_line_errors(f"read the tokenizer of {source}"), quiet_transformers():
         tokenizer = AutoTokenizer.from_pretrained(
             source, revision=revision, use_fast=True, trust_remote_code=False

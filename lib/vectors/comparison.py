@@ -12,22 +12,20 @@ import pandas as pd
 
 from lib.statistics import verdicts
 from lib.statistics.effects import pair
-from lib.statistics.intervals import Evidence, from_examples, task_scores
-from lib.vectors.names import BASE, ORDER, SIMPLEST_FIRST
+from lib.statistics.intervals import TaskScores, from_examples, task_scores
+from lib.vectors.names import BASE, SIMPLEST_FIRST
 
-FEW = 20  # fewer examples say little
 VARIES = 1e-9  # smallest width of an interval that is not just rounding error
-WORDS = {1: "WIN", 0: "EQUAL", -1: "LOSS"}
 THAN_BASE = {
     verdicts.HOLDS: "better than",
     verdicts.REVERSED: "worse than",
     verdicts.EQUIVALENT: "as good as",
     verdicts.OPEN: "not distinguishable from",
 }
-
-
-COLUMNS = ["measure", "examples", "model", "value", "low", "high"]
-COLUMNS += ["against_base", "against_low", "against_high", "than_base", "guessing"]
+# `guessing` is the score of a random guess; intervals (95%) are NaN if nothing varies.
+COLUMNS = (
+    "measure examples model value low high against_base against_low against_high than_base guessing"
+).split()
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Choice:
     @property
     def verdict(self) -> str:
         """ "WIN" or "LOSS" if the interval lies above or below 0, else "EQUAL"."""
-        return WORDS[int(self.low > 0) - int(self.high < 0)]
+        return "WIN" if self.low > 0 else "LOSS" if self.high < 0 else "EQUAL"
 
     @property
     def line(self) -> str:
@@ -57,49 +55,35 @@ class Choice:
         return f"VERDICT: {' | '.join(parts)}"
 
 
+def read_scores(frames: Sequence[pd.DataFrame]) -> dict[str, TaskScores]:
+    """{measure: scores}, which are not corrected for chance."""
+    rows = pd.concat(frames)
+    measures = rows["task"] + " " + rows["metric"]
+    return task_scores(rows.assign(task=measures, seed=0, chance=0.0))
+
+
 def make_table(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Compare models on each measure: a row for each measure and model.
+    """Compare models on each measure: a row of `COLUMNS` for each measure and model.
 
-    Parameters
-    ----------
-    frames : sequence of DataFrame
-        One for each measure, with a row for each model, the base among them: model, task, metric,
-        `scores` and `groups` as in `TaskScores`, chance, examples (their number).
-
-    Returns
-    -------
-    DataFrame
-        measure, examples, model, value, low, high, against_base, against_low, against_high,
-        than_base (one of `THAN_BASE`), guessing (the score of a random guess). Intervals (95%) are
-        NaN if nothing varies.
+    There is a frame for each measure, with a row for each model, the base among them: model, task,
+    metric, `scores` and `groups` as in `TaskScores`, chance, examples (their number).
     """
     tables = []
     for frame in frames:
-        models = [*frame["model"]]
-        tasks = task_scores(frame.assign(chance=0.0, seed=0))  # as they are: 0 is no guess
-        table = verdicts.above_chance(tasks, models).rename(columns={"score": "value"})
-        against = verdicts.compare([(name, BASE) for name in models], compare_all([frame], models))
-        table["than_base"] = against["verdict"]
-        table[["against_base", "against_low", "against_high"]] = against[
-            ["difference", "low", "high"]
-        ]
+        models, scores = [*frame["model"]], read_scores([frame])
+        table = verdicts.above_chance(scores, models).rename(columns={"score": "value"})
+        evidence = from_examples(scores, given=models)
+        against = verdicts.compare([(model, BASE) for model in models], evidence)
+        table["against_base"] = against["difference"]
+        table[["against_low", "against_high"]] = against[["low", "high"]]
         for least, *bounds in ((0, "low", "high"), (-1, "against_low", "against_high")):
             varies = table[bounds[1]] - table[bounds[0]] > VARIES
             table[bounds] = table[bounds].clip(least, 1).where(varies)
-        table["than_base"] = table["than_base"].where(varies, verdicts.OPEN).map(THAN_BASE)
+        table["than_base"] = against["verdict"].where(varies, verdicts.OPEN).map(THAN_BASE)
         first = frame.iloc[0]
-        facts = {"measure": _name_measure(frame), "examples": first["examples"]}
+        facts = {"measure": next(iter(scores)), "examples": first["examples"]}
         tables.append(table.assign(**facts, guessing=first["chance"]))
     return pd.concat(tables, ignore_index=True)[COLUMNS]
-
-
-def sort_models(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a measure in the order of the table."""
-    return frame.sort_values("model", key=lambda names: names.map(ORDER.index), ignore_index=True)
-
-
-def _name_measure(frame: pd.DataFrame) -> str:
-    return f"{frame['task'].iloc[0]} {frame['metric'].iloc[0]}"
 
 
 def choose_model(
@@ -112,63 +96,42 @@ def choose_model(
     The best has the highest mean over all measures. The choice is the first of `simplest_first`
     whose difference from the best has a 95% interval that spans zero. TF-IDF is not among them,
     because its vectors are as long as the vocabulary. A model that is `asked` for is chosen
-    whatever its scores; `ValueError` if it was not judged.
+    whatever its scores; `ValueError` if some measure did not judge it. The interval of the
+    difference from the base accounts for the choice among all models.
     """
     judged = set.intersection(*({*frame["model"]} for frame in frames))
     models = [model for model in simplest_first if model in judged]
     if asked is not None and asked not in models:
-        lacking = [_name_measure(frame) for frame in frames if asked not in {*frame["model"]}]
-        raise ValueError(
-            f"{asked!r} cannot be used, because it was not judged by {', '.join(lacking)}; "
-            f"models here: {', '.join(map(repr, models))}"
-        )
-    evidence = compare_all(frames, models)
+        raise ValueError(f"{asked!r} was not judged by every measure; models here: {models}")
+    rows = [frame[frame["model"].isin(models)] for frame in frames]
+    evidence = from_examples(read_scores(rows), given=models)
     scores = dict(zip(evidence.means.index, evidence.scores.tolist(), strict=True))
     best = max(models, key=lambda model: scores[model])
     against = verdicts.compare([(best, model) for model in models], evidence)
     as_good = against["right"][~(against["low"] > VARIES)]  # NaN if nothing varies
     chosen = asked or as_good.iloc[0]
-    low, high = _bound(models, scores, chosen, evidence)
-    return Choice(chosen, scores[chosen], scores[BASE], scores[chosen] - scores[BASE], low, high)
-
-
-def compare_all(frames: Sequence[pd.DataFrame], models: Sequence[str]) -> Evidence:
-    """Evidence on the mean over all measures, which is not corrected for chance."""
-    rows = pd.concat([frame[frame["model"].isin(models)] for frame in frames])
-    rows = rows.assign(seed=0, chance=0.0, task=rows["task"] + " " + rows["metric"])
-    return from_examples(task_scores(rows), given=models)
-
-
-def _bound(
-    models: Sequence[str], scores: dict[str, float], chosen: str, evidence: Evidence
-) -> tuple[float, float]:
-    """The interval of a difference from the base; it accounts for the choice among all models."""
-    if chosen == BASE:
-        return np.nan, np.nan
-    against = verdicts.compare([(model, BASE) for model in models if model != BASE], evidence)
+    against = verdicts.compare([(model, BASE) for model in models], evidence)
     others = against["left"][against["high"] - against["low"] > VARIES].tolist()
-    if chosen not in others:  # its difference from the base is the same on every text
-        return np.nan, np.nan
-    rank = 1 + sum(scores[other] > scores[chosen] for other in others)
-    judged = verdicts.judge([[pair(other, BASE)] for other in others], evidence, at_least=rank)
-    return max(judged.low, -1.0), min(judged.high, 1.0)
-
-
-def describe_table(table: pd.DataFrame) -> list[str]:
-    """Remarks for readers of the table, on measures with few examples or no model above chance."""
-    lines = []
-    for measure, rows in table.groupby("measure", sort=False):
-        count = int(rows["examples"].iloc[0])
-        if count < FEW:
-            lines.append(f"{measure}: fewer than {FEW} examples ({count}) say little")
-        if not is_told(rows):
-            lines.append(f"{measure}: no model is above guessing ({rows['guessing'].iloc[0]:.2f})")
-    return lines
+    low = high = np.nan
+    if chosen in others:  # it is neither the base nor as far from it on every text
+        rank = 1 + sum(scores[other] > scores[chosen] for other in others)
+        judgement = verdicts.judge([[pair(each, BASE)] for each in others], evidence, at_least=rank)
+        low, high = max(judgement.low, -1.0), min(judgement.high, 1.0)
+    return Choice(chosen, scores[chosen], scores[BASE], scores[chosen] - scores[BASE], low, high)
 
 
 def is_told(rows: pd.DataFrame) -> bool:
     """Whether the interval of some model of a measure is above the score of a random guess."""
     return bool((rows["low"].fillna(rows["value"]) > rows["guessing"]).any())
+
+
+def describe_table(table: pd.DataFrame) -> list[str]:
+    """A remark on each measure by which no model is above guessing."""
+    return [
+        f"{measure}: no model is above guessing ({rows['guessing'].iloc[0]:.2f})"
+        for measure, rows in table.groupby("measure", sort=False)
+        if not is_told(rows)
+    ]
 
 
 def format_interval(value: float, low: float, high: float, sign: str = "") -> str:

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 import numpy as np
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
 
 from lib import texts as forms
-from lib.config.loading import one_line_errors, quiet_transformers
+from lib.config.console import one_line_errors, quiet_transformers
 from lib.teachers import chunks
 from lib.teachers.rows import centre_rows, join_rows, scale_rows
 from lib.teachers.words import Lexical, WordCounts
@@ -39,40 +38,22 @@ _FACTS, _ARRAYS, _WORDS = "encoder.json", "arrays.safetensors", "words.json"
 
 
 class Chunks(NamedTuple):
-    """The stretches of a text: (stretches, 2) `spans` and (stretches, dim) `vectors`.
+    """The stretches of a text."""
 
-    A row `start, end` of `spans` stands for the stretch `text[start:end]`.
-    """
-
-    spans: np.ndarray
-    vectors: np.ndarray
+    spans: np.ndarray  # (stretches, 2) start and end of each: text[start:end]
+    vectors: np.ndarray  # (stretches, dim)
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """Embeds texts as a model of the table did; made by `load`.
+    """Embeds texts as a model of the table did; made by `load`."""
 
-    Attributes
-    ----------
-    model : str
-        One of `names.SIMPLEST_FIRST`.
-    folder : Path
-    mean : (dim,) float32
-        The mean of the documents' dense vectors, each of norm 1; empty without a dense part.
-    lexical : Lexical or None
-        Its columns are those of `words`.
-    words : list of str
-        The words that are counted.
-    weight : float or None
-        The weight of dense vectors next to TF-IDF, chosen by labels; see `features`.
-    """
-
-    model: str
+    model: str  # one of `names.SIMPLEST_FIRST`
     folder: Path
-    mean: np.ndarray
-    lexical: Lexical | None
-    words: list[str]
-    weight: float | None = None
+    mean: np.ndarray  # (dim,) of the documents' dense vectors, each of norm 1; else empty
+    lexical: Lexical | None  # its columns are those of `words`
+    words: list[str]  # that are counted
+    weight: float | None = None  # of dense vectors next to TF-IDF, chosen by labels: `features`
 
     @property
     def dim(self) -> int:
@@ -86,8 +67,9 @@ class Encoder:
         one, and for an item that is not a text, with its place.
         """
         texts = list_texts(texts)
-        dense = self._embed(texts, precision) if texts and self.model != LSA else None
-        return self._combine(dense, texts)
+        if not texts:
+            return np.zeros((0, self.dim), np.float32)
+        return self._combine(None if self.model == LSA else self._embed(texts, precision), texts)
 
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
         """A vector for each stretch of about 126 tokens, for search inside long texts.
@@ -105,10 +87,7 @@ class Encoder:
         Raises `ValueError` if the encoder was made without labels, which choose the weight.
         """
         if self.weight is None:
-            raise ValueError(
-                "this encoder was made without labels, so it has no features; "
-                "make it again from labelled texts"
-            )
+            raise ValueError("this encoder was made without labels, so it has no features")
         texts = list_texts(texts)
         if not texts:
             width = len(self.words) + (len(self.mean) if self.weight else 0)
@@ -121,19 +100,15 @@ class Encoder:
 
     def _combine(self, dense: np.ndarray | None, texts: list[str]) -> np.ndarray:
         """Vectors of texts, given those of the dense part."""
-        if not texts:
-            return np.zeros((0, self.dim), dtype=np.float32)
         if self.model in (BASE, STUDENT):
-            return np.asarray(dense, dtype=np.float32)
-        if self.model == CUT:
-            return scale_rows(np.asarray(dense, dtype=np.float32))
-        if dense is not None:
-            dense = centre_rows(np.asarray(dense, dtype=np.float32), self.mean)
-        if self.model == CHUNKS:
             return dense
+        if self.model == CUT:
+            return scale_rows(dense)
+        if self.model == CHUNKS:
+            return centre_rows(dense, self.mean)
         lexical = self.lexical.embed(self._counter.count(texts))
         if self.model == BOTH:
-            return join_rows(dense, lexical)
+            return join_rows(centre_rows(dense, self.mean), lexical)
         if unknown := np.flatnonzero(~lexical.any(axis=1)).tolist():
             told = f"texts without a known word have vectors of zeros, the first at {unknown[:3]}"
             warnings.warn(f"{len(unknown)} {told}", stacklevel=3)
@@ -212,10 +187,12 @@ def save_encoder(
 ) -> None:
     """Write an encoder into its folder, which must not exist.
 
-    `write_dense` writes the stock SentenceTransformer into a folder. `card` is the content of
-    README.md: `title`, `documents`, `longest` (how many tokens of a text the dense part reads),
-    `verdict`, `scores` (rows), `provenance`.
+    `write_dense` writes the stock SentenceTransformer into a folder. `card` is what README.md says:
+    `title`, `documents`, `longest` (tokens of a text that the dense part reads), `verdict`,
+    `scores` (rows), `provenance`.
     """
+    from lib.student.export import render_card
+
     folder = encoder.folder
     folder.mkdir(parents=True)
     facts = {"version": VERSION, "model": encoder.model, "weight": encoder.weight}
@@ -229,14 +206,9 @@ def save_encoder(
     save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, folder / _ARRAYS)
     if encoder.model != LSA:
         write_dense(folder / "dense")
-    template = jinja2.Template(
-        Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    told = template.render(card=card, encoder=encoder, size=chunks.SIZE, most=chunks.MOST)
-    (folder / "README.md").write_text(f"{told}\n", encoding="utf-8")
+    values = {"card": card, "encoder": encoder, "size": chunks.SIZE, "most": chunks.MOST}
+    text = render_card(Path(__file__).with_name("card.md.j2"), **values)
+    (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def _embed_stretches(student: Any, text: str) -> tuple[np.ndarray, np.ndarray]:

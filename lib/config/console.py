@@ -1,0 +1,45 @@
+"""What a person sees of a program: printable text, one-line errors, no chatter of libraries."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def escape_unprintable() -> None:
+    """Print characters that the terminal's encoding lacks as code points instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a replaced stream, as in tests, may not have it
+            stream.reconfigure(errors="backslashreplace")
+
+
+def name_command(module: str) -> str:
+    """Return the command that started this process: one installed by pip, or `python -m`."""
+    script = Path(sys.argv[0]).name
+    return script if script.startswith("thesis-companion-") else f"python -m {module}"
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence transformers' progress bars and reports while a model is loaded."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def one_line_errors(task: str) -> Iterator[None]:
+    """Turn any error into a ValueError, "cannot <task>: ...". The hub's are of many types."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:250]
+        raise ValueError(f"cannot {task}: {type(error).__name__}: {reason}") from error
