@@ -17,7 +17,7 @@ from pathlib import Path
 
 SETUP = "run ./run_all.sh --setup once, then . .venv/bin/activate"
 try:
-    from lib.config import environment, paths
+    from lib.config import environment
     from lib.config.console import escape_unprintable, name_command
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: {SETUP}") from None
@@ -64,10 +64,7 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
     except ImportError as error:
         return 1, f"{error}: {SETUP}"
     except (ValueError, OSError, ArithmeticError, MemoryError) as error:
-        problem = str(error) or type(error).__name__
-        if str(paths.artifacts()) in problem:
-            problem += "; set THESIS_ARTIFACTS to keep results in another folder"
-        return code, problem
+        return code, str(error) or type(error).__name__
     except RuntimeError as error:
         if "memory" not in str(error):
             raise

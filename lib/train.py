@@ -1,8 +1,5 @@
 """Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine`.
 
-Nothing is trained unless losses are named, because none were found that make a student of a few
-hundred documents better than models that need no training (docs/log/2026-11-recipes.md).
-
 With `--data`, sizes follow from the documents, and a table tells how good the student is. With
 `--profile`, `torchrun --nproc_per_node 2 -m lib.train ...` spreads batches over all processes
 (docs/scale.md). A failure is reported in one line, with exit code 1 (2 for a bad request).
@@ -20,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 try:
     from tqdm import tqdm
 
-    from lib.config import environment, paths, profiles, versions
+    from lib.config import environment, profiles, versions
     from lib.config.console import escape_unprintable, name_command
     from lib.distillation import variants
+    from lib.jobs import WorkerError
     from lib.teachers import labels
 except ModuleNotFoundError as missing:
     raise SystemExit(
@@ -55,15 +53,12 @@ To train a student anyway, name its losses, such as MSE:
 
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
-    parser = argparse.ArgumentParser(prog=name_command("lib.train"), description=__doc__)
+    told = "Train one student and save it."
+    parser = argparse.ArgumentParser(prog=name_command("lib.train"), description=told)
     add = parser.add_argument
-    add(
-        "model", nargs="?", help="its losses, such as max-margin;MSE;γ=1.0 or cosine;100d;S:768x100"
-    )
+    add("model", nargs="?", help="losses: max-margin;MSE;γ=1.0, or cosine;100d;S:768x100;C:-")
     add("--data", type=Path, help="a dataset folder, or a folder of them")
-    add(
-        "--task", nargs="*", metavar="folder/task", help="tasks of --data to judge by; default: all"
-    )
+    add("--task", nargs="*", metavar="folder/task", help="to judge by; default: all of --data")
     add("--profile", help="default: mini, or lab with --data")
     add("--seed", type=int, default=0, help="default: 0")
     add("--set", nargs="*", default=[], metavar="key=value", help="settings to change")
@@ -84,11 +79,7 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
     """Exit code and, if it is not 0, what went wrong."""
     code = 2
     try:
-        try:
-            variant = variants.parse(given.model)
-        except ValueError:
-            losses = variants.STRUCTURAL_LOSSES
-            raise profiles.make_unknown_error("model", given.model, losses) from None
+        variant = variants.parse(given.model)
         if variant.kind != "student" or variant.pooling != "mean":
             raise ValueError(f"{given.model!r} cannot be saved as a student; expected a loss")
         environment.set_process_environment(offline=False)  # before NumPy is imported
@@ -108,14 +99,9 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
         return 0, ""
     except KeyboardInterrupt:
         return 1, "interrupted; the same command continues from what was kept"
-    except (ValueError, OSError, ArithmeticError, MemoryError, ImportError) as error:
-        problem = str(error) or type(error).__name__
-        if str(paths.artifacts()) in problem:
-            problem += "; set THESIS_ARTIFACTS to keep results in another folder"
-        return code, problem
+    except (ValueError, OSError, ArithmeticError, ImportError, MemoryError, WorkerError) as error:
+        return code, str(error) or type(error).__name__
     except RuntimeError as error:
-        if isinstance(error, profiles.OneLine):
-            return code, str(error)
         if "memory" not in str(error):
             raise
         remedy = "set training.gradient_checkpointing=true or lower training.batch_size"
@@ -192,9 +178,6 @@ def _make_student(model: TrainedStudent, *, alone: bool) -> None:
         bar.n = total
 
 
-# ---- the table ----------------------------------------------------------------------------------
-
-
 def compare_student(bench: Bench, student: TrainedStudent) -> tuple[pd.DataFrame, list[str]]:
     """Compare a student with its base, its teacher, the mean of the teacher's chunks and TF-IDF.
 
@@ -207,21 +190,18 @@ def compare_student(bench: Bench, student: TrainedStudent) -> tuple[pd.DataFrame
     """
     from lib.vectors import comparison, measures
 
-    own, seeds, judged = (
-        f"student ({student.variant})",
-        [student.seed],
-        bench.with_readout("compare"),
-    )
+    own, judged = f"student ({student.variant})", bench.with_readout("compare")
     names = {**NAMES, student.variant.identity: own}
     frames, lines = [], ["One seed: the intervals account for other texts, not for other seeds."]
     for task in (measures.HALVES, *bench.classifications, *bench.retrievals):
+        options = {"seeds": [student.seed], "tasks": [task]}
         try:
             if task == measures.HALVES:
                 rows = _judge_halves(bench, student.seed, [*names])
             elif task in bench.classifications:
-                rows = judged.run([*names], seeds=seeds, tasks=[task], split="test")
+                rows = judged.run([*names], split="test", **options)
             else:
-                rows = bench.retrieve([*names], seeds=seeds, tasks=[task])
+                rows = bench.retrieve([*names], **options)
         except ValueError as error:  # only this measure is lost
             lines.append(f"{task} could not be judged: {' '.join(str(error).split())}")
             continue

@@ -76,7 +76,8 @@ def test_workers_stay_with_one_thread_and_todays_variables(tmp_path, monkeypatch
 
 
 PROGRAM = """
-import pathlib, sys; from lib import jobs; from tests.test_jobs import note
+import pathlib, signal, sys; from lib import jobs; from tests.test_jobs import note
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 try:
     jobs.run_jobs([("sleep", note, (pathlib.Path(sys.argv[1]), 3600))] * 5, "sleeping")
 except (jobs.Interrupted, jobs.WorkerError) as error:

@@ -147,9 +147,11 @@ def _compare_embeddings(student: Student, folder: Path) -> None:
 
 def render_card(template: Path, **values: Any) -> str:
     """Fill in a template; a value that it lacks is an error."""
-    options = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     text = template.read_text(encoding="utf-8")
-    return jinja2.Template(text, **options).render(values) + "\n"
+    return environment.from_string(text).render(values) + "\n"
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -90,7 +90,7 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     word to guess; `FloatingPointError` if the loss is not finite.
     """
     if getattr(student.tokenizer, "mask_token_id", None) is None:
-        raise ValueError("the tokenizer has no mask token: set student.language_model=null")
+        raise ValueError("no mask token to hide words with: set student.language_model=null")
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     head = WordHead(student).to(student.embeddings.word_embeddings.weight.device)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -38,24 +37,10 @@ class Student(encoder.Student):
     ) -> Float[np.ndarray, "documents dim"]:
         """Embed texts or token id lists, as `encoder.Student.encode` does, and also in int8.
 
-        Parameters
-        ----------
-        inputs, batch_tokens
-            As there.
-        precision : {"fp32", "bf16", "int8"}
-            "bf16" is bfloat16. "int8", for CPUs only, has 8 bits for the weights of linear layers
-            and for their inputs, which are scaled token by token. It is fast on processors with
-            AVX-512 VNNI; on others it is equally accurate, but no faster than float32. For both,
-            every call first makes a converted copy of the layers.
-
-        Returns
-        -------
-        float32 array (documents, dim)
-
-        Raises
-        ------
-        ValueError
-            As there, and for "int8" on a GPU.
+        Precision "int8", for CPUs only, has 8 bits for the weights of linear layers and for their
+        inputs, which are scaled token by token. It is fast on processors with AVX-512 VNNI; on
+        others it is equally accurate, but no faster than float32. For "int8" and "bf16", every call
+        first makes a converted copy of the layers.
         """
         if precision not in ("fp32", "bf16", "int8"):
             raise ValueError(f'precision must be "fp32", "bf16" or "int8", got {precision!r}')
@@ -83,27 +68,3 @@ class Student(encoder.Student):
         from lib.student import export
 
         export.save_sentence_transformer(self, folder, card)
-
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        card: Mapping[str, Any] | None = None,
-        private: bool | None = None,
-        token: str | None = None,
-        **options: Any,
-    ) -> str:
-        """Export the student and upload the folder to the Hugging Face hub, as `owner/name`.
-
-        `private` is for a new repository, `options` are those of `HfApi.upload_folder`. The token
-        is by default the one that `hf auth login` has stored. Returns the address of the commit.
-        Raises `ValueError` as `export` does; then nothing is uploaded.
-        """
-        from huggingface_hub import HfApi
-
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place) / Path(repo_id).name  # the card's title, unless `card` has one
-            self.export(folder, card)
-            api = HfApi(token=token)
-            api.create_repo(repo_id, private=private, exist_ok=True)
-            return api.upload_folder(repo_id=repo_id, folder_path=folder, **options)

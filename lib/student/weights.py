@@ -77,7 +77,7 @@ def from_encoder(
     if config.model_type not in SHORT_ENCODERS or relative or narrow:
         raise ValueError(
             f"{source} is a {config.model_type}; a student can be made of "
-            f"{', '.join(SHORT_ENCODERS)} with absolute positions and embeddings of the layers' width"
+            f"{', '.join(SHORT_ENCODERS)} with absolute positions and tokens as wide as layers"
         )
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)

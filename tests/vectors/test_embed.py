@@ -148,9 +148,8 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
     assert run(capsys, reviews)[0] == 0
     assert sum(made) + sum(again) == 3 * 40, "halves and whole texts, none of them twice"
     again.clear()
-    code, lines, _ = run(capsys, reviews)
+    code, _, _ = run(capsys, reviews)
     assert code == 0 and not again, "all of it is kept, and the folder replaced"
-    assert any("reviews_vectors exists and will be replaced" in line for line in lines)
 
 
 # a task's file, and what is told of a measure or a model that is left out
@@ -195,11 +194,18 @@ def test_texts_without_halves_or_words_and_long_ones(quickly, tmp_path, capsys, 
     rows = [{"text": f"it is {'so ' * 300} {'ab'[n % 2]} {n}", "label": n % 2} for n in range(20)]
     pd.DataFrame(rows).to_csv(tmp_path / "forms.csv", index=False)
     code, lines, _ = run(capsys, tmp_path / "forms.csv", "--model", CUT)
-    assert code == 0 and "judged by label" in lines[0]
-    assert any("halves of documents are not judged" in line for line in lines)
+    assert code == 0 and "judged by halves of documents, label" in lines[0]
+    assert any("halves of documents could not be judged: fewer" in line for line in lines)
     assert any(
         f"20 of 20 texts are longer than about 256 tokens, where {CUT!r}" in each for each in lines
     )
+
+
+def test_texts_that_nothing_can_be_judged_by_are_embedded(quickly, tmp_path, capsys):
+    write_lines(tmp_path / "two.jsonl", [{"text": "One."}, {"text": "Two."}])
+    code, lines, _ = run(capsys, tmp_path / "two.jsonl")
+    assert code == 0 and lines[-1] == "VERDICT: EQUAL | base | nan | nan | +nan"
+    assert any("nothing to judge models by; base is used" in line for line in lines)
 
 
 # ---- bad input ----------------------------------------------------------------------------------
@@ -243,7 +249,8 @@ def test_nothing_of_a_persons_is_replaced(quickly, tmp_path, capsys, write_datas
 def test_unknown_models_students_and_texts_are_one_line(quickly, tmp_path, capsys, write_dataset):
     folder = write_dataset(tmp_path / "mine", 4)
     check_refused(capsys, "'base', 'teacher, cut'", folder, "--model", "bas")
-    check_refused(capsys, "no student here", folder, "--student", tmp_path)
+    told = "cannot read the configuration"
+    check_refused(capsys, told, folder, "--student", tmp_path)
     check_refused(capsys, "no such file", tmp_path / "nowhere")
 
 
