@@ -32,11 +32,11 @@ class Entry(NamedTuple):
     label: str = ""
 
 
-def choose_entries(count: int) -> np.ndarray:
-    """(chosen,) rows of the texts that the page shows: all, or a random `MOST`."""
-    if count <= MOST:
+def draw_rows(count: int, most: int = MOST) -> np.ndarray:
+    """(drawn,) rows of texts: all, or a random `most`, by default those that a page shows."""
+    if count <= most:
         return np.arange(count)
-    return np.sort(np.random.default_rng(0).choice(count, MOST, replace=False))
+    return np.sort(np.random.default_rng(0).choice(count, most, replace=False))
 
 
 def count_characters(count: int) -> int:
@@ -47,16 +47,9 @@ def count_characters(count: int) -> int:
 def render_page(
     name: str, entries: Sequence[Entry], vectors: np.ndarray, facts: Mapping[str, Any]
 ) -> str:
-    """The page as HTML.
+    """The page as HTML, of texts with a name and their vectors, (entries, dim).
 
-    Parameters
-    ----------
-    name : str
-        The name of the collection of texts.
-    entries : sequence of Entry
-    vectors : (entries, dim)
-    facts : mapping
-        `documents`, the number of all texts; `verdict`; `scores`, rows of the table.
+    `facts` are `documents`, the number of all texts; `verdict`; `scores`, rows of the table.
     """
     each = count_characters(len(entries))
     classes = sorted({entry.label for entry in entries} - {""})
@@ -104,7 +97,8 @@ def place_on_map(vectors: np.ndarray) -> np.ndarray:
 
     unit = scale_rows(np.asarray(vectors, dtype=np.float32))
     unit = unit - unit.mean(axis=0)
-    left, sizes, _ = np.linalg.svd(unit[choose_landmarks(len(unit))], full_matrices=False)
+    landmarks = draw_rows(len(unit), LANDMARKS)
+    left, sizes, _ = np.linalg.svd(unit[landmarks], full_matrices=False)
     components = np.round(left[:, :50] * sizes[:50], 6)  # equal vectors get equal places
     distinct = len(np.unique(components, axis=0))
     if distinct < 5 or components.shape[1] < 2:
@@ -113,22 +107,14 @@ def place_on_map(vectors: np.ndarray) -> np.ndarray:
         perplexity = min(30, (len(components) - 1) / 3)
         embedding = TSNE(perplexity=perplexity, init="pca", random_state=0)
         places = embedding.fit_transform(components)
-    places = _place_others(unit, places)
+    if len(landmarks) < len(unit):
+        places = _place_others(unit, landmarks, places)
     low, high = places.min(axis=0), places.max(axis=0)
     return (places - low) / np.where(high > low, high - low, 1)
 
 
-def choose_landmarks(count: int) -> np.ndarray:
-    if count <= LANDMARKS:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(0).choice(count, LANDMARKS, replace=False))
-
-
-def _place_others(unit: np.ndarray, places: np.ndarray) -> np.ndarray:
+def _place_others(unit: np.ndarray, landmarks: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Places of all texts: others than landmarks get the mean of their three nearest landmarks."""
-    landmarks = choose_landmarks(len(unit))
-    if len(landmarks) == len(unit):
-        return places
     result = np.empty((len(unit), 2))
     scaled = scale_rows(unit)
     for start in range(0, len(unit), _BLOCK):

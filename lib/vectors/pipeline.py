@@ -144,9 +144,8 @@ def _read_task(place: Path, documents: Texts, limit: int) -> tuple[Task, str]:
 def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
     """Judge the models on the user's texts, embed all texts with one, and write the result.
 
-    `say` shows a line to the user. Returns plain values for a script: verdict, model, score, base,
-    difference, low, high, documents, out, notes, table, line. Raises `ValueError` or `OSError`, in
-    one line, if the disk is full or the model was not judged.
+    `say` shows a line to the user. Returns plain values for a script. Raises `ValueError` or
+    `OSError`, in one line, if the disk is full or the model was not judged.
     """
     notes: list[str] = []
 
@@ -159,13 +158,12 @@ def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
     say(f"{source.name}: {count} texts, {size}, judged by {', '.join([HALVES, *source.tasks])}")
     note(*source.notes)
     frames = judge_models(source, note)
+    table, choice = pd.DataFrame(), comparison.Choice(source.asked or BASE, *[np.nan] * 5)
     if frames:
         table, choice = comparison.make_table(frames), comparison.choose_model(frames, source.asked)
         say(comparison.format_table(table).to_string(index=False))
         note(*comparison.describe_table(table))
     else:
-        table = pd.DataFrame()
-        choice = comparison.Choice(source.asked or BASE, *[np.nan] * 5)
         note(f"note: there is nothing to judge models by; {choice.model} is used all the same")
     dense = source.find_dense(choice.model)
     if dense and (cut := int((source.lengths > dense.longest).sum())):
@@ -308,7 +306,7 @@ def _make_page(source: Source, vectors: np.ndarray, facts: Mapping[str, Any]) ->
             for split, inputs in task.inputs.items()
             for (text_id,), label in zip(inputs, task.labels[split], strict=True)
         }
-    chosen = page.choose_entries(len(source.texts))
+    chosen = page.draw_rows(len(source.texts))
     entries, most = [], 2 * page.count_characters(len(chosen))
     for place in chosen.tolist():
         each = source.texts.documents[place]

@@ -64,8 +64,8 @@ def test_texts_beyond_the_landmarks_go_where_their_like_are(monkeypatch):
 
 def test_many_texts_are_shortened_and_drawn():
     assert page.count_characters(20_000) == 200 and page.count_characters(10) == 2000
-    chosen = page.choose_entries(25_000)
-    assert len({*chosen}) == page.MOST and len(page.choose_entries(5)) == 5
+    chosen = page.draw_rows(25_000)
+    assert len({*chosen}) == page.MOST and len(page.draw_rows(5)) == 5
 
 
 def test_classes_have_colours_where_they_are_few():
