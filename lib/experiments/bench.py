@@ -162,8 +162,8 @@ class Bench:
         inputs = section.model_dump(mode="json") | {"documents": hash_arrays(*contents)}
         inputs["left_out"] = hash_arrays(np.intersect1d(held_out, np.concatenate(contents)))
         if any(folder.min_tokens for folder in section.folders):
-            section = self.profile.student
-            inputs["student"] = [section.model, section.revision, hash_model(section.model)]
+            student = self.profile.student
+            inputs["student"] = [student.model, student.revision, hash_model(student.model)]
         product = Product("corpus", inputs, ("data.corpus",))
 
         def draw() -> dict[str, np.ndarray]:
