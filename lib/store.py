@@ -28,6 +28,7 @@ from lib.config.profiles import OneLine
 
 LIB = Path(__file__).parent
 ROWS, CHARACTERS = 4096, 500_000  # of texts that are embedded, and written, at once
+OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")  # left by systems in folders people open
 MARKER = ".thesis-companion.json"  # in a person's folder: what we wrote there
 
 Arrays = dict[str, Any]
@@ -362,6 +363,7 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
                 os.fsync(file.fileno())
         check_target(target, kind)  # again: writing takes a while
         if target.exists():
+            new.chmod(target.stat().st_mode)
             target.rename(old)
         new.rename(target)
     finally:
@@ -373,7 +375,7 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
 def _list_files(folder: Path) -> list[str]:
     """Files and links below a folder, by their paths relative to it."""
     found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return sorted(path.relative_to(folder).as_posix() for path in found)
+    return sorted(p.relative_to(folder).as_posix() for p in found if p.name not in OF_SYSTEMS)
 
 
 def _is_same(file: Path, was: str) -> bool:

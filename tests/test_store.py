@@ -265,7 +265,10 @@ def write_student(folder):
 def test_a_folder_is_replaced_only_if_we_wrote_all_of_it(tmp_path):
     target = tmp_path / "mine"
     replace_folder(target, "student", write_student)
+    (target / "model" / ".DS_Store").touch()
+    target.chmod(0o700)
     replace_folder(target, "student", write_student)
+    assert target.stat().st_mode & 0o777 == 0o700
     assert {p.name for p in target.rglob("*")} == {"model", "weights", MARKER}
     assert [p.name for p in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(ValueError, match="choose another folder"):

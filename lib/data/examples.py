@@ -1,6 +1,7 @@
 """What models are judged by: the examples of a classification in their folds, and queries.
 
 Folds part neither groups nor equal texts. Otherwise a classifier is tested on what it has read.
+Pairs without groups are parted even if they share a text under one id, as most pair tasks do.
 """
 
 from __future__ import annotations
