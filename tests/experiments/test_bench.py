@@ -186,7 +186,11 @@ def test_a_run_that_is_killed_three_times_ends_with_the_same_records(make_bench,
     environment["PYTHONPATH"] = str(paths.ROOT)
 
     def count():
-        return sum(1 for path in root.rglob("*") if path.suffix in (".npz", ".arrow"))
+        while True:
+            try:
+                return sum(1 for path in root.rglob("*") if path.suffix in (".npz", ".arrow"))
+            except FileNotFoundError:  # a folder went while it was read
+                continue
 
     def begin():
         return subprocess.Popen(
