@@ -94,7 +94,7 @@ def _choose_tasks(
         if task_files.kind(places[name]) != "clustering":
             task = task_files.limit_texts(read_task(places[name]), TEXTS, seed=42)
             if task.folds:
-                check_folds(name, task)
+                check_folds(name, task, remedy=f": {REMEDY}")
             entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
             tested |= {content(task.texts[text_id]) for text_id in task.held_out()}
     return entries, tested
@@ -105,13 +105,13 @@ def _find_tasks(folder: Path) -> dict[str, Path]:
     return {compose_name(f"{folder.name}/{place.name}"): place for place in places}
 
 
-def check_folds(name: str, task: task_files.Task) -> None:
-    """Raise ValueError, in one line, unless folds of a task can be made."""
+def check_folds(name: str, task: task_files.Task, remedy: str = "") -> None:
+    """Raise ValueError, in one line that ends with `remedy`, unless folds of a task can be made."""
     try:
         with warnings.catch_warnings(action="ignore"):  # there is a note on small classes
             make_folds(task.labels["train"], task.folds, group_examples(task, "train"))
     except ValueError as error:
-        raise ValueError(f"{name}: {error}: {REMEDY}") from error
+        raise ValueError(f"{name}: {error}{remedy}") from error
 
 
 def count_tokens_per_word(documents: Documents) -> float:

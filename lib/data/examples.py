@@ -1,7 +1,7 @@
 """What models are judged by: the examples of a classification in their folds, and queries.
 
-Folds part neither groups nor equal texts. Otherwise a classifier is tested on what it has read.
-Pairs without groups are parted even if they share a text under one id, as most pair tasks do.
+Folds part neither groups nor texts: not the pairs that share one, nor what repeats its words.
+Otherwise a classifier is tested on what it has read.
 """
 
 from __future__ import annotations
@@ -96,17 +96,24 @@ def group_examples(task: Task, split: str) -> np.ndarray | None:
         return np.array([(task.blocks[ids[0]], task.blocks[ids[-1]]) for ids in inputs])
     used = {*itertools.chain.from_iterable(inputs)}
     contents = {text_id: content(task.texts[text_id]) for text_id in used}
-    return number_groups(inputs, task.groups, contents)
+    return number_groups(inputs, task.groups, contents, linked=True)
 
 
 def number_groups(
-    inputs: Sequence[tuple[str, ...]], groups: Mapping[str, str], contents: Mapping[str, int]
+    inputs: Sequence[tuple[str, ...]],
+    groups: Mapping[str, str],
+    contents: Mapping[str, int],
+    *,
+    linked: bool = False,
 ) -> np.ndarray | None:
-    """Number examples of one or two ids, (examples,) int64, equal where folds must not part them.
+    """Number examples of one or two ids, (examples,) int64, equal where they depend on each other.
 
     Two examples agree if they have the same texts, if the text of one is given again as another
     document of the other, or if they share a group, also through further examples. Where there are
     groups, a text without one is a group of its own. None if no text has a group or is repeated.
+
+    `linked` tells whether pairs agree that share a text, as they must in folds. Intervals do not
+    ask for it: in most pair tasks, all pairs hang together.
     """
     used = {*itertools.chain.from_iterable(inputs)}
     grouped = not used.isdisjoint(groups)
@@ -114,7 +121,7 @@ def number_groups(
     names = []
     for ids in inputs:
         read = sorted(contents[text_id] for text_id in ids)
-        each: set[Hashable] = {tuple(read), *(text for text in read if copies[text] > 1)}
+        each: set[Hashable] = {tuple(read), *(text for text in read if linked or copies[text] > 1)}
         if grouped:
             each |= {f"group {groups[i]}" if i in groups else f"id {i}" for i in ids}
         names.append(each)

@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter
 from lib.config.schema import CorpusSettings, TaskSettings
 from lib.data import dataset_folder
 from lib.data.dataset_folder import Documents, Id, Name, read_json_lines, select_fields, validate
-from lib.data.examples import number_groups
+from lib.data.examples import group_examples, number_groups
 from lib.data.sources import find_dataset, find_folder
 
 SPLITS = ("train", "validation", "test")
@@ -135,7 +135,8 @@ def read_task(
     With `folds`, train is cross-validated, there is no validation split, and test may be missing;
     with `cross_fit`, test is cross-validated too. With neither folds nor validation.jsonl,
     validation examples are taken from train, without splitting groups. With `blocks`, the examples
-    of all splits are cross-validated over so many blocks of texts, see `_deal_texts`.
+    of all splits are cross-validated over so many blocks of texts, see `_deal_texts`. Folds of
+    pairs become blocks if the pairs hang together, see `_hang_together`.
 
     `texts` is the largest number of texts to keep, see `limit_texts`. `without` is a regular
     expression; texts in which it finds something, for instance a mark of their class, are left out
@@ -155,7 +156,6 @@ def read_task(
         task = _read_retrieval(folder, index)
     else:
         examples, notes = _read_examples(folder, splits or ["clusters"], index)
-        notes += _remark(examples, index, across=not (cross_fit or blocks))
         if blocks:
             examples = [example._replace(split="train") for example in examples]
         elif splits and not folds and "validation" not in splits:
@@ -164,6 +164,7 @@ def read_task(
                 "no validation.jsonl: a tenth of each class of train serves, "
                 "of whole groups where there are any"
             )
+        notes += _remark(examples, index, across=not (cross_fit or blocks))
         task = _make_task(task_kind, examples, index, tuple(notes))
     task = replace(task, folds=folds, cross_fit=cross_fit)
     if without is not None:
@@ -171,7 +172,22 @@ def read_task(
         told = f"{len(task.texts) - len(kept)} texts left out: {without!r} is in them"
         task = replace(_keep_texts(task, kept), notes=(*task.notes, told))
     task = limit_texts(task, texts, seed)
-    return _deal_texts(task, blocks, seed) if blocks else task
+    if blocks:
+        return _deal_texts(task, blocks, seed)
+    paired = any(len(ids) == 2 for inputs in task.inputs.values() for ids in inputs)
+    if folds and paired and any(_hang_together(group_examples(task, s), folds) for s in splits):
+        task = _deal_texts(task, folds, seed)
+        told = f"pairs share texts, so texts are dealt into {folds} parts, and a pair of two parts"
+        return replace(task, notes=(*task.notes, f"{told} is tested by none"))
+    return task
+
+
+def _hang_together(numbers: np.ndarray | None, folds: int) -> bool:
+    """Whether folds cannot part examples that `number_groups` numbered, or hardly."""
+    if numbers is None:
+        return False
+    sizes = np.bincount(numbers)
+    return len(sizes) < folds or bool(2 * sizes.max() > sizes.sum())
 
 
 def _make_task(kind: str, examples: list[_Example], index: _Index, notes: tuple[str, ...]) -> Task:
@@ -201,10 +217,11 @@ def _deal_texts(task: Task, count: int, seed: int) -> Task:
         text_id: task.groups.get(text_id) or str(dataset_folder.content(text))
         for text_id, text in task.texts.items()
     }
-    examples = [[names[text_id] for text_id in ids] for ids in task.inputs["train"]]
+    inputs = [*itertools.chain.from_iterable(task.inputs.values())]
+    examples = [[names[text_id] for text_id in ids] for ids in inputs]
     uses = Counter(itertools.chain.from_iterable(examples))
     led, keys = {}, {}  # a name -> the one that it follows; or what it is dealt by
-    for example, label in zip(examples, task.labels["train"].tolist(), strict=True):
+    for example, label in zip(examples, np.concatenate([*task.labels.values()]), strict=True):
         first, second = sorted((example[0], example[-1]), key=uses.__getitem__)
         if uses[first] == 1 and first != second:
             led[first] = second
@@ -213,7 +230,7 @@ def _deal_texts(task: Task, count: int, seed: int) -> Task:
     shuffled = generator.permutation([name for name in keys if name not in led]).tolist()
     dealt = {name: place % count for place, name in enumerate(sorted(shuffled, key=keys.get))}
     dealt |= {name: dealt[other] for name, other in led.items()}
-    used = itertools.chain.from_iterable(task.inputs["train"])
+    used = itertools.chain.from_iterable(inputs)
     return replace(task, folds=count, blocks={text: dealt[names[text]] for text in used})
 
 
@@ -374,7 +391,10 @@ def _carve_validation(
 ) -> list[_Example]:
     """Move a tenth of each class from train to validation; a group moves with its first example."""
     train = [example for example in examples if example.split == "train"]
-    shared = number_groups([example.ids for example in train], index.groups, index.contents)
+    inputs = [example.ids for example in train]
+    shared = number_groups(inputs, index.groups, index.contents, linked=True)
+    if _hang_together(shared, 2):  # then splits share texts, and `_remark` says how many
+        shared = number_groups(inputs, index.groups, index.contents)
     numbers = np.arange(len(train)) if shared is None else shared
     place = np.random.default_rng(seed).permutation(numbers.max() + 1)[numbers]
     rows = pd.DataFrame({"label": [example.label for example in train], "place": place})

@@ -39,7 +39,9 @@ def draw_texts(count, seed=0):
     return [" ".join(random.choice(WORDS, 40)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("classifier", ["compare", "similarity", "words", "joint", "pairs"])
+@pytest.mark.parametrize(
+    "classifier", ["compare", "similarity", "words", "joint", "pairs", "stars"]
+)
 @pytest.mark.parametrize("copies", [1, 2, 5])
 def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, classifier):
     shares = []
@@ -53,12 +55,16 @@ def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, clas
             rows = np.arange(60).reshape(30, 2)
             pairs = [pair for number in range(copies) for pair in rows + 60 * number]
             labels = np.tile(coins[:30], copies)
+        elif classifier == "stars":  # a coin of each first text, which two or more pairs share
+            pairs = [(row % 20, 20 + row) for row in range(20 * (1 + copies))]
+            texts = draw_texts(20 + len(pairs), seed)
+            labels = np.array([coins[first] for first, _ in pairs])
         examples = read_examples("coin", make_task(texts, labels, pairs), "test", cut=0)
         counter = WordCounts.read(examples.texts)
         words = counter.fit().weigh(counter.count(examples.texts))
         dense = words.toarray()
         vectors = (words, dense) if classifier == "joint" else dense
-        how = "compare" if classifier == "pairs" else classifier
+        how = "compare" if pairs is not None else classifier
         shares.append(judge(vectors, examples, how).mean())
     # In balanced folds, a class that is tested more is trained on less: a little below one half.
     assert 0.3 < np.mean(shares) < 0.6
@@ -66,9 +72,9 @@ def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, clas
 
 def test_folds_stay_as_they_were_without_groups_and_repeated_texts():
     labels = np.random.default_rng(0).integers(0, 2, 60)
-    pairs = [(row, (7 * row + 1) % 60) for row in range(60)]  # every text is in two pairs
+    pairs = [(row, 60 + row) for row in range(60)]
     for given in (None, pairs):
-        task = make_task(draw_texts(60), labels, given)
+        task = make_task(draw_texts(60 if given is None else 120), labels, given)
         assert group_examples(task, "train") is None
         parts = read_examples("", task, "test", cut=0).parts
         for ours, theirs in zip(parts, StratifiedKFold(5).split(labels, labels), strict=True):
@@ -89,6 +95,7 @@ def test_examples_are_linked_by_groups_and_equal_texts_through_any_of_their_text
         return None if numbers is None else numbers.tolist()
 
     assert number() is None, "the same document in two pairs is no repeated text"
+    assert number_groups(pairs, {}, contents, linked=True).tolist() == [0, 1, 0, 2, 1]
     assert number({"a": "1", "d": "1"}) == [0, 0, 0, 1, 0]
     assert number(pairs=[*pairs, ("copy", "g")]) == [0, 1, 2, 3, 4, 1]
     assert number(pairs=[("a", "b"), ("c", "d"), ("b", "a")]) == [0, 1, 0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lib.data import task_files
-from lib.data.examples import group_examples, make_folds
+from lib.data.examples import group_examples, make_folds, read_examples
 
 
 @pytest.fixture
@@ -70,6 +70,27 @@ def test_a_block_is_tested_by_what_shares_no_text_with_it(root, write):
         sides = [{i for row in rows for i in task.inputs["train"][row]} for rows in (train, test)]
         assert sides[0] and sides[1] and not sides[0] & sides[1]
     assert read(root, "links", blocks=3, seed=1).blocks == task.blocks
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_pairs_that_hang_together_are_tested_by_what_shares_no_text_with_them(root, write, grouped):
+    rows = ({"id": n, "text": f"text {n}", "group": f"g{n}"} for n in range(60))
+    if grouped:
+        write(root / "own/documents.jsonl", *rows)
+    pairs = [(n, (n + step) % 60) for step in (1, 2, 3) for n in range(60)]
+    (root / "own/tasks/links/validation.jsonl").unlink()
+    told = [{"a": a, "b": b, "label": a % 2} for a, b in pairs]
+    write(root / "own/tasks/links/train.jsonl", *told[:120])
+    write(root / "own/tasks/links/test.jsonl", *told[120:])
+    task = read(root, "links", folds=5, cross_fit=True)
+    assert "is tested by none" in task.notes[-1]
+    for split in ("validation", "test"):
+        chosen = read_examples("links", task, split, cut=200)
+        assert all(len(test) for _, test in chosen.parts)
+        for train, test in chosen.parts:
+            assert not {*chosen.inputs[train].flat} & {*chosen.inputs[test].flat}
+    if not grouped:  # groups stay whole, so with them it is refused
+        assert "are in both train and validation" in str(read(root, "links").notes)
 
 
 def test_blocks_part_neither_groups_nor_equal_texts(root, write):
