@@ -1,7 +1,7 @@
 """Which notebook makes which figure and table: `params/manifest.yaml`, checked."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,7 +20,6 @@ class Entry(Settings):
 
     label: Text
     notebook: Text
-    also: Text | None = None  # a second notebook that makes it, for the profile of that name
     kind: Literal["figure", "drawing", "table"]  # a drawing's CSV lists what it connects
     title: Text
     section: Text
@@ -51,12 +50,17 @@ def full_name(label: str) -> str:
     return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
 
 
-def promised(entries: dict[str, Entry], notebook: str) -> dict[str, Entry]:
-    """The entries that a notebook makes; `PUBLISHED` redraws all that have a published number."""
+def promised(
+    entries: dict[str, Entry], notebook: str, labels: Collection[str] | None = None
+) -> dict[str, Entry]:
+    """The entries that a notebook makes; `PUBLISHED` redraws all that have a published number.
+
+    `labels` are those that a profile lists, by default all.
+    """
     return {
         label: entry
         for label, entry in entries.items()
-        if notebook in (entry.notebook, entry.also)
+        if (notebook == entry.notebook and (labels is None or label in labels))
         or (notebook == PUBLISHED and (label[3:4].isdigit() or label.startswith("news_")))
     }
 

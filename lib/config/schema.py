@@ -270,7 +270,7 @@ class Profile(Settings):
     max_variants: Count | None
     repeated: Literal["compared", "references"] = "compared"  # with the reference seeds
     row_order: Literal["published", "ours"] = "published"  # of boxplots
-    notebook: Text | None = None  # the only one to run if a run names none; else all numbered ones
+    labels: Texts | None = None  # the only figures and tables to make; all by default
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
     tasks: TaskSettings

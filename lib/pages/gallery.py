@@ -76,9 +76,7 @@ def _find_place(entry: Entry) -> tuple[list[int], float]:
 
 def _describe(entry: Entry, profile: Profile, folder: Path) -> dict[str, str | None]:
     """What the page says about a figure or table: its title, and links relative to `folder`."""
-    own = entry.also is not None and entry.also == profile.notebook
-    name = entry.also if own else entry.notebook
-    notebook = paths.NOTEBOOKS / f"{name}.ipynb"
+    notebook = paths.NOTEBOOKS / f"{entry.notebook}.ipynb"
     executed = paths.ROOT / "docs" / "notebooks" / notebook.name
     code = find_code(notebook, entry.label)
     full_name = manifest.full_name(entry.label)

@@ -50,12 +50,12 @@ def select_notebooks(profile: Profile, requests: list[str]) -> dict[Path, list[m
 
     ParameterError if a request, or `--only`, matches nothing.
     """
-    pattern = "[0-9]*" if requests or not profile.notebook else profile.notebook
-    if profile.name == manifest.PUBLISHED:
-        pattern = manifest.PUBLISHED
+    pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
     files = {path.stem: path for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb"))}
     entries = manifest.load()
-    promised = {name: manifest.promised(entries, name) for name in files}
+    promised = {name: manifest.promised(entries, name, profile.labels) for name in files}
+    if profile.labels is not None and not requests:
+        files = {name: path for name, path in files.items() if promised[name]}
     present = {label: entry for made in promised.values() for label, entry in made.items()}
     names = manifest.select(present, files, requests)
     if profile.only:

@@ -35,7 +35,7 @@ class Notebook:
 
     def __init__(self, name: str, profile: Profile):
         self.name, self.profile = name, profile
-        self.promised = manifest.promised(manifest.load(), name)
+        self.promised = manifest.promised(manifest.load(), name, profile.labels)
         self.saved: dict[str, list[Path]] = {}
 
     @functools.cached_property
@@ -44,6 +44,10 @@ class Notebook:
         from lib.experiments.bench import Bench
 
         return Bench(self.profile)
+
+    def makes(self, label: str) -> bool:
+        """Whether this run saves a figure or table: the profile lists it, or lists none."""
+        return self.profile.labels is None or label in self.profile.labels
 
     def versions(self) -> None:
         """Print what the numbers below depend on: versions, processor, threads."""
@@ -64,9 +68,12 @@ class Notebook:
         """Save a figure as SVG, its data as CSV with a row for each value, and how it was made.
 
         The label is one of `params/manifest.yaml`; records are those behind it, for the provenance.
+        Nothing is saved if the profile does not list the label.
         """
         from lib import figures
 
+        if not self.makes(label):
+            return
         files = figures.save(figure, label, data, paths.figures(self.profile))
         self._note(label, files, records)
 
@@ -76,6 +83,8 @@ class Notebook:
         """Save a table as CSV and for reading; `caption` replaces that of `params/figures.yaml`."""
         from lib.figures import tables
 
+        if not self.makes(label):
+            return
         data.attrs |= {"label": label, "rounds": roles.printed_rounds(self.profile.final.rounds)}
         files = tables.save(data, label, paths.figures(self.profile), caption=caption)
         self._note(label, files, records)

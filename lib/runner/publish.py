@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("profile", choices=profiles.list_profiles())
     profile = profiles.load(parser.parse_args().profile)
     try:
-        copies = publish(paths.run_folder(profile) / "executed", name=profile.notebook or "*")
+        copies = publish(paths.run_folder(profile) / "executed", name="*")
     except ValueError as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
     print(f"{len(copies)} notebooks: {FOLDER.relative_to(paths.ROOT)}")

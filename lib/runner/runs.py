@@ -63,7 +63,7 @@ class Run:
         others = {paths.PARAMS / f"{name}.yaml" for name in profiles.list_profiles()}
         files = {*paths.PARAMS.rglob("*.*"), *(paths.ROOT / "lib").rglob("*.j2")} - others
         files.add(paths.ROOT / "requirements.lock")
-        if self.name in (REPORT, self.profile.notebook):  # they show what others have made
+        if self.name == REPORT:  # they show what others have made
             earlier = [entry for entry in manifest.load().values() if entry.notebook < REPORT]
             files |= {path for entry in earlier for path in entry.paths(self.profile)}
             files |= {*paths.ROOT.glob("figures/*/tab_claims.csv")}  # of other profiles
