@@ -53,7 +53,8 @@ def read_examples(
     ids = list(dict.fromkeys(itertools.chain.from_iterable(inputs)))
     rows = {text_id: row for row, text_id in enumerate(ids)}
     texts = [task.texts[text_id] for text_id in ids]
-    shared = number_groups(inputs, task.groups, dict(zip(ids, map(content, texts), strict=True)))
+    contents = dict(zip(ids, map(content, texts), strict=True))
+    shared = number_dependent(inputs, task.groups, contents)
     places = np.array([[rows[text_id] for text_id in example] for example in inputs])
     return Examples(name, ids, texts, places, numbers, len(task.classes), parts, shared)
 
@@ -112,8 +113,7 @@ def number_groups(
     document of the other, or if they share a group, also through further examples. Where there are
     groups, a text without one is a group of its own. None if no text has a group or is repeated.
 
-    `linked` tells whether pairs agree that share a text, as they must in folds. Intervals do not
-    ask for it: in most pair tasks, all pairs hang together.
+    `linked` tells whether pairs agree that share a text.
     """
     used = {*itertools.chain.from_iterable(inputs)}
     grouped = not used.isdisjoint(groups)
@@ -127,6 +127,25 @@ def number_groups(
         names.append(each)
     numbers = _number_linked(names)
     return numbers if grouped or len(np.unique(numbers)) < len(numbers) else None
+
+
+def number_dependent(
+    inputs: Sequence[tuple[str, ...]], groups: Mapping[str, str], contents: Mapping[str, int]
+) -> np.ndarray | None:
+    """`number_groups`, linked unless most examples would hang together, as in most pair tasks.
+
+    Intervals then count pairs that share a text as independent.
+    """
+    linked = number_groups(inputs, groups, contents, linked=True)
+    return number_groups(inputs, groups, contents) if hang_together(linked, 2) else linked
+
+
+def hang_together(numbers: np.ndarray | None, count: int) -> bool:
+    """Whether groups of `number_groups` are fewer than `count`, or one has most examples."""
+    if numbers is None:
+        return False
+    sizes = np.bincount(numbers)
+    return len(sizes) < count or bool(2 * sizes.max() > sizes.sum())
 
 
 def _number_linked(names: Iterable[Iterable[Hashable]]) -> np.ndarray:

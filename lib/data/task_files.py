@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter
 from lib.config.schema import CorpusSettings, TaskSettings
 from lib.data import dataset_folder
 from lib.data.dataset_folder import Documents, Id, Name, read_json_lines, select_fields, validate
-from lib.data.examples import group_examples, number_groups
+from lib.data.examples import group_examples, hang_together, number_dependent
 from lib.data.sources import find_dataset, find_folder
 
 SPLITS = ("train", "validation", "test")
@@ -136,7 +136,7 @@ def read_task(
     with `cross_fit`, test is cross-validated too. With neither folds nor validation.jsonl,
     validation examples are taken from train, without splitting groups. With `blocks`, the examples
     of all splits are cross-validated over so many blocks of texts, see `_deal_texts`. Folds of
-    pairs become blocks if the pairs hang together, see `_hang_together`.
+    pairs become blocks if the pairs hang together, see `hang_together`.
 
     `texts` is the largest number of texts to keep, see `limit_texts`. `without` is a regular
     expression; texts in which it finds something, for instance a mark of their class, are left out
@@ -175,19 +175,11 @@ def read_task(
     if blocks:
         return _deal_texts(task, blocks, seed)
     paired = any(len(ids) == 2 for inputs in task.inputs.values() for ids in inputs)
-    if folds and paired and any(_hang_together(group_examples(task, s), folds) for s in splits):
+    if folds and paired and any(hang_together(group_examples(task, s), folds) for s in splits):
         task = _deal_texts(task, folds, seed)
         told = f"pairs share texts, so texts are dealt into {folds} parts, and a pair of two parts"
         return replace(task, notes=(*task.notes, f"{told} is tested by none"))
     return task
-
-
-def _hang_together(numbers: np.ndarray | None, folds: int) -> bool:
-    """Whether folds cannot part examples that `number_groups` numbered, or hardly."""
-    if numbers is None:
-        return False
-    sizes = np.bincount(numbers)
-    return len(sizes) < folds or bool(2 * sizes.max() > sizes.sum())
 
 
 def _make_task(kind: str, examples: list[_Example], index: _Index, notes: tuple[str, ...]) -> Task:
@@ -391,10 +383,8 @@ def _carve_validation(
 ) -> list[_Example]:
     """Move a tenth of each class from train to validation; a group moves with its first example."""
     train = [example for example in examples if example.split == "train"]
-    inputs = [example.ids for example in train]
-    shared = number_groups(inputs, index.groups, index.contents, linked=True)
-    if _hang_together(shared, 2):  # then splits share texts, and `_remark` says how many
-        shared = number_groups(inputs, index.groups, index.contents)
+    # If most pairs hang together, splits share texts, and `_remark` says how many.
+    shared = number_dependent([example.ids for example in train], index.groups, index.contents)
     numbers = np.arange(len(train)) if shared is None else shared
     place = np.random.default_rng(seed).permutation(numbers.max() + 1)[numbers]
     rows = pd.DataFrame({"label": [example.label for example in train], "place": place})

@@ -12,6 +12,7 @@ from lib.data.examples import (
     group_examples,
     make_folds,
     make_group_folds,
+    number_dependent,
     number_groups,
     read_examples,
     read_queries,
@@ -96,6 +97,8 @@ def test_examples_are_linked_by_groups_and_equal_texts_through_any_of_their_text
 
     assert number() is None, "the same document in two pairs is no repeated text"
     assert number_groups(pairs, {}, contents, linked=True).tolist() == [0, 1, 0, 2, 1]
+    assert number_dependent(pairs, {}, contents).tolist() == [0, 1, 0, 2, 1]
+    assert number_dependent([*pairs, ("a", "c")], {}, contents) is None, "most hang together"
     assert number({"a": "1", "d": "1"}) == [0, 0, 0, 1, 0]
     assert number(pairs=[*pairs, ("copy", "g")]) == [0, 1, 2, 3, 4, 1]
     assert number(pairs=[("a", "b"), ("c", "d"), ("b", "a")]) == [0, 1, 0]
