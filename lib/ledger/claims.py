@@ -94,17 +94,15 @@ def judge_sides(
     def collect(source: str, metric: str, weights: tuple, readout: str) -> Evidence:
         return _collect_evidence(scores[source], source, metric, dict(weights), readout)
 
-    rows: list[dict[str, Any]] = []
+    rows, failures, numbers = [], failures or {}, numbers or {}
     for claim in load_claims():
         for side, readout in SIDES if claim.figure.startswith(label) else ():
             if isinstance(claim, Number):
-                value = (
-                    claim.published if side == "published" else (numbers or {}).get(claim.number)
-                )
+                value = claim.published if side == "published" else numbers.get(claim.number)
                 judged = {"effect": value, "verdict": verdicts.NUMBER}
                 judged = judged if value is not None else _refuse(_UNMADE.format(claim.source))
             elif side == "ours":
-                judged = _judge_ours(claim, scores, collect, readout, failures or {})
+                judged = _judge_ours(claim, scores, collect, readout, failures)
             else:
                 judgement = _judge_published(claim)
                 judged = asdict(judgement) if judgement else _refuse()
@@ -192,14 +190,14 @@ def _judge_ours(
     failures: Failures,
 ) -> dict[str, Any]:
     """The columns of our verdict by a readout, or what is missing for it."""
-    models, found = _list_models(claim), scores.get(claim.source)
-    if found is None:
+    models, evidence = _list_models(claim), scores.get(claim.source)
+    if evidence is None:
         return _refuse(_UNMADE.format(claim.source))
     compared = {name for side in claim.sides(models) for name in side}
-    if isinstance(found, Evidence):
-        missing = sorted(compared - {*found.means.index})
+    if isinstance(evidence, Evidence):
+        missing = sorted(compared - {*evidence.means.index})
     else:
-        shown = _select_scores(found, claim.source, claim.metric, readout)
+        shown = _select_scores(evidence, claim.source, claim.metric, readout)
         tasks = list(shown["task"].unique())
         weights = claim.weights(tasks)
         missing = sorted(compared - {*shown["model"]})
@@ -207,10 +205,10 @@ def _judge_ours(
     if missing:
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         return _refuse(f"No records of {missing[0]}{more}.")
-    if not isinstance(found, Evidence):
-        found = collect(claim.source, claim.metric, tuple(weights.items()), readout)
-    judgement = claim.judge_scores(found, models)
-    vacuous = judgement.verdict == verdicts.HOLDS and _is_vacuous(claim, found, models)
+    if not isinstance(evidence, Evidence):
+        evidence = collect(claim.source, claim.metric, tuple(weights.items()), readout)
+    judgement = claim.judge_scores(evidence, models)
+    vacuous = judgement.verdict == verdicts.HOLDS and _is_vacuous(claim, evidence, models)
     if published := _judge_published(claim):
         judgement = verdicts.compare_with_published(judgement, published.effect)
     failed = {check: why for (check, about), why in failures.items() if about in claim.subjects}

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from lib.config.schema import Count, Filled, Listed, Settings, Text, Texts
+from lib.config.schema import Count, Filled, Settings, Text, Texts
 from lib.statistics import verdicts
 from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import Evidence
@@ -20,17 +20,6 @@ from lib.statistics.verdicts import Judgement, judge
 
 # Names or shell patterns; a pattern that begins with "!" removes models again.
 Patterns = Filled[Text]
-Check = Literal[
-    "task_not_at_chance",
-    "texts_above_limit",
-    "structural_teacher_above_chance",
-    "contextual_teacher_above_chance",
-    "contextual_teacher_has_read",
-    "treatment_given",
-    "students_differ",
-    "not_collapsed",
-    "round_not_at_chance",
-]
 RANKING = "ranking_not_at_chance"  # what claims about retrieval need
 
 
@@ -54,7 +43,7 @@ class Claim(Settings):
     source: Text = Field(default_factory=lambda given: given["figure"])
     metric: Literal["accuracy", "MAP", "MRR", "F1"] = "accuracy"
     tasks: Texts = ()
-    checks: Listed[Check] = ()
+    checks: Texts = ()
     note: str = ""
 
     @property
