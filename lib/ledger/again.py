@@ -78,7 +78,8 @@ def tabulate_robustness(
     `select_decided` except readout, then variation and same (whether the verdict is the ledger's).
     """
     decided = select_decided(ledger)
-    sources = {claim.source for claim in claims.load_claims() if claim.id in {*decided["id"]}}
+    chosen = [claim for claim in claims.load_claims() if claim.id in {*decided["id"]}]
+    sources = dict.fromkeys(claim.source for claim in chosen)
     frames = [decided.assign(variation=AS_RUN, same="yes")]
     for name, overrides in variations.items():
         bench = Bench.load(profile, overrides=dict(overrides))

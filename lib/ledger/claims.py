@@ -41,9 +41,10 @@ Scores = Mapping[str, pd.DataFrame | Evidence]
 Failures = Mapping[tuple[str, str], str]  # as of `checks.describe_failures`
 # Readout of our scores -> the prefix of its columns in table "claims".
 PREFIXES = {"thesis": "", "compare": "compare_", "none": "none_"}
-_UNMADE = "No records: make {} first."
+# (side, readout) -> prefix: the judgements of a finding.
 SIDES = {("published", "thesis"): "published_"}
 SIDES |= {("ours", readout): prefix for readout, prefix in PREFIXES.items()}
+_UNMADE = "No records: make {} first."
 _JUDGED = ("effect", "low", "high", "p", "p_equivalent", "q", "verdict", "holding")
 _JUDGED += ("decided_by", "arithmetic")
 _OURS = (*_JUDGED, "seed_share", "vacuous")
@@ -211,7 +212,8 @@ def _judge_ours(
     vacuous = judgement.verdict == verdicts.HOLDS and _is_vacuous(claim, evidence, models)
     if published := _judge_published(claim):
         judgement = verdicts.compare_with_published(judgement, published.effect)
-    failed = {check: why for (check, about), why in failures.items() if about in claim.subjects}
+    subjects = ("", claim.source, claim.id)  # a check may be about all findings
+    failed = {check: why for (check, about), why in failures.items() if about in subjects}
     judgement = verdicts.checked(judgement, claim.needed, failed)
     return asdict(judgement) | {"vacuous": "yes" if vacuous else ""}
 
@@ -318,11 +320,11 @@ def compare_students(
             if fair and rival + ending in evidence.means.index:
                 sides = Comparison(mean, {rival + ending: 1.0}, "mean of the students", rival)
                 judged = verdicts.judge([[sides]], evidence)
-                row = {"readout": readout, "rival": rival, "difference": judged.effect}
                 rows.append(
-                    row | {"low": judged.low, "high": judged.high, "verdict": judged.verdict}
+                    (readout, rival, judged.effect, judged.low, judged.high, judged.verdict)
                 )
-    return pd.DataFrame(rows)
+    columns = ["readout", "rival", "difference", "low", "high", "verdict"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def compare_retrieval(

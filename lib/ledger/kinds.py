@@ -52,11 +52,6 @@ class Claim(Settings):
         of_metric = {"accuracy": ("task_not_at_chance",), "F1": ()}
         return (*of_metric.get(self.metric, (RANKING,)), *self.checks)
 
-    @property
-    def subjects(self) -> tuple[str, ...]:
-        """The labels of checks that concern the claim: "" for all findings, its source, its id."""
-        return ("", self.source, self.id)
-
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score. `tasks` are those that have scores."""
         chosen = [task for task in tasks if task in self.tasks or not self.tasks]

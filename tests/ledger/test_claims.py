@@ -239,18 +239,6 @@ def test_a_reference_that_the_figure_does_not_show_tells_what_a_seed_changes(nam
     assert np.isfinite(row["low"]) == of_class and row["seeds"] == "1"
 
 
-def test_queries_are_examples_too():
-    names = ["Longformer", "DM", "PV", "SBERT", *STUDENTS]
-    accuracies = dict(zip(names, (0.2, 0.21, 0.22, 0.23, 0.24, 0.25, 0.6), strict=True))
-    records = draw_records(accuracies, tasks=("WINES", "GAMES"), metric="MAP").assign(chance=0.01)
-    table = judge(dict.fromkeys(claims.RETRIEVAL, records))
-    assert table.at["retrieval-map-only-mse", "verdict"] == verdicts.HOLDS
-    easier = table.loc["retrieval-games-easier"]
-    assert easier["verdict"] == verdicts.OPEN and easier["decided_by"] == "GAMES against WINES"
-    fewer = judge({"fig5_6": records[records["model"] != "DM"]}).loc["retrieval-games-easier"]
-    assert fewer["verdict"] == verdicts.NOT_RUN and "No records of DM." in fewer["note"]
-
-
 @pytest.mark.parametrize(
     ("by_readout", "words"),
     [
