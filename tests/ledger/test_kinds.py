@@ -46,18 +46,9 @@ def test_the_yaml_uses_every_kind_quotes_the_thesis_and_names_models_and_tasks()
             assert all(sides), claim.id
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"kind": "beats", "better": ["cosine"]}, "worse: "),
-        (BEATS | {"beter": ["cosine"]}, "beter"),
-    ],
-)
-def test_a_wrong_claim_is_one_line_that_names_it(fields, message):
-    with pytest.raises(profiles.ParameterError) as error:
-        make_claim(**fields)
-    assert message in str(error.value)
-    assert str(error.value).startswith("claims.yaml: test") and "\n" not in str(error.value)
+def test_a_wrong_claim_is_one_line_that_names_it():
+    with pytest.raises(profiles.ParameterError, match="^claims.yaml: test: beter: .*$"):
+        make_claim(**BEATS | {"beter": ["cosine"]})
 
 
 def test_patterns_take_in_and_leave_out():
