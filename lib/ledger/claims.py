@@ -221,15 +221,14 @@ def _judge_ours(
 def _is_vacuous(claim: Claim, evidence: Evidence, models: Sequence[str]) -> bool:
     """Whether the untrained base passes in the place of a claim's students.
 
-    That says something if the claim compares students with models that were not distilled, and the
-    base is not one of these.
+    That says something if the claim compares students with models that were not distilled. If the
+    base is one of these, it cannot beat itself.
     """
     class_of, places = dict(zip(evidence.means.index, evidence.classes, strict=True)), {}
     for sides in claim.opponents(models):
         students = {name for side in sides for name in side if class_of[name] in STUDENT_CLASSES}
         taught, others = sorted(sides, key=lambda side: not students.issuperset(side))
-        rivals = {_split_round(claim.source, name)[0] for name in others}
-        if not students.issuperset(taught) or students & {*others} or BASE in rivals:
+        if not students.issuperset(taught) or students & {*others}:
             return False
         places |= {name: BASE + _split_round(claim.source, name)[1] for name in taught}
     if not places or not {*places.values()} <= {*class_of}:
