@@ -3,7 +3,7 @@
 import pandas as pd
 
 from lib.ledger import claims
-from lib.ledger.claim_kinds import Number
+from lib.ledger.kinds import Number
 from lib.statistics import verdicts
 
 
@@ -15,12 +15,12 @@ def make_ledger(**columns) -> pd.DataFrame:
     told = {"id", "section", "finding", "quote", "read_off"}
     found = claims.load_claims()
     ledger = pd.DataFrame([claim.model_dump(include=told) for claim in found])
-    ledger = ledger.reindex(columns=claims._COLUMNS).astype(object)
+    ledger = ledger.reindex(columns=claims.COLUMNS).astype(object)
     ledger = ledger.where(ledger.notna(), None)
     ledger["label"] = [claim.figure for claim in found]
     number = pd.Series([isinstance(claim, Number) for claim in found])
     values = {"survives": verdicts.HOLDS, "survives_q": 0.02, "note": ""}
-    for place, prefix in enumerate(("published_", *claims.READOUT_OF_PREFIX)):
+    for place, prefix in enumerate(("published_", *claims.PREFIXES.values())):
         effect = 0.04 + 0.01 * place
         values |= {f"{prefix}effect": effect, f"{prefix}low": 0.02, f"{prefix}high": effect + 0.03}
         values |= {f"{prefix}p": 0.01, f"{prefix}q": 0.02, f"{prefix}verdict": verdicts.HOLDS}

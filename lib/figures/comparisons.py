@@ -157,25 +157,25 @@ def verdict_changes(findings: pd.DataFrame, again: pd.DataFrame) -> Figure:
     `again` has the same findings under other rules: columns verdict and survives.
     """
     labels = [label for label in manifest.load() if label in {*findings["label"]}]
-    looks = settings()["verdicts"]
+    places, looks = findings.groupby("label").cumcount(), settings()["verdicts"]
     figure, axes = panels(2, 5, sharex=True, sharey=True)
-    for axis, (title, (_, column)) in zip(axes.flat, [*_QUESTIONS.items()][1:], strict=True):
+    titles = {"verdict": "repeats here?", "survives": "survives other readouts?"}
+    for axis, (column, title) in zip(axes.flat, titles.items(), strict=True):
         changed = findings[column] != again[column]
-        for row, label in enumerate(labels):
-            for place, name in enumerate(findings.index[findings["label"] == label]):
-                axis.plot(place, row, ms=6.5, **looks.get(again.loc[name, column], _UNSEEN))
-                if changed[name]:
-                    axis.plot(place, row, "o", ms=12, mfc="none", mec=INK, mew=1.1)
+        for name, label in findings["label"].items():
+            place = places[name], labels.index(label)
+            axis.plot(*place, ms=6.5, **looks.get(again.loc[name, column], _UNSEEN))
+            if changed[name]:
+                axis.plot(*place, "o", ms=12, mfc="none", mec=INK, mew=1.1)
         counts = again[column].value_counts()
         words = [word for word in looks if word != DISAGREE or column == "survives"]
         told = {f"{counts.get(word, 0)} {word}": {"linestyle": ""} | looks[word] for word in words}
         handles = [Line2D([], [], ms=6, **look, label=text) for text, look in told.items()]
         axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 0))
-        question = title.replace("\n", " ")
-        axis.set(title=f"{question}\n{changed.sum()} of {len(changed)} changed", xticks=[])
+        axis.set(title=f"{title}\n{changed.sum()} of {len(changed)} changed", xticks=[])
         axis.grid(visible=False)
     rows_from_top(axes[0, 0], [manifest.full_name(label) for label in labels])
-    axes[0, 0].set_xlim(-0.7, findings["label"].value_counts().max() - 0.3)
+    axes[0, 0].set_xlim(-0.7, places.max() + 0.7)
     return figure
 
 

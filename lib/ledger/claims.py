@@ -1,18 +1,16 @@
-"""The ledger: the thesis' findings, judged on the published numbers and twice on ours.
+"""The ledger: the thesis' findings, judged on the published numbers and on ours by each readout.
 
-The kind of a finding in `params/claims.yaml` turns it into differences of scores for
-`lib.statistics.verdicts`. Of our own scores we ask two questions. Does the finding *repeat* by the
-thesis' protocol? Does it *survive* two readouts that need little training, heads that compare and
-no head at all? Our scores are the chance-corrected scores of single examples. Their noise comes
-from seeds, texts and processors, that of the news chapter's F1 from seeds, events and processors.
-Published scores are corrected in the same way; their noise comes from near re-runs and the number
-of test examples.
+The kind of a finding in `params/claims.yaml` turns it into differences of chance-corrected scores,
+or of F1 in the news chapter, for `lib.statistics.verdicts`. By the readout "thesis", its protocol,
+a finding may *repeat*; by the two that need little training, heads that compare and no head, it may
+*survive*. Our noise comes from seeds, test texts (events, for news) and processors, that of
+published scores from near re-runs and the number of test examples.
 """
 
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -26,8 +24,8 @@ from lib.distillation.variants import STUDENT_CLASSES, parse
 from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
 from lib.figures.scores import GIVEN
-from lib.ledger import testability
-from lib.ledger.claim_kinds import KINDS, Alike, Claim, Number, match_models
+from lib.ledger import checks
+from lib.ledger.kinds import KINDS, Alike, Claim, Number
 from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.effects import Comparison
@@ -37,38 +35,26 @@ from lib.store import NotComputed
 
 RANKINGS = theirs.BOXPLOTS
 RETRIEVAL = ("fig5_5", "fig5_6")  # whose tables have a row for each metric
-# In the news paper: students that were trained with two schedules.
-TWINS = (
-    ("BiLSTM(2)+1 linear;cosine", "BiLSTM(2)+1 linear;cosine;plateau"),
-    ("BiGRU(2)+1 linear;cosine", "BiGRU(2)+1 linear;cosine;plateau"),
-    ("BiGRU+1 linear;cosine", "BiGRU+1 linear;cosine;plateau"),
-)
-# The untrained base, which is the same with every seed.
-BASE = "Longformer"
+BASE = "Longformer"  # untrained, so it is the same with every seed
 # Figure -> its scores, or for the news paper the evidence that notebook 08 makes of them.
 Scores = Mapping[str, pd.DataFrame | Evidence]
-# (failed check, the figure or finding that it is about or "" for all) -> what failed.
-Failures = Mapping[tuple[str, str], str]
-Numbers = Mapping[str, float]  # ours, by name
-# Prefix of columns -> readout. Columns of the first question have no prefix.
-READOUT_OF_PREFIX = {"": "thesis", "compare_": "compare", "none_": "none"}
-SURVIVAL = tuple(READOUT_OF_PREFIX)[1:]
-_NUMBERS = ("effect", "low", "high", "p", "p_equivalent", "q")
-_JUDGED = (*_NUMBERS, "verdict", "holding", "decided_by", "arithmetic")
-_COLUMNS = [
+Failures = Mapping[tuple[str, str], str]  # as of `checks.describe_failures`
+# Readout of our scores -> the prefix of its columns in table "claims".
+PREFIXES = {"thesis": "", "compare": "compare_", "none": "none_"}
+# (side, readout) -> prefix: the judgements of a finding.
+SIDES = {("published", "thesis"): "published_"}
+SIDES |= {("ours", readout): prefix for readout, prefix in PREFIXES.items()}
+_UNMADE = "No records: make {} first."
+_JUDGED = ("effect", "low", "high", "p", "p_equivalent", "q", "verdict", "holding")
+_JUDGED += ("decided_by", "arithmetic")
+_OURS = (*_JUDGED, "seed_share", "vacuous")
+COLUMNS = [
     *("id", "section", "label", "finding", "quote", "read_off"),
     *(f"published_{name}" for name in (*_JUDGED, "reason")),
-    *(
-        f"{prefix}{name}"
-        for prefix in READOUT_OF_PREFIX
-        for name in (*_JUDGED, "seed_share", "vacuous")
-    ),
+    *(prefix + name for prefix in PREFIXES.values() for name in _OURS),
     *("survives", "survives_p", "survives_q"),
     *("one_task_low", "one_task_high", "seeds", "checks", "rules", "profile", "note"),
 ]
-
-
-# ---- what the claims are ------------------------------------------------------------------------
 
 
 @functools.cache
@@ -77,87 +63,85 @@ def load_claims() -> list[Claim]:
     return [parse_claim(*entry) for entry in profiles.entries("claims.yaml")]
 
 
-def parse_claim(name: str, fields: Mapping[str, Any], where: str) -> Claim:
-    """Make a claim, and check it against the schema of its kind and the models of its figure.
-
-    Raises `ParameterError`, whose message begins with `where`.
-    """
-    kind = fields.get("kind")
-    if kind not in KINDS:
-        raise profiles.ParameterError(
-            f"{where}: kind: unknown kind {kind!r}; known: {', '.join(KINDS)}"
-        )
-    claim = profiles.validated(KINDS[kind], {"id": name, **fields}, where)
-    try:
-        theirs.load(claim.figure)
-        claim.sides(_list_models(claim))
-        if claim.tasks:
-            match_models(claim.tasks, theirs.load(claim.source)["task"].unique().tolist())
-    except ValueError as error:
-        raise profiles.ParameterError(f"{where}: {error} ({claim.source})") from None
-    return claim
+def parse_claim(name: str, values: Mapping[str, Any], where: str) -> Claim:
+    """Make a claim of its kind; `ParameterError`, which begins with `where`, if it is not one."""
+    return profiles.validated(KINDS[values["kind"]], {"id": name, **values}, where)
 
 
 # ---- verdicts -----------------------------------------------------------------------------------
 
 
-def judge_claims(
+def judge_sides(
     scores: Scores,
     *,
     failures: Failures | None = None,
-    numbers: Numbers | None = None,
-    profile: str = "",
+    numbers: Mapping[str, float] | None = None,
     label: str = "",
 ) -> pd.DataFrame:
-    """The ledger: a row for each finding, on the published numbers and on our scores.
+    """The ledger in long form: a row for each finding on each of `SIDES`.
 
-    Parameters
-    ----------
-    scores
-        Figure -> records as `Bench.run` returns them, by one or more readouts. Models are named by
-        identity, or as the figure prints them. Models that the figure does not print only help to
-        measure the seed noise. Rankings and F1 have no readouts: for them, the two questions are
-        one.
-    failures
-        As `testability.describe_failures` returns them. A claim is "not testable here" if a check
-        that it needs has failed, for all findings, for its figure or for the claim itself.
-    numbers
-        Our numbers by name, for claims of the kind `number`.
-    profile, label
-        The name of the profile, for its column; only findings whose figures begin with the label.
+    `scores` are records as of `Bench.run`, by one or more readouts, with models named by identity
+    or as printed; models that the figure does not print only help to measure the seed noise.
+    Rankings and F1 have no readouts: their rows are the same by each. With `failures`, a claim is
+    "not testable here" if a check that it needs has failed, for all findings, its figure or itself.
+    `numbers` are ours, for claims of the kind `number`; `label` begins the figures to judge.
 
-    Returns
-    -------
-    DataFrame
-        The columns of `Judgement` on the published numbers ("published_...") and on ours: without a
-        prefix by the thesis' protocol, which says whether the finding repeats, and by the two other
-        readouts ("compare_...", "none_..."). A verdict is "not run" if a model has no scores.
-        vacuous: whether the untrained base passes in the student's place. survives: the verdict
-        that the two other readouts share; survives_p: the larger p of the two, 1 if their effects
-        have different signs. Each q is computed over all findings of the thesis or the news paper.
+    Columns: id, label (the figure), side, readout, those of `Judgement`, vacuous (whether the
+    untrained base passes in the student's place), and q, over all findings of the thesis or of the
+    news paper. If a model has no scores, the verdict is "not run" and reason says which.
     """
 
     @functools.cache
     def collect(source: str, metric: str, weights: tuple, readout: str) -> Evidence:
         return _collect_evidence(scores[source], source, metric, dict(weights), readout)
 
-    rows = [
-        _judge_claim(claim, scores, collect, failures or {}, numbers or {})
+    rows, failures, numbers = [], failures or {}, numbers or {}
+    for claim in load_claims():
+        for side, readout in SIDES if claim.figure.startswith(label) else ():
+            if isinstance(claim, Number):
+                value = claim.published if side == "published" else numbers.get(claim.number)
+                judged = {"effect": value, "verdict": verdicts.NUMBER}
+                judged = judged if value is not None else _refuse(_UNMADE.format(claim.source))
+            elif side == "ours":
+                judged = _judge_ours(claim, scores, collect, readout, failures)
+            else:
+                judgement = _judge_published(claim)
+                judged = asdict(judgement) if judgement else _refuse()
+            place = {"id": claim.id, "label": claim.figure, "side": side, "readout": readout}
+            rows.append(place | judged)
+    names = [field.name for field in fields(Judgement)]
+    table = pd.DataFrame(rows, columns=["id", "label", "side", "readout", *names, "vacuous"])
+    return table.assign(q=_compute_q(table, "p", "verdict", ["side", "readout"]))
+
+
+def judge_claims(scores: Scores, *, profile: str = "", **options: Any) -> pd.DataFrame:
+    """Table "claims", a row for each finding, from `judge_sides` with its `options`.
+
+    Columns of the published numbers begin with "published_", ours with one of `PREFIXES`. survives
+    is the verdict that the two readouts with little training share; survives_p is the larger p of
+    the two, 1 if their effects have different signs.
+    """
+    sides = judge_sides(scores, **options).set_index("id").groupby(["side", "readout"])
+    parts = [sides.get_group(place).add_prefix(prefix) for place, prefix in SIDES.items()]
+    kept = {"id", "section", "finding", "quote", "read_off", "note"}
+    told = [
+        claim.model_dump(include=kept) | {"checks": ", ".join(claim.needed)}
         for claim in load_claims()
-        if claim.figure.startswith(label)
     ]
-    table = pd.DataFrame(rows, columns=_COLUMNS).assign(profile=profile, rules=verdicts.RULES)
-    of_news = table["label"].str.startswith("news")
-    untested = (verdicts.NOT_TESTABLE, verdicts.NOT_RUN)
-    for prefix in ("published_", *READOUT_OF_PREFIX):
-        names = [prefix + name for name in _NUMBERS]
-        table[names] = table[names].astype(float)
-        tested = table[f"{prefix}p"].mask(table[f"{prefix}verdict"].isin(untested))
-        table[f"{prefix}q"] = tested.groupby(of_news).transform(verdicts.q_values)
-    table["survives_p"] = table["survives_p"].astype(float)
-    tested = table["survives_p"].mask(table["survives"].isin(untested))
-    table["survives_q"] = tested.groupby(of_news).transform(verdicts.q_values)
-    return table
+    table = pd.DataFrame(told).set_index("id").join(parts, how="inner").reset_index()
+    apart = table["compare_effect"] * table["none_effect"] <= 0
+    larger = table[["compare_p", "none_p"]].max(axis=1, skipna=False).mask(apart, 1.0)
+    note = (table["note"] + " " + table["reason"].fillna("")).str.strip()
+    table = table.assign(survives=share_verdicts(table), survives_p=larger, note=note)
+    table["survives_q"] = _compute_q(table, "survives_p", "survives")
+    return table.assign(profile=profile, rules=verdicts.RULES)[COLUMNS]
+
+
+def share_verdicts(table: pd.DataFrame) -> pd.Series:
+    """The verdict that both readouts with little training share, in a table like "claims"."""
+    word, other = table["compare_verdict"], table["none_verdict"]
+    not_run = word.eq(verdicts.NOT_RUN) | other.eq(verdicts.NOT_RUN)
+    return word.where(word == other, verdicts.DISAGREE).mask(not_run, verdicts.NOT_RUN)
 
 
 def judge_figure(
@@ -172,34 +156,112 @@ def judge_figure(
     sources = {claim.source: scores for claim in load_claims() if claim.figure == figure}
     rows = judge_claims(sources, failures=failures, label=figure)
     rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
+    decided = rows["decided_by"].fillna(rows["published_decided_by"])
     names = {"published_effect": "published", "effect": "ours"}
     names |= {"compare_effect": "compare", "none_effect": "none"}
-    decided = rows["decided_by"].fillna(rows["published_decided_by"])
-    short = rows.assign(decided_by=decided).rename(columns=names)
-    by_heads = ["published", "ours", "low", "high", "holding", "verdict"]
-    others = ["compare", "compare_verdict", "none", "none_verdict", "survives"]
-    return short[["finding", "decided_by", *by_heads, *others]]
+    shown = ["finding", "decided_by", "published", "ours", "low", "high", "holding", "verdict"]
+    shown += ["compare", "compare_verdict", "none", "none_verdict", "survives"]
+    return rows.assign(decided_by=decided).rename(columns=names)[shown]
 
 
 def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
     """`judge_figure` for a boxplot of Chapter 4, with the checks; this may train what they need."""
     scores = chapter4.run_readouts(figure, bench)
-    checks = testability.run_checks({figure: scores}, bench, load_claims())
-    return judge_figure(figure, scores, testability.describe_failures(checks))
+    failures = checks.find_failures({figure: scores}, bench, load_claims())
+    return judge_figure(figure, scores, failures)
 
 
-def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.DataFrame:
-    """`compare_pairs` of whole task texts with those cut at the structural teacher's limit.
+def _compute_q(table: pd.DataFrame, p: str, verdict: str, groups: Sequence[str] = ()) -> pd.Series:
+    """q of each tested finding of the thesis or of the news paper, within groups of rows."""
+    untested = table[verdict].isin((verdicts.NOT_TESTABLE, verdicts.NOT_RUN))
+    of_news = table["label"].str.startswith("news")
+    by_paper = table[p].astype(float).mask(untested).groupby([of_news, *map(table.get, groups)])
+    return by_paper.transform(verdicts.q_values)
 
-    Mean chunks are compared with the teacher, which reads the first chunk. `scores` are those of
-    `final_students.run_readouts`.
+
+def _refuse(reason: str = "") -> dict[str, Any]:
+    return {"verdict": verdicts.NOT_RUN, "reason": reason, "vacuous": ""}
+
+
+def _judge_ours(
+    claim: Claim,
+    scores: Scores,
+    collect: Callable[..., Evidence],
+    readout: str,
+    failures: Failures,
+) -> dict[str, Any]:
+    """The columns of our verdict by a readout, or what is missing for it."""
+    models, evidence = _list_models(claim), scores.get(claim.source)
+    if evidence is None:
+        return _refuse(_UNMADE.format(claim.source))
+    compared = {name for side in claim.sides(models) for name in side}
+    if isinstance(evidence, Evidence):
+        missing = sorted(compared - {*evidence.means.index})
+    else:
+        shown = _select_scores(evidence, claim.source, claim.metric, readout)
+        tasks = list(shown["task"].unique())
+        weights = claim.weights(tasks)
+        missing = sorted(compared - {*shown["model"]})
+        missing += sorted({*claim.tasks, *weights} - {*tasks})
+    if missing:
+        more = f" and {len(missing) - 1} more" if missing[1:] else ""
+        return _refuse(f"No records of {missing[0]}{more}.")
+    if not isinstance(evidence, Evidence):
+        evidence = collect(claim.source, claim.metric, tuple(weights.items()), readout)
+    judgement = claim.judge_scores(evidence, models)
+    vacuous = judgement.verdict == verdicts.HOLDS and _is_vacuous(claim, evidence, models)
+    if published := _judge_published(claim):
+        judgement = verdicts.compare_with_published(judgement, published.effect)
+    subjects = ("", claim.source, claim.id)  # a check may be about all findings
+    failed = {check: why for (check, about), why in failures.items() if about in subjects}
+    judgement = verdicts.checked(judgement, claim.needed, failed)
+    return asdict(judgement) | {"vacuous": "yes" if vacuous else ""}
+
+
+def _is_vacuous(claim: Claim, evidence: Evidence, models: Sequence[str]) -> bool:
+    """Whether the untrained base passes in the place of a claim's students.
+
+    That says something if the claim compares students with models that were not distilled. If the
+    base is one of these, it cannot beat itself.
     """
-    scores = scores[scores["round"] == "all"]
-    there = {*scores["model"]}
-    names = [name for name in scores["model"].unique() if f"{name};cut" in there]
-    pairs = [(name, f"{name};cut") for name in names] + [("SBERT, mean of chunks", "SBERT")]
-    pairs = [tuple(f"{name};all" for name in pair) for pair in pairs if there.issuperset(pair)]
-    return compare_pairs(pairs, scores, "fig5_3", tasks)
+    class_of, places = dict(zip(evidence.means.index, evidence.classes, strict=True)), {}
+    for sides in claim.opponents(models):
+        students = {name for side in sides for name in side if class_of[name] in STUDENT_CLASSES}
+        taught, others = sorted(sides, key=lambda side: not students.issuperset(side))
+        if not students.issuperset(taught) or students & {*others}:
+            return False
+        places |= {name: BASE + _split_round(claim.source, name)[1] for name in taught}
+    if not places or not {*places.values()} <= {*class_of}:
+        return False
+    untrained = claim.judge_scores(evidence.replaced(places), models)
+    return untrained.verdict == verdicts.HOLDS
+
+
+@functools.cache
+def _judge_published(claim: Claim) -> Judgement | None:
+    """The verdict on the published numbers; None for a claim that is about our runs alone."""
+    if isinstance(claim, Alike):
+        return None
+    source, models = claim.source, _list_models(claim)
+    scores = _load_published_scores(source, claim.metric)
+    score = scores["value"] if claim.metric == "F1" else effects.chance_corrected
+    runs = scores.assign(score=score, seed=0)
+    runs = runs.pivot(index=["model", "seed"], columns="task", values="score")
+    weights, noise = claim.weights(list(runs)), None
+    if claim.metric == "F1":
+        runs, noise = runs.dropna(subset=claim.tasks or None), measure_twin_noise()
+    elif claim.metric == "accuracy":
+        compared = {name for side in claim.sides(models) for name in side}
+        # A pair of near re-runs is no yardstick for itself.
+        about = any(figure == source and compared == {*pair} for figure, *pair in RERUNS)
+        noise = measure_published_noise(source, weights, without=source if about else "")
+    evidence = intervals.from_runs(
+        runs, weights=weights, noise=noise, student_of=lambda name: _split_round(source, name)[0]
+    )
+    return claim.judge_scores(evidence, models)
+
+
+# ---- comparisons of single models ---------------------------------------------------------------
 
 
 def compare_pairs(
@@ -213,273 +275,62 @@ def compare_pairs(
     Models are named as in the figure, or by identity. In Figure 5.3 the round is part of a name.
     Only `tasks` count, by default all.
     """
-    tables = {
-        readout: verdicts.compare(pairs, evidence)
-        for readout, evidence in _collect_readouts(scores, figure, tasks)
-    }
+    by_readout = _collect_readouts(scores, figure, "accuracy", tasks)
+    tables = {readout: verdicts.compare(pairs, evidence) for readout, evidence in by_readout}
     return pd.concat(tables, names=["readout", None]).reset_index("readout")
 
 
+def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.DataFrame:
+    """`compare_pairs` of whole task texts with those cut at the structural teacher's limit.
+
+    Mean chunks are compared with the teacher, which reads the first chunk. `scores` are those of
+    `final_students.run_readouts`.
+    """
+    scores = scores[scores["round"] == "all"]
+    names = scores["model"].unique()
+    pairs = [(name, f"{name};cut") for name in names] + [("SBERT, mean of chunks", "SBERT")]
+    pairs = [(f"{whole};all", f"{cut};all") for whole, cut in pairs if {whole, cut} <= {*names}]
+    return compare_pairs(pairs, scores, "fig5_3", tasks)
+
+
 def compare_students(
-    scores: pd.DataFrame, rivals: Sequence[str], tasks: Sequence[str] | None = None
+    scores: pd.DataFrame,
+    rivals: Sequence[str],
+    tasks: Sequence[str] | None = None,
+    *,
+    figure: str = "fig5_3",
+    metric: str = "accuracy",
 ) -> pd.DataFrame:
     """The mean of the final students against each rival that has scores, all with all labels.
 
     `scores` are those of `final_students.run_readouts`; only `tasks` count, by default all.
-    Columns: readout, rival, difference (of chance-corrected accuracy, mean of the tasks), low,
-    high, verdict.
+    Columns: readout, rival, difference (of chance-corrected scores, mean of the tasks), low, high,
+    verdict.
     """
-    scores, rows, models = scores[scores["round"] == "all"], [], final_students.load_models()
-    # The classifier of TF-IDF converges. So do the students' heads only by the readout "compare".
-    lexical = {name for name in rivals if parse(models.get(name, name)).kind == "tfidf"}
-    for readout, evidence in _collect_readouts(scores, "fig5_3", tasks):
-        fair = [name for name in rivals if readout == "compare" or name not in lexical]
-        rows += [{"readout": readout} | row for row in _judge_students(evidence, fair, ";all")]
-    return pd.DataFrame(rows)
+    ending = ";all" if figure == "fig5_3" else ""
+    scores = scores[scores["round"] == ending.strip(";")]
+    students, models, rows = final_students.list_students(), final_students.load_models(), []
+    mean = {name + ending: 1 / len(students) for name in students}
+    for readout, evidence in _collect_readouts(scores, figure, metric, tasks):
+        for rival in rivals:
+            # TF-IDF's classifier converges. So do the students' heads only by "compare".
+            lexical = parse(models.get(rival, rival)).kind == "tfidf"
+            fair = figure != "fig5_3" or readout == "compare" or not lexical
+            if fair and rival + ending in evidence.means.index:
+                sides = Comparison(mean, {rival + ending: 1.0}, "mean of the students", rival)
+                judged = verdicts.judge([[sides]], evidence)
+                rows.append(
+                    (readout, rival, judged.effect, judged.low, judged.high, judged.verdict)
+                )
+    columns = ["readout", "rival", "difference", "low", "high", "verdict"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def compare_retrieval(
     scores: pd.DataFrame, rivals: Sequence[str], metric: str = "MAP"
 ) -> pd.DataFrame:
     """`compare_students` for retrieval, from the scores of `final_students.run_retrievals`."""
-    tasks = scores["task"].unique()
-    weights = dict.fromkeys(tasks, 1 / len(tasks))
-    evidence = _collect_evidence(scores, RETRIEVAL[0], metric, weights, "none")
-    return pd.DataFrame({"readout": "none"} | row for row in _judge_students(evidence, rivals))
-
-
-def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
-    """Our scores of every figure for `judge_claims`, by each readout whose runs are in the store.
-
-    Raises `NotComputed` if no figure is complete.
-    """
-    scores, reading = {}, bench.reading()
-    for figure in dict.fromkeys(claim.source for claim in load_claims()):
-        if figure in RETRIEVAL and bench.retrievals:
-            with contextlib.suppress(NotComputed):  # both are drawn from the same records
-                ranked = scores.get(RETRIEVAL[0])
-                if ranked is None:
-                    ranked = final_students.run_retrievals(reading, top=None)
-                scores[figure] = ranked
-        elif figure in RANKINGS and bench.classifications:
-            frames = []
-            for name in READOUTS:
-                with contextlib.suppress(NotComputed):
-                    judged = reading.with_readout(name)
-                    if figure in theirs.CHAPTER_4:
-                        frames.append(chapter4.run_figures(figure, judged))
-                    else:
-                        frames.append(final_students.run_classifications(judged))
-            if frames:
-                scores[figure] = pd.concat(frames, ignore_index=True)
-    if not scores:
-        name = bench.profile.name
-        raise NotComputed(
-            f"no figure of the profile {name} has all of its runs; "
-            f"first run ./run_all.sh {name}, or some of the notebooks 02 to 07"
-        )
-    return scores
-
-
-def _judge_claim(
-    claim: Claim,
-    scores: Scores,
-    collect: Callable[..., Evidence],
-    failures: Failures,
-    numbers: Numbers,
-) -> dict[str, Any]:
-    """The ledger's row of one claim."""
-    row = claim.model_dump(include={"id", "section", "finding", "quote", "read_off"})
-    row["label"] = claim.figure
-    if isinstance(claim, Number):
-        return row | _judge_number(claim, numbers)
-    published = _judge_published(claim)
-    columns = asdict(published) if published else {"verdict": verdicts.NOT_RUN}
-    row |= {f"published_{name}": value for name, value in columns.items()}
-    failed = {check: why for (check, label), why in failures.items() if label in claim.subjects}
-    missing, ours = "", {}
-    for prefix, readout in READOUT_OF_PREFIX.items():
-        missing = _find_missing(claim, scores, readout)
-        judgement = vacuous = None
-        if not missing:
-            judgement, vacuous = _judge_ours(claim, scores, collect, readout)
-            if published:
-                judgement = verdicts.compare_with_published(judgement, published.effect)
-            judgement = verdicts.checked(judgement, claim.needed, failed)
-        ours[prefix] = judgement
-        columns = asdict(judgement) if judgement else {"verdict": verdicts.NOT_RUN}
-        columns["vacuous"] = "yes" if vacuous else ""
-        row |= {prefix + name: value for name, value in columns.items()}
-        if not prefix:
-            row["note"] = " ".join(filter(None, (claim.note, missing, row.get("reason"))))
-    compared = [ours[prefix] for prefix in SURVIVAL]
-    row["survives"] = verdicts.NOT_RUN
-    if all(compared):
-        row["survives"] = verdicts.share_verdict(*compared)
-        same_way = compared[0].effect * compared[1].effect > 0
-        row["survives_p"] = max(each.p for each in compared) if same_way else 1.0
-    row["checks"] = ", ".join(claim.needed)
-    return row
-
-
-def _judge_number(claim: Number, numbers: Numbers) -> dict[str, Any]:
-    """The columns of a claim of the kind `number`, which are the same for every readout."""
-    ours = numbers.get(claim.number)
-    word = verdicts.NOT_RUN if ours is None else verdicts.NUMBER
-    missing = f"No records: make {claim.source} first." if ours is None else ""
-    row = {"published_effect": claim.published, "published_verdict": verdicts.NUMBER}
-    row |= {f"{prefix}effect": ours for prefix in READOUT_OF_PREFIX}
-    row |= {f"{prefix}verdict": word for prefix in READOUT_OF_PREFIX}
-    return row | {"survives": word, "note": " ".join(filter(None, (claim.note, missing)))}
-
-
-def _find_missing(claim: Claim, scores: Scores, readout: str) -> str:
-    """Say what is missing for a verdict on our numbers; empty if nothing is."""
-    models, found = _list_models(claim), scores.get(claim.source)
-    if found is None:
-        return f"No records: make {claim.source} first."
-    compared = set().union(*claim.sides(models))
-    if isinstance(found, Evidence):
-        missing = sorted(compared - {*found.means.index})
-    else:
-        shown = _select_scores(found, claim.source, claim.metric, readout)
-        tasks = list(shown["task"].unique())
-        missing = sorted(compared - {*shown["model"]})
-        missing += sorted({*claim.tasks, *claim.weights(tasks)} - {*tasks})
-    more = f" and {len(missing) - 1} more" if missing[1:] else ""
-    return f"No records of {missing[0]}{more}." if missing else ""
-
-
-def _judge_ours(
-    claim: Claim, scores: Scores, collect: Callable[..., Evidence], readout: str
-) -> tuple[Judgement, bool]:
-    """Our verdict by a readout, and whether the untrained base passes in the student's place."""
-    models, found = _list_models(claim), scores[claim.source]
-    if isinstance(found, Evidence):
-        # From the news paper, whose students start from random weights: no base can stand in.
-        return claim.judge_scores(found, models), False
-    shown = _select_scores(found, claim.source, claim.metric, readout)
-    weights = claim.weights(list(shown["task"].unique()))
-    evidence = collect(claim.source, claim.metric, tuple(weights.items()), readout)
-    judgement = claim.judge_scores(evidence, models)
-    places = _find_students(claim, models)
-    if judgement.verdict != verdicts.HOLDS or not {*places.values()} <= {*evidence.means.index}:
-        return judgement, False
-    untrained = claim.judge_scores(evidence.replaced(places), models) if places else judgement
-    return judgement, bool(places) and untrained.verdict == verdicts.HOLDS
-
-
-def _find_students(claim: Claim, models: Sequence[str]) -> dict[str, str]:
-    """Student -> the base that can take its place in a claim; empty if that would say nothing.
-
-    It says something if the claim compares students with models that were not distilled, and the
-    base is not one of these.
-    """
-    places = {}
-    for sides in claim.opponents(models):
-        names = [name for side in sides for name in side]
-        students = {name for name in names if _name_class(claim.source, name) in STUDENT_CLASSES}
-        taught, others = sorted(sides, key=lambda side: not students.issuperset(side))
-        names_base = any(_split_round(claim.source, name)[0] == BASE for name in others)
-        if not students.issuperset(taught) or students & {*others} or names_base:
-            return {}
-        places |= {name: BASE + _split_round(claim.source, name)[1] for name in taught}
-    return places
-
-
-def _collect_evidence(
-    scores: pd.DataFrame, source: str, metric: str, weights: Mapping[str, float], readout: str
-) -> Evidence:
-    """Evidence on a figure's models by one readout; models of one class share their seed noise."""
-    shown = _select_scores(scores, source, metric, readout)
-    names = shown["model"].unique()
-    return intervals.from_examples(
-        intervals.task_scores(shown),
-        weights=weights,
-        given=[name for name in names if _split_round(source, name)[0] in GIVEN],
-        class_of=functools.partial(_name_class, source),
-        student_of=lambda name: _split_round(source, name)[0],
-        processor_sd=PROCESSOR_SD if (metric, readout) == ("accuracy", "thesis") else 0.0,
-    )
-
-
-def _collect_readouts(
-    scores: pd.DataFrame, figure: str, tasks: Sequence[str] | None
-) -> Iterator[tuple[str, Evidence]]:
-    """Each readout, with evidence on the models of a figure, all or some tasks alike."""
-    rows = scores if tasks is None else scores[scores["task"].isin(tasks)]
-    weights = dict.fromkeys(rows["task"].unique(), 1 / rows["task"].nunique())
-    for readout in rows["readout"].unique():
-        yield readout, _collect_evidence(rows, figure, "accuracy", weights, readout)
-
-
-def _judge_students(
-    evidence: Evidence, rivals: Sequence[str], ending: str = ""
-) -> Iterator[dict[str, Any]]:
-    """Judge the mean of the final students against rivals; `ending` follows all their names."""
-    students = final_students.list_students()
-    mean = {name + ending: 1 / len(students) for name in students}
-    for rival in rivals:
-        if rival + ending in evidence.means.index:
-            compared = Comparison(mean, {rival + ending: 1.0}, "mean of the students", rival)
-            judged = verdicts.judge([[compared]], evidence)
-            row = {"rival": rival, "difference": judged.effect}
-            yield row | {"low": judged.low, "high": judged.high, "verdict": judged.verdict}
-
-
-def _split_round(source: str, model: str) -> tuple[str, str]:
-    """Split a name of Figure 5.3, such as "only-MSE;cut;all", into the model and the rest."""
-    name, separator, rest = model.partition(";") if source == "fig5_3" else (model, "", "")
-    return name, separator + rest
-
-
-@functools.cache
-def _name_class(source: str, model: str) -> str:
-    """The class of a model, named as in the figure or by identity; a class is equally noisy."""
-    identities = final_students.load_models()
-    if source in theirs.CHAPTER_4:
-        identities = figure_models.printed(source)
-    name, _ = _split_round(source, model)
-    return parse(identities.get(name, name)).seed_class
-
-
-@functools.cache
-def _judge_published(claim: Claim) -> Judgement | None:
-    """The verdict on the published numbers; None for a claim that is about our runs alone."""
-    if isinstance(claim, Alike):
-        return None
-    source, models = claim.source, _list_models(claim)
-    scores = _load_published_scores(source, claim.metric)
-    score = scores["value"] if claim.metric == "F1" else effects.chance_corrected
-    scores = scores.assign(score=score)
-    runs = scores.pivot(index=["model", "seed"], columns="task", values="score")
-    weights, noise = claim.weights(list(runs)), None
-    if claim.metric == "F1":
-        runs, noise = runs.dropna(subset=claim.tasks or None), measure_twin_noise()
-    elif claim.metric == "accuracy":
-        compared = set().union(*claim.sides(models))
-        about = any(figure == source and compared == {*pair} for figure, *pair in RERUNS)
-        noise = measure_published_noise(source, weights, without=source if about else "")
-    evidence = intervals.from_runs(
-        runs, weights=weights, noise=noise, student_of=lambda name: _split_round(source, name)[0]
-    )
-    return claim.judge_scores(evidence, models)
-
-
-# ---- published noise ----------------------------------------------------------------------------
-
-
-@functools.cache
-def measure_twin_noise() -> SeedNoise:
-    """How noisy the F1 of a published student of the news paper is, a mean of both sides' F1.
-
-        sd^2 = mean over pairs of gap^2 / 2
-
-    The pairs are `TWINS`.
-    """
-    table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value")
-    gaps = [(table.loc[first] - table.loc[second]).mean() for first, second in TWINS]
-    return SeedNoise(float(np.sqrt(np.square(gaps).mean() / 2)), len(gaps))
+    return compare_students(scores, rivals, figure=RETRIEVAL[0], metric=metric)
 
 
 def compare_neighbours(figure: str) -> pd.DataFrame:
@@ -488,10 +339,9 @@ def compare_neighbours(figure: str) -> pd.DataFrame:
     Columns: model, ahead_of, gap (of mean chance-corrected accuracy), within_noise (whether two
     published runs of one model may differ by as much), arithmetic (as `verdicts.arithmetic` says).
     """
-    scores = theirs.load(figure).rename(columns={"accuracy": "value"})
-    scores = scores.assign(score=effects.chance_corrected)
+    scores = _load_published_scores(figure, "accuracy").assign(score=effects.chance_corrected)
     means = scores.groupby("model", sort=False)["score"].mean()
-    rounds = [name.rpartition(";")[2] if figure == "fig5_3" else "" for name in means.index]
+    rounds = [_split_round(figure, name)[1] for name in means.index]
     ranked = [effects.neighbours(group) for _, group in means.groupby(rounds, sort=False)]
     table = pd.concat(ranked, ignore_index=True)
     table["within_noise"] = table["gap"] <= measure_published_noise(figure).least_difference
@@ -502,24 +352,62 @@ def compare_neighbours(figure: str) -> pd.DataFrame:
 # ---- scores -------------------------------------------------------------------------------------
 
 
-def _list_models(claim: Claim) -> list[str]:
-    return _load_published_scores(claim.source, claim.metric)["model"].unique().tolist()
+def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
+    """Our scores of every figure for `judge_claims`, by each readout whose runs are in the store.
+
+    Raises `NotComputed` if no figure is complete.
+    """
+    scores, name = {}, bench.profile.name
+    runs = {label: functools.partial(chapter4.run_figures, label) for label in theirs.CHAPTER_4}
+    runs["fig5_3"] = final_students.run_classifications
+    runs |= dict.fromkeys(RETRIEVAL, functools.partial(final_students.run_retrievals, top=None))
+    for figure, run in runs.items():
+        tasks, readouts = bench.classifications, list(READOUTS)
+        if figure in RETRIEVAL:
+            tasks, readouts = bench.retrievals, ["none"]
+        frames = []
+        for readout in readouts if tasks else ():
+            with contextlib.suppress(NotComputed):
+                frames.append(run(bench.reading().with_readout(readout)))
+        if frames:
+            scores[figure] = pd.concat(frames, ignore_index=True)
+    if not scores:
+        raise NotComputed(
+            f"no figure of the profile {name} has all of its runs; "
+            f"first run ./run_all.sh {name}, or some of the notebooks 02 to 07"
+        )
+    return scores
 
 
-@functools.cache
-def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
-    """Columns model, task, seed, value, chance; `ValueError` for a figure without such scores."""
-    scores, chance = theirs.load(figure), np.nan
-    if figure in RETRIEVAL:
-        scores = scores[scores["metric"] == metric].rename(columns={"score": "value"})
-        chance = scores["task"].map(theirs.load_chances("test", metric))
-    elif figure in RANKINGS:
-        scores = scores.rename(columns={"accuracy": "value"})
-        chance = scores["chance"]
-    elif figure != theirs.NEWS:
-        allowed = ", ".join((*RANKINGS, *RETRIEVAL, theirs.NEWS))
-        raise ValueError(f"{figure} has no scores per model and task; expected one of {allowed}")
-    return scores.assign(seed=0, chance=chance)[["model", "task", "seed", "value", "chance"]]
+def _collect_readouts(
+    scores: pd.DataFrame, figure: str, metric: str, tasks: Sequence[str] | None
+) -> Iterator[tuple[str, Evidence]]:
+    """Each readout, with evidence on the models of a figure, all or some tasks alike."""
+    rows = scores if tasks is None else scores[scores["task"].isin(tasks)]
+    weights = dict.fromkeys(rows["task"].unique(), 1 / rows["task"].nunique())
+    for readout in rows["readout"].unique():
+        yield readout, _collect_evidence(rows, figure, metric, weights, readout)
+
+
+def _collect_evidence(
+    scores: pd.DataFrame, source: str, metric: str, weights: Mapping[str, float], readout: str
+) -> Evidence:
+    """Evidence on a figure's models by one readout; models of one class share their seed noise."""
+    shown = _select_scores(scores, source, metric, readout)
+    in_chapter4 = source in theirs.CHAPTER_4
+    identities = figure_models.printed(source) if in_chapter4 else final_students.load_models()
+
+    def split(model: str) -> str:
+        return _split_round(source, model)[0]
+
+    return intervals.from_examples(
+        intervals.task_scores(shown),
+        weights=weights,
+        given=[name for name in shown["model"].unique() if split(name) in GIVEN],
+        class_of=lambda name: parse(identities.get(split(name), split(name))).seed_class,
+        student_of=split,
+        processor_sd=PROCESSOR_SD if (metric, readout) == ("accuracy", "thesis") else 0.0,
+    )
 
 
 def _select_scores(scores: pd.DataFrame, source: str, metric: str, readout: str) -> pd.DataFrame:
@@ -532,3 +420,38 @@ def _select_scores(scores: pd.DataFrame, source: str, metric: str, readout: str)
         return scores.assign(model=scores["model"] + ";" + scores["round"])
     names = {identity: name for name, identity in figure_models.printed(source).items()}
     return scores.assign(model=scores["model"].replace(names))
+
+
+def _list_models(claim: Claim) -> list[str]:
+    return _load_published_scores(claim.source, claim.metric)["model"].unique().tolist()
+
+
+@functools.cache
+def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
+    """Columns model, task, value and, where scores have one, chance."""
+    scores = theirs.load(figure).rename(columns={"accuracy": "value", "score": "value"})
+    if figure in RETRIEVAL:
+        scores = scores[scores["metric"] == metric]
+        chance = theirs.load_chances("test", metric)
+        scores = scores.assign(chance=scores["task"].map(chance))
+    return scores
+
+
+@functools.cache
+def measure_twin_noise() -> SeedNoise:
+    """How noisy the F1 of a published student of the news paper is, a mean of both sides' F1.
+
+        sd^2 = mean over pairs of gap^2 / 2
+
+    A pair is a student of the cosine loss that was trained with two schedules.
+    """
+    table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value")
+    twins = table[table.index.str.endswith(";cosine;plateau")]
+    gaps = (table.loc[twins.index.str.removesuffix(";plateau")].to_numpy() - twins).mean(axis=1)
+    return SeedNoise(float(np.sqrt(np.square(gaps).mean() / 2)), len(gaps))
+
+
+def _split_round(source: str, model: str) -> tuple[str, str]:
+    """Split a name of Figure 5.3, such as "only-MSE;cut;all", into the model and the rest."""
+    name, separator, rest = model.partition(";") if source == "fig5_3" else (model, "", "")
+    return name, separator + rest

@@ -6,7 +6,7 @@ import pytest
 
 from lib.chapters import words_read
 from lib.config import profiles
-from lib.ledger import testability
+from lib.ledger import checks
 from tests.fake_bench import FakeBench
 
 WORDS = (1_000, 10_000, 100_000)
@@ -95,7 +95,7 @@ def test_a_paragraph_vector_that_lacks_words_is_not_ranked(target, passed):
         make_records((0.1, 0.2, 0.3), target, readout="none"),
         make_records((0.1, 0.15, 0.2), 0.9, readout="compare"),
     ]
-    check = testability._check_words(words_read.extrapolate_words(pd.concat(records)))
+    (check,) = checks._check_words(words_read.extrapolate_words(pd.concat(records)))
     assert check.passed is passed and "none" in check.what
-    failures = testability.describe_failures(pd.DataFrame([check]))
+    failures = checks.describe_failures(pd.DataFrame([check]))
     assert bool(failures) is not passed

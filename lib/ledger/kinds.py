@@ -8,9 +8,9 @@ run at hand, and its interval accounts for the choice. Models are named as in th
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lib.config.schema import Count, Filled, Settings, Text, Texts
 from lib.statistics import verdicts
@@ -20,34 +20,15 @@ from lib.statistics.verdicts import Judgement, judge
 
 # Names or shell patterns; a pattern that begins with "!" removes models again.
 Patterns = Filled[Text]
-Check = Literal[
-    "task_not_at_chance",
-    "texts_above_limit",
-    "structural_teacher_above_chance",
-    "contextual_teacher_above_chance",
-    "contextual_teacher_has_read",
-    "treatment_given",
-    "students_differ",
-    "not_collapsed",
-    "round_not_at_chance",
-]
 RANKING = "ranking_not_at_chance"  # what claims about retrieval need
 
 
 class Claim(Settings):
     """A finding of the thesis, in our words.
 
-    Attributes
-    ----------
-    quote
-        The exact words of the thesis, or of the news paper, that the finding is about.
-    read_off
-        Whether no sentence states the finding, so that we read it off the figure. The quote then
-        introduces the figure.
-    source
-        The figure whose numbers decide the finding, by default `figure`.
-    tasks, checks
-        The only tasks that count, by default all; preconditions, see `lib.ledger.testability`.
+    `quote` has the exact words of the thesis or the news paper; if the finding is `read_off` the
+    figure, they introduce the figure. The numbers of `source` decide, by default those of `figure`.
+    Only `tasks` count, by default all. `checks` are preconditions, see `lib.ledger.checks`.
     """
 
     SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
@@ -62,7 +43,7 @@ class Claim(Settings):
     source: Text = Field(default_factory=lambda given: given["figure"])
     metric: Literal["accuracy", "MAP", "MRR", "F1"] = "accuracy"
     tasks: Texts = ()
-    checks: Annotated[tuple[Check, ...], Field(strict=False)] = ()
+    checks: Texts = ()
     note: str = ""
 
     @property
@@ -70,11 +51,6 @@ class Claim(Settings):
         """All checks that the claim needs: first that of its metric, then its own."""
         of_metric = {"accuracy": ("task_not_at_chance",), "F1": ()}
         return (*of_metric.get(self.metric, (RANKING,)), *self.checks)
-
-    @property
-    def subjects(self) -> tuple[str, ...]:
-        """The labels of checks that concern the claim: "" for all findings, its source, its id."""
-        return ("", self.source, self.id)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score. `tasks` are those that have scores."""
@@ -156,21 +132,14 @@ class CountBeating(Claim):
     at_least: Count | None = None
     at_most: Annotated[int, Field(ge=0)] | None = None
 
-    @model_validator(mode="after")
-    def _bounded(self) -> Self:
-        if self.at_least is None and self.at_most is None:
-            raise ValueError("a count needs at_least, at_most, or both")
-        return self
-
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         group, baselines = self.sides(models)
         units = [[pair(a, b) for b in baselines] for a in group]
-        bounds = [] if self.at_least is None else [judge(units, evidence, at_least=self.at_least)]
-        if self.at_most is not None and self.at_most < len(group):
-            bounds.append(judge(units, evidence, at_most=self.at_most))
-        weakest = verdicts.weakest(bounds)
-        if bounds[1:] and weakest.holding:
-            ahead, behind = (bound.holding for bound in bounds)
+        bounds = {"at_least": self.at_least, "at_most": self.at_most}
+        judged = [judge(units, evidence, **{k: n}) for k, n in bounds.items() if n is not None]
+        weakest = verdicts.weakest(judged)
+        if judged[1:] and weakest.holding:
+            ahead, behind = (each.holding for each in judged)
             weakest = replace(weakest, holding=f"{ahead} ahead, {behind} not")
         return weakest
 
@@ -229,18 +198,17 @@ class Alike(Claim):
     treatment: Text
 
     def sides(self, models: Sequence[str]) -> list[list[str]]:
-        whole, treated = match_models(self.models, models), []
-        for name in whole:
-            model, *part = name.rsplit(";", 1) if self.source == "fig5_3" else [name]
-            treated.append(";".join([model, self.treatment, *part]))
-        return [whole, treated]
+        whole = match_models(self.models, models)
+        parts = [name.split(";") if self.source == "fig5_3" else [name] for name in whole]
+        return [whole, [";".join([part[0], self.treatment, *part[1:]]) for part in parts]]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         # Two one-sided tests, that each difference is above -MARGIN. So each may use all of alpha.
-        units = []
-        for whole, treated in zip(*self.sides(models), strict=True):
-            for way in (pair(whole, treated), pair(treated, whole)):
-                units.append([replace(way, offset=verdicts.MARGIN)])
+        units = [
+            [replace(pair(*names), offset=verdicts.MARGIN)]
+            for whole, treated in zip(*self.sides(models), strict=True)
+            for names in ((whole, treated), (treated, whole))
+        ]
         return judge(units, evidence, sides=1)
 
 
@@ -249,6 +217,10 @@ class Number(Claim):
 
     number: Text
     published: Annotated[float, Field(allow_inf_nan=False)]
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        return ()
 
 
 KINDS: dict[str, type[Claim]] = {
@@ -264,14 +236,11 @@ KINDS: dict[str, type[Claim]] = {
 
 
 def match_models(patterns: Sequence[str], models: Sequence[str]) -> list[str]:
-    """The models that the patterns select, in the order of `models`; `ValueError` if none is."""
+    """The models that the patterns select, in their order; `ValueError` if one matches none."""
     chosen: set[str] = set()
     for pattern in patterns:
-        bare = pattern.removeprefix("!")
-        matching = {name for name in models if fnmatchcase(name, bare)}
+        matching = {name for name in models if fnmatchcase(name, pattern.removeprefix("!"))}
         if not matching:
-            raise ValueError(f"{bare!r} matches no model of the figure")
+            raise ValueError(f"{pattern.removeprefix('!')!r} matches no model of the figure")
         chosen = chosen - matching if pattern.startswith("!") else chosen | matching
-    if not chosen:
-        raise ValueError(f"{', '.join(patterns)} leaves no model of the figure")
     return [name for name in models if name in chosen]
