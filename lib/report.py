@@ -35,15 +35,11 @@ def read_table(folder: Path, label: str) -> pd.DataFrame:
     return pd.read_csv(folder / f"{label}.csv", keep_default_na=False, na_values=[""])
 
 
-def read_ledgers(profile: Profile) -> dict[str, pd.DataFrame]:
-    """The saved ledger of a profile, then those of committed ones: name -> a row a finding."""
-    folders = {paths.run_name(profile): paths.figures(profile)}
-    folders |= {name: paths.ROOT / "figures" / name for name in COMMITTED if name not in folders}
-    return {
-        name: read_table(folder, "tab_claims")
-        for name, folder in folders.items()
-        if (folder / "tab_claims.csv").is_file()
-    }
+def read_others(profile: Profile) -> dict[str, pd.DataFrame]:
+    """The committed ledgers of other profiles: name -> a row for each finding."""
+    folders = {name: paths.ROOT / "figures" / name for name in COMMITTED}
+    folders.pop(paths.run_name(profile), None)
+    return {name: read_table(folder, "tab_claims") for name, folder in folders.items()}
 
 
 def select_thesis(ledger: pd.DataFrame) -> pd.DataFrame:
@@ -128,15 +124,15 @@ def write_pages(profile: Profile) -> list[Path]:
 
     An unchanged `mini` fills README.md and docs/results.md, other runs pages in their folder.
     """
-    ledgers = read_ledgers(profile)
-    ledger = ledgers[paths.run_name(profile)]
+    ledger = read_table(paths.figures(profile), "tab_claims")
     folder, results, pages = paths.run_folder(profile) / "pages", EMPTY, {}
     if paths.run_name(profile) == "mini":
         folder, readme = paths.ROOT / "docs", paths.ROOT / "README.md"
         results = (folder / "results.md").read_text(encoding="utf-8")
         numbers = pd.DataFrame([count_findings(ledger)])
         pages[readme] = fill_blocks(readme.read_text(encoding="utf-8"), numbers=numbers)
-    counts, findings = count_verdicts(ledgers), shorten_ledger(ledger)
+    counts = count_verdicts({paths.run_name(profile): ledger} | read_others(profile))
+    findings = shorten_ledger(ledger)
     pages[folder / "results.md"] = fill_blocks(results, counts=counts, findings=findings)
     pages[folder / "figures.md"] = make_gallery(profile, folder)
     for file, text in pages.items():

@@ -7,7 +7,7 @@ import pytest
 
 from lib.config import paths
 
-MARK = re.compile(r"<!-- ([\w-]+)( survives)?: (.+?) -->")
+MARK = re.compile(r"<!-- ([^:>]+?)( survives)?: (.+?) -->")
 FILES = ["README.md", *(f"docs/{file.name}" for file in sorted(paths.ROOT.glob("docs/*.md")))]
 FILES += [f"notebooks/{file.name}" for file in sorted(paths.NOTEBOOKS.glob("*.ipynb"))]
 # What tells findings has marks. Notebooks 03 and 10 test none of the ledger.
