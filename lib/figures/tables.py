@@ -1,7 +1,4 @@
-"""Tables for reading, in Markdown, LaTeX and HTML, next to a CSV with every number.
-
-`params/tables.yaml` has their words and layouts.
-"""
+"""Tables for reading, in Markdown, LaTeX and HTML; `params/tables.yaml` has words and layouts."""
 
 import functools
 import re
@@ -23,14 +20,12 @@ Parts = dict[str, pd.DataFrame]  # title -> cells as text; usually a single part
 
 @functools.cache
 def _texts() -> dict[str, dict[str, Any]]:
-    """The content of `params/tables.yaml`: words, layouts, escapes."""
     return profiles.read_yaml("tables.yaml")
 
 
 def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> list[Path]:
     """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
 
-    `frame.attrs` may hold "label", whose layout is used, and "rounds", names of Chapter 5's rounds.
     `caption` replaces that of `params/figures.yaml`.
     """
     parts = readable(frame)
@@ -45,10 +40,7 @@ def to_html(frame: pd.DataFrame) -> str:
 
 
 def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) -> pd.DataFrame:
-    """Each of our columns followed by its published twin, with rows matched by the columns `on`.
-
-    Rows and columns that only the published table has come last.
-    """
+    """Each of our columns, then its published twin. What only the published table has is last."""
     ours = ours.set_index(on)
     theirs = published.set_index(on).add_suffix(" (published)")
     every = ours.index.union(theirs.index, sort=False)
@@ -60,8 +52,8 @@ def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) 
 def readable(frame: pd.DataFrame) -> Parts:
     """A frame in words and with sensible digits.
 
-    The layout is that of `frame.attrs["label"]` in `params/tables.yaml`, or the one with exactly
-    these columns. Without a layout, all columns are shown in their order.
+    `frame.attrs` may hold "label", whose layout is used if it fits, and "rounds", the names of
+    Chapter 5's rounds. Another layout is used if it has exactly these columns. Else all are shown.
     """
     frame = frame.round(6).convert_dtypes()  # the numbers of the CSV decide
     frame = frame.replace({"round": frame.attrs.get("rounds", {})})
@@ -69,26 +61,23 @@ def readable(frame: pd.DataFrame) -> Parts:
     if layout is None:
         unnamed = frame.index.name is None and is_numeric_dtype(frame.index.dtype)
         frame = frame.reset_index(drop=unnamed)
-        layout = {"columns": {}}
-        for place, name in enumerate(frame):
-            words = " ".join(map(_words, name if isinstance(name, tuple) else [str(name)]))
-            layout["columns"][words.replace("_", " ")] = f"{{{place}}}"
+        names = [name if isinstance(name, tuple) else (str(name),) for name in frame]
+        heads = [" ".join(map(_words, name)).replace("_", " ") for name in names]
+        layout = {"columns": {head: f"{{{place}}}" for place, head in enumerate(heads)}}
     groups = frame.groupby(layout["parts"], sort=False) if "parts" in layout else [("", frame)]
     return {title: _cells(part, **layout) for title, part in groups}
 
 
 def _find_layout(frame: pd.DataFrame) -> dict[str, Any] | None:
-    """The layout of a frame's label, or the one with exactly its columns; None if there is none."""
+    layouts = _texts()["layouts"]
     named = {
         label: {*re.findall("{([^:}]+)", "".join(layout["columns"].values()))}
-        for label, layout in _texts()["layouts"].items()
+        for label, layout in layouts.items()
     }
-    own, columns = frame.attrs.get("label"), {*frame}
-    wanted = named[own] if own in named and named[own] <= columns else columns
-    for label, names in named.items():
-        if names == wanted:
-            return _texts()["layouts"][label]
-    return None
+    own = frame.attrs.get("label")
+    if own in named and named[own] <= {*frame}:
+        return layouts[own]
+    return next((layouts[label] for label in named if named[label] == {*frame}), None)
 
 
 def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
@@ -109,10 +98,7 @@ def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
 def _cells(
     frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = ""
 ) -> pd.DataFrame:
-    """A column of text for each pattern in `columns`.
-
-    With `across`, the last of them is spread over the values of that column of the frame.
-    """
+    """A column of text for each pattern in `columns`; `across` spreads the last over its values."""
     rows, people = frame.astype(object).to_dict("records"), _People()
     texts = {
         head: [people.vformat(text, [*row.values()], row) for row in rows]
@@ -132,10 +118,7 @@ def _cells(
 
 
 class _People(string.Formatter):
-    """Formats values for reading: missing ones as a dash, names in words, numbers with few digits.
-
-    A pattern may ask for other digits.
-    """
+    """Formats missing values as a dash, names in words, and numbers with few digits."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if pd.isna(value) or value in ("", "-"):
@@ -149,5 +132,4 @@ class _People(string.Formatter):
 
 
 def _words(name: str) -> str:
-    """The words for the name of a column or check, or for the label of a figure."""
     return _texts()["words"].get(name) or manifest.full_name(name)

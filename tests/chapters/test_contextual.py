@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.chapters import contextual, deviations, hyperparameters
+from lib.chapters import contextual, hyperparameters
 from lib.config import paths, profiles
 from lib.distillation.variants import parse
 from lib.published import figure_models
@@ -47,14 +47,6 @@ def test_tables_of_hyperparameters_follow_the_profile(name):
     mixed = "Mixed-precision training"
     assert final.at[mixed, "value"] == "Yes, where the device supports bfloat16"
     assert heads.at[mixed, "value"] == "No" and final["published"].notna().all()
-
-
-def test_a_deviation_is_a_setting_that_differs_from_the_thesis():
-    found = {
-        name: deviations.tabulate_deviations(profiles.load(name)) for name in ("mini", "thesis")
-    }
-    assert len(found["thesis"]) < len(found["mini"])
-    assert all((table["thesis"] != table["here"]).all() for table in found.values())
 
 
 @pytest.mark.parametrize(("name", "limit"), [("thesis", "384"), ("lab", ""), ("mini", "")])

@@ -77,19 +77,6 @@ def test_latex_escapes(text, escaped):
     )
 
 
-def test_screen():
-    """Texts are whole and escaped, numbers stand to the right, and a long table waits for a
-    click."""
-    page = tables.render(
-        "html", shown(pd.DataFrame({"finding": ["x < y " * 30], "effect": [-0.25]}))
-    )
-    assert f'<td style="text-align:left">{"x &lt; y " * 30}</td>' in page
-    assert '<td style="text-align:right">-0.250</td>' in page and "details" not in page
-    assert "<summary>Open the table: 25 rows</summary>" in tables.render(
-        "html", shown(pd.DataFrame({"a": range(25)}))
-    )
-
-
 @pytest.mark.parametrize(
     ("column", "cells"),
     [
@@ -106,15 +93,6 @@ def test_screen():
 )
 def test_cells(column, cells):
     assert shown(pd.DataFrame({"c": column}))[""]["c"].tolist() == cells
-
-
-def test_names_of_rows_are_kept_and_numbers_of_rows_are_not():
-    frame = pd.DataFrame({"value": [0.25, 12.5]}, index=["min", "max"])
-    assert shown(frame)[""].to_numpy().tolist() == [["min", "0.250"], ["max", "12.5"]]
-    assert shown(frame.rename_axis("model"))[""].columns.tolist() == ["model", "value"]
-    assert shown(frame.reset_index(drop=True))[""].columns.tolist() == ["value"]
-    wide = pd.DataFrame({("seconds", "DM"): [1], ("seconds", "DBOW"): [1234.5]})
-    assert shown(wide)[""].to_dict("list") == {"seconds DM": ["1"], "seconds DBOW": ["1,234"]}
 
 
 def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
@@ -184,13 +162,6 @@ def test_save(tmp_path):
     assert [file.read_bytes() for file in files] == first
 
 
-@pytest.mark.parametrize("caption", ["", "as published"])
-def test_a_caption_replaces_that_of_the_label(tmp_path, caption):
-    _, markdown, _ = tables.save(FRAME.copy(), "tab4_9", tmp_path, caption=caption)
-    expected = caption or settings()["texts"]["tab4_9"]["caption"]
-    assert markdown.read_text(encoding="utf-8").startswith(expected)
-
-
 def test_nothing_to_save(tmp_path):
     with pytest.raises(ValueError, match="tab4_1: nothing to save"):
         tables.save(FRAME.iloc[:0], "tab4_1", tmp_path)
@@ -216,12 +187,6 @@ def test_beside():
     assert frame["documents"].tolist()[:2] == [60, 300] and pd.isna(frame["documents"][2])
     assert frame["documents (published)"].tolist() == [10, 500, 7]
     assert frame["sd (published)"].tolist() == [2, 1, 3]
-
-
-def test_beside_keeps_whole_numbers_when_all_rows_match():
-    ours = pd.DataFrame({"task": ["OC"], "split": ["train"], "documents": [3]})
-    frame = tables.beside(ours, ours.assign(documents=10_000), on=["task", "split"])
-    assert frame.iloc[0].tolist() == ["OC", "train", 3, 10_000] and frame["documents"].dtype == int
 
 
 def test_beside_wants_distinct_rows_and_the_key():

@@ -1,0 +1,89 @@
+"""The numbers and tables that notebook 09 and the pages show of a ledger."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+
+from lib import report
+from lib.config import paths, profiles
+
+LEDGER = pd.DataFrame(
+    {
+        "label": ["fig4_2", "fig4_2", "fig4_3", "fig5_3", "news_tab1"],
+        "published_verdict": ["holds", "open", "holds", "not run", "holds"],
+        "verdict": ["holds", "reversed", "open", "holds", "holds"],
+        "survives": ["holds", "holds", "readouts disagree", "reversed", "holds"],
+    }
+)
+MINI = report.read_table(paths.ROOT / "figures" / "mini", "tab_claims")
+
+
+def test_findings_of_the_thesis_are_counted_by_what_becomes_of_them():
+    told = {"findings": 4, "repeat": 2, "reversed": 1, "open": 1, "survive": 2}
+    assert report.count_findings(LEDGER) == told | {"repeat and survive": 1}
+
+
+def test_verdicts_are_counted_for_each_question_and_ledger():
+    counts = report.count_verdicts({"a": LEDGER, "b": LEDGER.iloc[:1]}).set_index("verdict")
+    assert counts.loc["holds"].to_dict() == {
+        "published": 2,
+        "a repeats": 2,
+        "a survives": 2,
+        "b repeats": 1,
+        "b survives": 1,
+    }
+    assert counts.sum().tolist() == [4, 4, 4, 1, 1]
+
+
+def test_the_readme_has_the_numbers_of_the_committed_ledger():
+    text = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    head, _, numbers = text.split("<!-- numbers -->\n")[1].split("<!--")[0].strip().splitlines()
+    names = [cell.strip() for cell in head.strip("|").split("|")]
+    values = [int(cell) for cell in numbers.strip("|").split("|")]
+    assert dict(zip(names, values, strict=True)) == report.count_findings(MINI)
+
+
+def test_the_results_have_every_finding_with_its_verdicts():
+    text = (paths.ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    blocks = {"findings": report.shorten_ledger(MINI)}
+    blocks["counts"] = report.count_verdicts(
+        {"mini": MINI} | report.read_others(profiles.load("mini"))
+    )
+    assert report.fill_blocks(text, **blocks) == text
+    row = MINI.set_index("id").loc["cosine-over-mse"]
+    table = text.split("<!-- findings -->")[1]
+    (line,) = (line for line in table.splitlines() if row["finding"] in line)
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    interval = f"[{row['low']:.3f}, {row['high']:.3f}]"
+    numbers = [f"{row['published_effect']:.3f}", f"{row['effect']:.3f}", interval]
+    assert cells[1:] == [*numbers, row["verdict"], row["survives"]]
+
+
+def test_only_what_is_between_the_marks_is_replaced_and_a_place_is_needed():
+    text = "a\n<!-- t -->\nold\n<!-- /t -->\nb"
+    filled = report.fill_blocks(text, t=pd.DataFrame({"c": [1]}))
+    assert filled == "a\n<!-- t -->\n| c |\n| ---: |\n| 1 |\n<!-- /t -->\nb"
+    with pytest.raises(ValueError, match="0 places"):
+        report.fill_blocks("a", t=LEDGER)
+
+
+def test_every_saved_figure_is_in_the_gallery_and_its_links_lead_to_files():
+    page = (paths.ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    assert page == report.make_gallery(profiles.load("mini"), paths.ROOT / "docs")
+    targets = re.findall(r'(?<=\]\()[^)]+|(?<=src=")[^"]+', page)
+    assert targets and all((paths.ROOT / "docs" / target).is_file() for target in targets)
+    drawn = {file.stem for file in paths.ROOT.glob("figures/mini/*.svg")}
+    assert drawn <= {*re.findall(r"`\./run_all\.sh mini (\w+)`", page)}
+
+
+def test_another_run_writes_its_pages_in_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
+    profile = profiles.load("mini", seeds=[1])
+    paths.figures(profile).mkdir(parents=True)
+    MINI.to_csv(paths.figures(profile) / "tab_claims.csv", index=False)
+    written = report.write_pages(profile)
+    assert {file.name for file in written} == {"results.md", "figures.md"}
+    assert all(tmp_path in file.parents for file in written)
