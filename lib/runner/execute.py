@@ -38,59 +38,33 @@ def execute(
     target.unlink(missing_ok=True)
     for path in (target, log):
         path.parent.mkdir(parents=True, exist_ok=True)
-    progress = log.with_suffix(".progress")  # where the jobs of a cell note how far they are
-    os.environ["THESIS_PROGRESS"] = str(progress)  # the kernel inherits it
-    # In a file each change is a line of its own.
-    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
-    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}"
-    options = {"mininterval": interval, "bar_format": line, "leave": False}
-    # In a thread, because nbclient would otherwise handle the signals that `run_all` handles.
-    with ThreadPoolExecutor(1) as pool, tqdm(file=sys.stdout, desc="starting", **options) as status:
-        run = pool.submit(_run, notebook, parameters, target, log, progress, status)
-        while not run.done():
-            step = ""
-            with contextlib.suppress(OSError):  # the cell has noted none
-                step = progress.read_text(encoding="utf-8").strip().rpartition("\n")[2]
-            status.set_postfix_str(step, refresh=False)
-            status.update()
-            wait([run], timeout=0.2)
-    try:
-        return run.result()
-    except DeadKernelError:
-        problem = DIED
-    except PapermillExecutionError as error:  # its message is the whole traceback
-        problem = f"{error.ename}: {error.evalue}"
-    except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-    return f"{status.desc}: {textwrap.shorten(problem, 300)}"
-
-
-def _run(
-    notebook: Path,
-    parameters: dict[str, Any],
-    target: Path,
-    log: Path,
-    progress: Path,
-    status: tqdm,
-) -> str:
-    """Execute the cells; say what is missing if papermill is content and the notebook not done."""
     source = nbformat.read(notebook, 4)
     tagged = sum("parameters" in cell.metadata.get("tags", []) for cell in source.cells)
     if tagged != 1:  # papermill would run it with wrong parameters and report success
-        raise ValueError(f"expected exactly one cell tagged 'parameters', found {tagged}")
+        return f"expected exactly one cell tagged 'parameters', found {tagged}"
+    progress = log.with_suffix(".progress")  # where the jobs of a cell note how far they are
+    os.environ["THESIS_PROGRESS"] = str(progress)  # the kernel inherits it
+    logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
+    # In a file each change is a line of its own.
+    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
+    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}"
+    status = tqdm(
+        file=sys.stdout, desc="starting", mininterval=interval, bar_format=line, leave=False
+    )
 
     def note_cell(cell: Any, cell_index: int) -> None:
         progress.unlink(missing_ok=True)  # the steps were those of the previous cell
         cells = len(source.cells) + 1  # papermill inserts one
         status.set_description_str(f"cell {cell_index + 1}/{cells}", refresh=False)
 
-    logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
-    with open(log, "w", encoding="utf-8") as file:
+    with open(log, "w", encoding="utf-8") as file, ThreadPoolExecutor(1) as pool, status:
 
         class LoggedKernel(AsyncKernelManager):
             start_kernel = partialmethod(AsyncKernelManager.start_kernel, stdout=file, stderr=file)
 
-        executed = papermill.execute_notebook(
+        # In a thread, because nbclient would otherwise handle the signals that `run_all` handles.
+        run = pool.submit(
+            papermill.execute_notebook,
             source,
             target,
             parameters,
@@ -102,9 +76,29 @@ def _run(
             kernel_manager_class=LoggedKernel,
             **PATIENCE,
         )
+        while not run.done():
+            step = ""
+            with contextlib.suppress(OSError):  # the cell has noted none
+                step = progress.read_text(encoding="utf-8").strip().rpartition("\n")[2]
+            status.set_postfix_str(step, refresh=False)
+            status.update()
+            wait([run], timeout=0.2)
+    try:
+        return _find_pending(run.result(), notebook.stem)
+    except DeadKernelError:
+        problem = DIED
+    except PapermillExecutionError as error:  # its message is the whole traceback
+        problem = f"{error.ename}: {error.evalue}"
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    return f"{status.desc}: {textwrap.shorten(problem, 300)}"
+
+
+def _find_pending(executed: nbformat.NotebookNode, name: str) -> str:
+    """Say what did not run although papermill is content; empty if the notebook is done."""
     cells = [cell for cell in executed.cells if cell.cell_type == "code" and cell.source.strip()]
     if pending := sum(cell.execution_count is None for cell in cells):  # after sys.exit(0)
         return f"{pending} of its {len(cells)} code cells did not run"
     printed = "".join(part.get("text", "") for part in cells[-1].outputs)
-    complete = f"{MARKER} {notebook.stem}" in printed
+    complete = f"{MARKER} {name}" in printed
     return "" if complete else "its last cell is not nb.finish(), or did not reach its end"

@@ -131,7 +131,6 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
         raise ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
     environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
-    jobs.count_processes()  # refuses a wrong THESIS_JOBS now, not in a minute
     notebook = Notebook(name, profile)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # else run_all.sh has checked it
         from lib.published import figure_models
@@ -145,10 +144,9 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
 
 def _check_names(name: str, namespace: dict[str, Any]) -> None:
     """Refuse a missing parameter, and any other plain value: so far, only their cell has run."""
-    for parameter in PARAMETERS:
-        if parameter not in namespace:
-            problem = f"the parameter {parameter!r} is not set: run the parameters cell first"
-            raise ParameterError(f"{name}: {problem}")
+    if missing := [parameter for parameter in PARAMETERS if parameter not in namespace]:
+        problem = f"the parameter {missing[0]!r} is not set: run the parameters cell first"
+        raise ParameterError(f"{name}: {problem}")
     if "nb" in namespace:  # not the first call: by now the notebook has variables of its own
         return
     for variable, value in namespace.items():

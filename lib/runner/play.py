@@ -31,5 +31,6 @@ def offer(draw: Callable[..., Any], **controls: tuple | list) -> None:
     box = ipywidgets.interactive(show, **controls)
     for control in box.children[:-1]:
         control.style.description_width = "initial"  # else long names are cut
-        control.continuous_update = False  # draw after the last letter, not after each
+        if isinstance(control, ipywidgets.Text):  # draw after the last letter, not after each
+            control.continuous_update = False
     display(box)

@@ -118,8 +118,7 @@ class Run:
 
     def describe(self) -> str:
         """Say whether the notebook would run, why, and how long it took last time."""
-        minutes = sum(entry.minutes for entry in self.makes.values())
-        took = f"about {minutes:.1f} min in mini if everything is new"
+        took = f"about {sum(entry.minutes for entry in self.makes.values()):.1f} min in mini"
         if note := self.read_note():
             took = f"took {jobs.duration(note['seconds'])} last time"
         reason = self.find_reason()
