@@ -189,6 +189,17 @@ def test_the_end_of_the_runner_ends_everything_and_the_next_run_goes_on(number, 
     assert read_results(again.stdout)["fig1_1"] == "up to date"
 
 
+@pytest.fixture
+def place(checkout, monkeypatch):
+    """The checkout as that of this process."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
+    monkeypatch.setattr(os, "environ", kept)
+    monkeypatch.setattr(paths, "ROOT", checkout)
+    monkeypatch.setattr(paths, "PARAMS", checkout / "params")
+    monkeypatch.setattr(paths, "NOTEBOOKS", checkout / "notebooks")
+    return checkout
+
+
 REFUSED = {
     ("fig9_9",): "unknown label, notebook or profile 'fig9_9'; nearest: fig",
     ("mini",): "two profiles at once: tiny and mini",
@@ -204,11 +215,15 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
-def test_what_cannot_be_is_refused_in_one_line_before_anything_begins(words, checkout):
-    done = run(checkout, *words)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("run_all.sh: ") and REFUSED[words] in done.stderr
-    assert not [*checkout.rglob("executed")]
+def test_what_cannot_be_is_refused_in_one_line_before_anything_begins(words, place, capsys):
+    try:
+        code = run_all.main(["tiny", *words])
+    except SystemExit as ended:  # argparse's
+        code = ended.code
+    errors = capsys.readouterr().err
+    assert code == 2 and errors.count("\n") == 1
+    assert errors.startswith("run_all.sh: ") and REFUSED[words] in errors
+    assert not [*place.rglob("executed")]
 
 
 @pytest.mark.parametrize(
@@ -231,18 +246,9 @@ def test_words_choose_a_profile_and_whole_notebooks(words, profile, numbers):
         assert run.makes == manifest.promised(manifest.load(), run.name, loaded.labels) != {}
 
 
-@pytest.fixture
-def place(checkout, monkeypatch):
-    """The checkout as that of this process, and the hash of a notebook's inputs there."""
-    monkeypatch.setattr(paths, "ROOT", checkout)
-    monkeypatch.setattr(paths, "PARAMS", checkout / "params")
-    monkeypatch.delenv("THESIS_DATA", raising=False)
-
-    def find_hash(name: str = "01_first", **changes) -> str:
-        notebook = checkout / "notebooks" / f"{name}.ipynb"
-        return run_all.Run(notebook, profiles.load("tiny", **changes), {}).hash_inputs()
-
-    return checkout, find_hash
+def find_hash(name: str = "01_first", **changes) -> str:
+    notebook = paths.NOTEBOOKS / f"{name}.ipynb"
+    return run_all.Run(notebook, profiles.load("tiny", **changes), {}).hash_inputs()
 
 
 CHANGES = {  # a file, and whether a notebook shows what is in it
@@ -257,23 +263,21 @@ CHANGES = {  # a file, and whether a notebook shows what is in it
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_notebook_runs_again_if_what_it_shows_may_have_changed(name, place):
-    root, find_hash = place
     before = find_hash()
     assert find_hash() == before != find_hash(seeds=[5])
     if name.endswith("ipynb"):
-        notebook = nbformat.read(root / name, 4)
+        notebook = nbformat.read(place / name, 4)
         notebook.cells[0].execution_count = 1
-        nbformat.write(notebook, root / name)
+        nbformat.write(notebook, place / name)
     else:
-        with open(root / name, "a") as file:
+        with open(place / name, "a") as file:
             file.write("# more\n")
     assert (find_hash() != before) == CHANGES[name]
 
 
 def test_a_report_runs_again_if_a_notebook_before_it_made_something_else(place):
-    root, find_hash = place
-    write_notebook(root, run_all.REPORT)
+    write_notebook(place, run_all.REPORT)
     before = find_hash(run_all.REPORT)
-    (root / "figures/tiny").mkdir(parents=True)
-    (root / "figures/tiny/fig1_1.csv").write_text("1")
+    (place / "figures/tiny").mkdir(parents=True)
+    (place / "figures/tiny/fig1_1.csv").write_text("1")
     assert find_hash(run_all.REPORT) != before
