@@ -25,6 +25,7 @@ from lib.runner.notebook import PARAMETERS
 
 STOPPED = "stopped; results so far are kept, and the same command continues from there"
 REPORT = "09_report"  # it shows what the notebooks before it have made
+SHOWN = ("figures/*/tab_claims.csv", "figures/*/tab_robust.csv")  # of all profiles
 INPUTS = ("lib/**/*.py", "lib/**/*.j2", "params/**/*.*", "requirements.lock")
 OWN_DATA = ("*/documents*", "*/documents/*", "*/tasks/*/*")  # below a data root
 
@@ -52,7 +53,7 @@ def main(words: list[str]) -> int:
         return report(runs, time.monotonic() - begin)
     except (ValueError, OSError, jobs.WorkerError) as error:  # a ParameterError is a ValueError
         print(f"run_all.sh: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, OSError) else 2
 
 
 def read_arguments(words: list[str]) -> argparse.Namespace:
@@ -132,7 +133,8 @@ class Run:
         if self.name == REPORT:
             earlier = [entry for entry in manifest.load().values() if entry.notebook < REPORT]
             files |= {path for entry in earlier for path in entry.paths(self.profile)}
-            files |= {*paths.ROOT.glob("figures/*/tab_claims.csv")} - {*self.files}
+            files |= {path for pattern in SHOWN for path in paths.ROOT.glob(pattern)}
+            files -= {*self.files}
         sources = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
         settings = self.profile.model_dump(mode="json")
         digest = hashlib.sha256(repr([sources, settings, _list_own_data(self.profile)]).encode())
@@ -224,7 +226,6 @@ def lock_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
 def prepare(profile: Profile, options: argparse.Namespace) -> None:
     """Set the environment that kernels inherit, and check once what each notebook would."""
     os.environ |= {
-        "THESIS_ARTIFACTS": str(paths.artifacts()),
         "THESIS_JOBS": str(options.jobs),
         "THESIS_DASK": options.dask,
         "THESIS_KEEP": "1" if options.keep else os.environ.get("THESIS_KEEP", ""),
