@@ -10,9 +10,8 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
             thesis (as published), smoke (what the tests use),
             published (the published figures and tables redrawn, a minute; nothing is trained)
   label     run only the notebooks that make these: fig4_2 tab4_3 ...; or notebooks by name or
-            number: 02_structural_loss, 02. Default: all (lab: its own notebook, lab.ipynb)
+            number: 02_structural_loss, 02. Default: all that make something in this profile
 
-  --budget gpu          lab with more documents and all six layers, on one GPU; without it about four core-hours
   --set key=value ...   change the profile: --set training.documents=60 training.learning_rate=1e-4
   --seeds 0,1           seeds instead of the profile's; closely compared students also have reference_seeds
   --only PATTERN        only these variants, comma separated: --only 'cosine,max-margin;MSE*'
@@ -65,5 +64,5 @@ if [ "${1:-}" = "--lab" ]; then
     exec "$python" -P -m jupyterlab --ServerApp.root_dir="$root" "$@" # else links could not leave notebooks/
 fi
 
-# 5. The notebooks, one after another through papermill: 00 to 09, or those that make what was asked for.
+# 5. The notebooks, one after another through papermill: 00 to 10, or those that make what was asked for.
 exec "$python" -P -m lib.runner.run_all "$@"

@@ -11,7 +11,7 @@ import pytest
 from lib.config import paths, profiles
 from lib.experiments.base import Base
 from lib.experiments.bench import Bench
-from lib.runner.execution import PATIENCE
+from lib.runner.execute import PATIENCE
 from lib.store import Store
 from lib.student.export import save_sentence_transformer
 from tests.vectors.conftest import write_lines

@@ -86,12 +86,9 @@ def rehearsed(place):
 def test_every_notebook_ends_and_every_label_is_made(rehearsed, place):
     assert "11 of 11 notebooks done" in rehearsed and "failed" not in rehearsed
     (run,) = (place / "artifacts").glob("thesis-*")
+    folder = place / "artifacts" / "figures" / run.name
     for label, entry in ENTRIES.items():
-        folder = (
-            run / "site" if entry.kind == "page" else place / "artifacts" / "figures" / run.name
-        )
-        if entry.notebook != manifest.PUBLISHED:
-            assert [name for name in entry.files if not (folder / name).is_file()] == [], label
+        assert [name for name in entry.files if not (folder / name).is_file()] == [], label
 
 
 def test_no_network_was_asked_for_and_no_executed_cell_failed(rehearsed, place):

@@ -1,7 +1,7 @@
 """Which notebook makes which figure and table: `params/manifest.yaml`, checked."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,8 +11,7 @@ from lib.config import paths, profiles
 from lib.config.schema import Profile, Settings, Text
 
 PUBLISHED = "published"  # a profile, and its only notebook
-NEWS = "Trofimchuk (2022), "
-_WORDS = {"fig": "Figure", "tab": "Table", "news_tab": NEWS + "Table", "news_fig": NEWS + "Figure"}
+_WORDS = {"news_": "Trofimchuk (2022), ", None: "", "fig": "Figure", "tab": "Table"}
 
 
 class Entry(Settings):
@@ -46,8 +45,8 @@ def load() -> dict[str, Entry]:
 
 def full_name(label: str) -> str:
     """Write out a label: `figA_1` is "Figure A.1", `news_tab1` "Trofimchuk (2022), Table 1"."""
-    match = re.fullmatch(r"(news_tab|news_fig|fig|tab)(?=[_\dA-Z])_?(.+)", label)
-    return f"{_WORDS[match[1]]} {match[2].replace('_', '.')}" if match else label
+    match = re.fullmatch(r"(news_)?(fig|tab)(?=[_\dA-Z])_?(.+)", label)
+    return f"{_WORDS[match[1]]}{_WORDS[match[2]]} {match[3].replace('_', '.')}" if match else label
 
 
 def promised(
@@ -55,30 +54,14 @@ def promised(
 ) -> dict[str, Entry]:
     """The entries that a notebook makes; `PUBLISHED` redraws all that have a published number.
 
-    `labels` are those that a profile lists, by default all.
+    `labels` are those that a profile lists, by default all; ParameterError for one of nothing.
     """
+    for label in labels or ():
+        if label not in entries:
+            raise profiles.make_unknown_error("label in the profile's labels", label, entries)
     return {
         label: entry
         for label, entry in entries.items()
         if (notebook == entry.notebook and (labels is None or label in labels))
         or (notebook == PUBLISHED and (label[3:4].isdigit() or label.startswith("news_")))
     }
-
-
-def select(
-    entries: dict[str, Entry], notebooks: Iterable[str], requests: Iterable[str]
-) -> list[str]:
-    """The notebooks that make what is requested, in order; all if nothing is.
-
-    Requests are labels, and names or numbers of notebooks. ParameterError for one of nothing.
-    """
-    names = sorted(notebooks)
-    wanted: set[str] = set()
-    for request in requests:
-        matching = [name for name in names if request in (name, name.split("_")[0])]
-        matching += [name for name in names if request in promised(entries, name)]
-        if not matching:
-            valid = [*entries, *names, *profiles.list_profiles()]
-            raise profiles.make_unknown_error("label, notebook or profile", request, valid)
-        wanted.update(matching)
-    return [name for name in names if name in wanted or not wanted]

@@ -3,7 +3,7 @@
 A profile's task has the role of the thesis' task with the same name. Others come after them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 # Sections 4.2 and 5.2.1, as the boxplots count them.
 CLASSIFICATION = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
@@ -15,10 +15,9 @@ ROUNDS = {"1k": 1000, "10k": 10000, "all": None}
 TABLE_5_7 = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")
 
 
-def ordered(names: Iterable[str], order: Iterable[str] = tuple(ROLES)) -> list[str]:
+def ordered(names: Iterable[str], order: Collection[str] = tuple(ROLES)) -> list[str]:
     """Sort names without repetition: first those of `order`, in its order, then alphabetically."""
-    places = {name: place for place, name in enumerate(order)}
-    return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
+    return sorted(set(names), key=lambda name: ([*order, name].index(name), name))
 
 
 def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:

@@ -8,10 +8,7 @@ import functools
 import json
 import os
 import platform
-import traceback
-import warnings
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lib import jobs
@@ -31,12 +28,12 @@ PLAIN = str | int | float | bool | list | tuple | dict | None  # what a paramete
 
 
 class Notebook:
-    """One run of a notebook: its profile, the labels it must save, and the files saved so far."""
+    """One run of a notebook: its profile, the labels that it promises, and those saved so far."""
 
     def __init__(self, name: str, profile: Profile):
         self.name, self.profile = name, profile
         self.promised = manifest.promised(manifest.load(), name, profile.labels)
-        self.saved: dict[str, list[Path]] = {}
+        self.saved: list[str] = []
 
     @functools.cached_property
     def bench(self) -> Bench:
@@ -72,10 +69,9 @@ class Notebook:
         """
         from lib import figures
 
-        if not self.makes(label):
-            return
-        files = figures.save(figure, label, data, paths.figures(self.profile))
-        self._note(label, files, records)
+        if self.makes(label):
+            figures.save(figure, label, data, paths.figures(self.profile))
+            self._note(label, records)
 
     def save_table(
         self, data: pd.DataFrame, label: str, caption: str = "", records: pd.DataFrame | None = None
@@ -83,45 +79,44 @@ class Notebook:
         """Save a table as CSV and for reading; `caption` replaces that of `params/figures.yaml`."""
         from lib.figures import tables
 
-        if not self.makes(label):
-            return
-        data.attrs |= {"label": label, "rounds": roles.printed_rounds(self.profile.final.rounds)}
-        files = tables.save(data, label, paths.figures(self.profile), caption=caption)
-        self._note(label, files, records)
+        if self.makes(label):
+            rounds = roles.printed_rounds(self.profile.final.rounds)
+            data.attrs |= {"label": label, "rounds": rounds}
+            tables.save(data, label, paths.figures(self.profile), caption=caption)
+            self._note(label, records)
 
-    def _note(self, label: str, files: list[Path], records: pd.DataFrame | None) -> None:
+    def _note(self, label: str, records: pd.DataFrame | None) -> None:
         """Note how a figure or table was made, in `provenance/<label>.json` of the run's folder."""
         from lib.store import write_text  # imports NumPy
 
-        facts = {"label": label, "written": datetime.now(UTC).isoformat(timespec="seconds")}
-        facts |= versions.commit() | {"versions": versions.versions()}
-        facts |= {"profile": self.profile.name, "departures": self.profile.departures}
         store = self.bench.store if "bench" in self.__dict__ else None
-        facts |= {name: sorted(getattr(store, name, ())) for name in ("used", "kept")}
-        columns = () if records is None else (*records,)
+        facts = {
+            "label": label,
+            "written": datetime.now(UTC).isoformat(timespec="seconds"),
+            **versions.commit(),
+            "versions": versions.versions(),
+            "profile": self.profile.name,
+            "departures": self.profile.departures,
+            "used": sorted(store.used) if store else [],
+            "kept": sorted(store.kept) if store else [],
+        }
         for column in ("seed", "device", "fingerprint", "embedding_fingerprint"):
-            if column in columns:
+            if records is not None and column in records:
                 facts[column] = sorted(records[column].dropna().unique().tolist())
-        if {"embedding_fingerprint", "seconds"} <= {*columns}:  # a model's rows have one training
-            timed = records.dropna(subset="seconds").set_index("embedding_fingerprint")
-            facts["trainings"] = timed["seconds"].to_dict()
         path = paths.run_folder(self.profile) / "provenance" / f"{label}.json"
         write_text(path, json.dumps(facts, indent=1, ensure_ascii=False))
-        self.saved[label] = files
+        self.saved.append(label)
 
     def finish(self) -> None:
-        """Print the marker; RuntimeError if the files saved are not those of the manifest."""
-        present = {file.name for files in self.saved.values() for file in files if file.is_file()}
-        listed = {name: label for label in self.promised for name in self.promised[label].files}
-        if unknown := ", ".join(sorted(present - {*listed})):
+        """Print the marker; RuntimeError if what was saved is not what the manifest promises."""
+        if unknown := ", ".join(label for label in self.saved if label not in self.promised):
             raise RuntimeError(
                 f"{self.name} saved {unknown}, which params/manifest.yaml does not list for it"
             )
-        if self.profile.only:  # other figures may have nothing to show
-            listed = {name: label for name, label in listed.items() if label in self.saved}
-        if missing := ", ".join(name for name in listed if name not in present):
+        missing = ", ".join(label for label in self.promised if label not in self.saved)
+        if missing and not self.profile.only:  # with `only` a figure may have nothing to show
             raise RuntimeError(f"{self.name} did not save {missing}: run all cells above this one")
-        print(MARKER, self.name, *self.saved)
+        print(MARKER, self.name, *dict.fromkeys(self.saved))
 
 
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
@@ -136,28 +131,22 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
         raise ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
     environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
-    jobs.count_processes()  # refuses a wrong THESIS_JOBS now, not in a minute
     notebook = Notebook(name, profile)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # else run_all.sh has checked it
         from lib.published import figure_models
 
         profiles.check_only(profile.only, figure_models.names(notebook.promised))
-    warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm wants ipywidgets
     if get_ipython := namespace.get("get_ipython"):
-        shell = get_ipython()
-        shell.set_custom_exc((KeyboardInterrupt,), _show_interrupt)
-        html = shell.display_formatter.formatters["text/html"]
+        html = get_ipython().display_formatter.formatters["text/html"]
         html.for_type_by_name("pandas", "DataFrame", _show_table)
     return notebook
 
 
 def _check_names(name: str, namespace: dict[str, Any]) -> None:
     """Refuse a missing parameter, and any other plain value: so far, only their cell has run."""
-    for parameter in PARAMETERS:
-        if parameter not in namespace:
-            raise ParameterError(
-                f"{name}: the parameter {parameter!r} is not set: run the parameters cell first"
-            )
+    if missing := [parameter for parameter in PARAMETERS if parameter not in namespace]:
+        problem = f"the parameter {missing[0]!r} is not set: run the parameters cell first"
+        raise ParameterError(f"{name}: {problem}")
     if "nb" in namespace:  # not the first call: by now the notebook has variables of its own
         return
     for variable, value in namespace.items():
@@ -171,16 +160,3 @@ def _show_table(frame: pd.DataFrame) -> str:
     from lib.figures import tables
 
     return tables.to_html(frame)
-
-
-def _show_interrupt(
-    shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: int | None = None
-) -> None:
-    """Show an interrupt as one line, wherever it occurred, and end the workers."""
-    jobs.end_workers()
-    functions = [frame.name for frame in traceback.extract_tb(trace)]
-    message = jobs.GO_ON
-    # The first two frames are IPython's. A process cannot import torch a second time.
-    if not {"<module>", "_find_and_load"}.isdisjoint(functions[2:]):
-        message = "packages were loading: restart the kernel and run all cells"
-    shell.showtraceback((jobs.Interrupted, jobs.Interrupted(message), None))

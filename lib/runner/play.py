@@ -2,9 +2,9 @@
 
 import functools
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
+import ipywidgets
 from IPython import get_ipython
 from IPython.display import display
 
@@ -12,11 +12,8 @@ from IPython.display import display
 def offer(draw: Callable[..., Any], **controls: tuple | list) -> None:
     """Show what `draw` returns, with a control for each of its arguments.
 
-    Where a program runs the notebook (papermill, nbconvert, the site) or ipywidgets is not
-    installed, only `draw()` is shown, so that a copy without a kernel has a picture too.
-
-    `controls` are the (lowest, highest, step) of a slider, or a list of choices. Any other argument
-    gets what suits its default, where controls start: a text box, a check box, a slider.
+    `controls` are as for `ipywidgets.interact`: (lowest, highest, step), or a list of choices. They
+    start at the defaults of `draw`, with which it is called where a program runs the notebook.
     """
 
     @functools.wraps(draw)
@@ -28,11 +25,9 @@ def offer(draw: Callable[..., Any], **controls: tuple | list) -> None:
             pyplot.close(shown)
         display(shown)
 
-    kernel = getattr(get_ipython(), "kernel", None)  # it takes input only if a person runs the cell
-    if not getattr(kernel, "_allow_stdin", False) or find_spec("ipywidgets") is None:
+    kernel = getattr(get_ipython(), "kernel", None)
+    if not getattr(kernel, "_allow_stdin", False):  # only a person could answer a question
         return show()
-    import ipywidgets
-
     box = ipywidgets.interactive(show, **controls)
     for control in box.children[:-1]:
         control.style.description_width = "initial"  # else long names are cut

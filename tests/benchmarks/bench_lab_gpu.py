@@ -1,10 +1,11 @@
-"""What a student of `lab --budget gpu` takes on this GPU: its training, and embedding with it.
+"""What a student of `lab` with six layers takes on this GPU: its training, and embedding with it.
 
     python tests/benchmarks/bench_lab_gpu.py  # a minute; with the following it checks the code:
-    python tests/benchmarks/bench_lab_gpu.py --documents 6 --texts 60 --cca 3 --longest 30
+    python tests/benchmarks/bench_lab_gpu.py --texts 60 --longest 30 \\
+        --set training.documents=6 training.cca_batch_size=3
 
-Sizes are those of the profile `lab_gpu`, and training is `lib.experiments.students`' own, with a
-learning curve of held-out CCA where there is a contextual teacher. The base has random weights of
+Sizes are those of docs/scale.md, and training is `lib.experiments.students`' own, with a learning
+curve of held-out CCA where there is a contextual teacher. The base has random weights of
 the size of all-MiniLM-L6-v2, texts are random words of a token each, and teachers' rows random
 numbers: none of them changes the time. Lengths are drawn from the deciles of the three corpora of
 `lab`, in their shares.
@@ -43,6 +44,17 @@ from lib.experiments.structural import Teacher  # noqa: E402
 from lib.experiments.students import ContextualRows, TrainedStudent  # noqa: E402
 from lib.store import Store  # noqa: E402
 
+GPU = (
+    "student.layers=null",
+    "training.documents=3000",
+    "training.cca_batch_size=250",
+    "training.learning_rate=1e-4",
+    "training.dropout=null",
+    "training.attention_dropout=0.0",
+    "training.freeze_token_embeddings=false",
+    "training.checkpoint_every=100",
+)
+SHARES = {"wikispeedia": 0.27, "reuters_c50": 0.27, "imdb": 0.46}  # of documents
 KINDS = ("cosine", "cosine;100d;S:768;C:768;None;λ=0.5", "only-contextual;100d;S:768;C:768;cca")
 # Tokens of the shortest, each tenth and the longest document, by the tokenizer of MiniLM.
 DECILES = {
@@ -50,7 +62,7 @@ DECILES = {
     "reuters_c50": [65, 456, 526, 575, 620, 657, 695, 732, 779, 859, 1876],
     "imdb": [16, 120, 157, 177, 200, 231, 273, 338, 432, 605, 3127],
 }
-TASK_TOKENS = 23_071_411  # of the 26,094 different texts of all tasks of lab_gpu
+TASK_TOKENS = 23_071_411  # of the 26,094 different texts of all tasks
 MINILM = {
     "vocab_size": 30522,
     "hidden_size": 384,
@@ -130,17 +142,11 @@ def embed(student, ids: list[np.ndarray], batch_tokens: int) -> dict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--documents", type=int, help="training documents; default: the profile's")
-    parser.add_argument("--cca", type=int, help="batch size of plain CCA; default: the profile's")
+    parser.add_argument("--set", nargs="+", default=[], help="other sizes, key=value")
     parser.add_argument("--texts", type=int, default=6000, help="texts to embed")
     parser.add_argument("--longest", type=int, default=4096, help="tokens of a document, at most")
     parser.add_argument("--json", type=Path, help="also write all figures here")
     options = parser.parse_args()
-    changes = []
-    if options.documents:
-        changes.append(f"training.documents={options.documents}")
-    if options.cca:
-        changes.append(f"training.cca_batch_size={options.cca}")
     rows = []
 
     def tell(row: dict) -> None:
@@ -157,13 +163,12 @@ def main() -> int:
         with quiet_transformers():
             BertModel(BertConfig(**MINILM, **positions)).save_pretrained(folder)
         words = sorted(word for word in tokenizer.get_vocab() if word.isascii() and word.isalpha())
-        overrides = [*changes, f"student.model={folder}", "student.language_model=null"]
-        profile = profiles.load("lab_gpu", overrides=overrides)
+        model = (f"student.model={folder}", "student.language_model=null")
+        profile = profiles.load("lab", overrides=[*GPU, *model, *options.set])
         device, precision = find_device(), "bf16" if has_bfloat16() else "fp32"
         name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
         tell({"device": name, "torch": torch.__version__, "bfloat16": has_bfloat16()})
-        shares = {corpus.folder: corpus.share for corpus in profile.corpus.folders}
-        drawn = (shares, options.longest, words)
+        drawn = (SHARES, options.longest, words)
         read = draw(profile.training.documents, *drawn, seed=0)
         held_out = draw(min(HELD_OUT, options.texts), *drawn, seed=1)
         store = Store(Path(folder) / "store")

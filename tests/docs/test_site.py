@@ -12,7 +12,7 @@ import pytest
 
 from lib.config import paths
 from lib.runner import publish
-from lib.runner.execution import PATIENCE
+from lib.runner.execute import PATIENCE
 
 SOURCE = "\n".join(
     [

@@ -32,8 +32,6 @@ def test_outside_a_notebook_the_defaults_are_shown_once(capsys):
 @pytest.mark.smoke
 @pytest.mark.parametrize("person", [True, False])
 def test_a_kernel_shows_controls_to_a_person_and_one_picture_to_a_program(person):
-    if person:
-        pytest.importorskip("ipywidgets")
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
     environment.pop("MPLBACKEND", None)  # of the tests; a kernel shows pictures in the notebook
     manager, client = start_new_kernel(env=environment)

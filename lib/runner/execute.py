@@ -1,0 +1,104 @@
+"""Run one notebook through papermill, in a kernel of its own; say in one line what went wrong."""
+
+import contextlib
+import logging
+import os
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partialmethod
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+from jupyter_client import AsyncKernelManager
+from nbclient.exceptions import DeadKernelError
+from papermill.exceptions import PapermillExecutionError
+from tqdm import tqdm
+
+from lib.runner.notebook import MARKER
+
+# Seconds that papermill waits for a kernel to start, and for the last output of a finished cell.
+# By default the latter is 4 seconds, which fails finished cells on a busy machine.
+PATIENCE = {"start_timeout": 600, "iopub_timeout": 600}
+DIED = "the kernel died, most likely because memory ran out; close other programs, or use --jobs 1"
+
+
+def execute(
+    notebook: Path, parameters: dict[str, Any], target: Path, log: Path, heading: str
+) -> str:
+    """Run a notebook, and show after the heading which cell and step it has reached.
+
+    The executed notebook is written to `target`, even if it failed. What the kernel and its workers
+    print outside of cells goes to `log`.
+
+    Returns, in one line, why the notebook is not done; empty if it is done.
+    """
+    target.unlink(missing_ok=True)
+    for path in (target, log):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    source = nbformat.read(notebook, 4)
+    tagged = sum("parameters" in cell.metadata.get("tags", []) for cell in source.cells)
+    if tagged != 1:  # papermill would run it with wrong parameters and report success
+        return f"expected exactly one cell tagged 'parameters', found {tagged}"
+    progress = log.with_suffix(".progress")  # where the jobs of a cell note how far they are
+    os.environ["THESIS_PROGRESS"] = str(progress)  # the kernel inherits it
+    logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
+    # In a file each change is a line of its own.
+    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
+    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}"
+    status = tqdm(
+        file=sys.stdout, desc="starting", mininterval=interval, bar_format=line, leave=False
+    )
+
+    def note_cell(cell: Any, cell_index: int) -> None:
+        progress.unlink(missing_ok=True)  # the steps were those of the previous cell
+        cells = len(source.cells) + 1  # papermill inserts one
+        status.set_description_str(f"cell {cell_index + 1}/{cells}", refresh=False)
+
+    with open(log, "w", encoding="utf-8") as file, ThreadPoolExecutor(1) as pool, status:
+
+        class LoggedKernel(AsyncKernelManager):
+            start_kernel = partialmethod(AsyncKernelManager.start_kernel, stdout=file, stderr=file)
+
+        # In a thread, because nbclient would otherwise handle the signals that `run_all` handles.
+        run = pool.submit(
+            papermill.execute_notebook,
+            source,
+            target,
+            parameters,
+            kernel_name="python3",
+            language="python",  # a stripped notebook need not name its language
+            cwd=notebook.parent,
+            progress_bar=False,
+            on_cell_start=note_cell,
+            kernel_manager_class=LoggedKernel,
+            **PATIENCE,
+        )
+        while not run.done():
+            step = ""
+            with contextlib.suppress(OSError):  # the cell has noted none
+                step = progress.read_text(encoding="utf-8").strip().rpartition("\n")[2]
+            status.set_postfix_str(step, refresh=False)
+            status.update()
+            wait([run], timeout=0.2)
+    try:
+        return _find_pending(run.result(), notebook.stem)
+    except DeadKernelError:
+        problem = DIED
+    except PapermillExecutionError as error:  # its message is the whole traceback
+        problem = f"{error.ename}: {error.evalue}"
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    return f"{status.desc}: {textwrap.shorten(problem, 300)}"
+
+
+def _find_pending(executed: nbformat.NotebookNode, name: str) -> str:
+    """Say what did not run although papermill is content; empty if the notebook is done."""
+    cells = [cell for cell in executed.cells if cell.cell_type == "code" and cell.source.strip()]
+    if pending := sum(cell.execution_count is None for cell in cells):  # after sys.exit(0)
+        return f"{pending} of its {len(cells)} code cells did not run"
+    printed = "".join(part.get("text", "") for part in cells[-1].outputs)
+    complete = f"{MARKER} {name}" in printed
+    return "" if complete else "its last cell is not nb.finish(), or did not reach its end"
