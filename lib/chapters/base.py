@@ -9,15 +9,12 @@ ALIKE, NEAR = "cosine between texts", "cosine to the teacher"
 
 
 def measure_base(bench: Bench) -> dict[str, float]:
-    """Measure the base on held-out documents.
+    """Measure the base on held-out documents; `ALIKE` is high in raw language models.
 
-    `ALIKE` is the mean cosine between its embeddings of two texts, which is high in raw language
-    models; `NEAR` that between its embedding of a text and the structural teacher's. A language
-    model also has `LOSS` and `BY_FREQUENCY`, in nats per word to guess.
+    A base that learned to guess words also has `LOSS` and `BY_FREQUENCY`, in nats a hidden word.
     """
-    embeddings, teacher = (each.embed(bench.held_out)[:] for each in (bench.base, bench.teacher))
-    numbers, learned = {}, bench.base.history()
-    if learned is not None:
-        numbers = {LOSS: float(learned["held_out"]), BY_FREQUENCY: float(learned["unigram"])}
-    near = float(cosines(embeddings, teacher).mean())
-    return numbers | {ALIKE: mean_cosine(embeddings), NEAR: near}
+    base, teacher = (model.embed(bench.held_out)[:] for model in (bench.base, bench.teacher))
+    cosine = {ALIKE: mean_cosine(base), NEAR: float(cosines(base, teacher).mean())}
+    if (history := bench.base.history()) is None:
+        return cosine
+    return {LOSS: float(history["held_out"]), BY_FREQUENCY: float(history["unigram"]), **cosine}

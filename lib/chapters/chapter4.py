@@ -18,9 +18,7 @@ from lib.published import figure_models
 from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
-# Findings compare single students of these figures, but groups of students of others. So these
-# students run with more seeds.
-COMPARED_CLOSELY = ("fig4_3", "fig4_12")
+COMPARED_CLOSELY = ("fig4_3", "fig4_12")  # findings compare their single students
 
 
 def list_references(label: str = "") -> tuple[str, ...]:
@@ -30,7 +28,6 @@ def list_references(label: str = "") -> tuple[str, ...]:
     structural = tuple(grid("structural")["reference"])
     if label in ("fig4_2", "fig4_3"):
         return structural
-    # Students of Paragraph Vector alone, as in Figure 4.7, have their own `Variant.seed_class`.
     own = figure_models.list_references([label] if label else figure_models.PROJECTIONS)
     return (*structural, *NO_WEIGHTING.values(), *own)
 
@@ -38,13 +35,11 @@ def list_references(label: str = "") -> tuple[str, ...]:
 def list_models(label: str, profile: Profile) -> dict[str, str]:
     """Name as printed -> identity of the models that `only` and `max_variants` keep."""
     shown = {name: parse(model).identity for name, model in figure_models.shown(label).items()}
-    kept = {*shown.values()}
-    if profile.only:
-        kept = {model for name, model in shown.items() if matches(name, profile.only)}
+    kept = [model for name, model in shown.items() if matches(name, profile.only or "*")]
     if profile.max_variants is not None:
         always = {*UNTRAINED, *list_references(label)}
-        others = [model for model in shown.values() if model in kept - always]
-        kept = kept & always | {*others[: profile.max_variants]}
+        others = [model for model in kept if model not in always][: profile.max_variants]
+        kept = [model for model in kept if model in {*always, *others}]
     return {name: model for name, model in shown.items() if model in {*UNTRAINED, *kept}}
 
 
@@ -60,7 +55,7 @@ def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
     models: list[str] = []
     for label in [labels] if isinstance(labels, str) else labels:
         models += [*list_models(label, bench.profile).values(), *list_references(label)]
-    return bench.run(list(dict.fromkeys(models)), seeds=assign_seeds(bench.profile))
+    return bench.run(models, seeds=assign_seeds(bench.profile))
 
 
 def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
@@ -72,9 +67,8 @@ def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
 def assign_seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
     """Identity -> seeds of the models that also run with the reference seeds, `repeated`.
 
-    By default they are the references and the contextual teachers. If the profile's `repeated` is
-    "compared", the models of `COMPARED_CLOSELY` are added, and the halved sums of losses, which
-    findings compare with the whole sums.
+    By default they are the references and the contextual teachers, and if the profile's `repeated`
+    is "compared" also the models of `COMPARED_CLOSELY` and the halved sums of losses.
     """
     if not repeated:
         repeated = [*list_references(), *CONTEXTUAL_TEACHERS]
@@ -112,24 +106,19 @@ def draw_boxplot(
 ) -> tuple[Figure, pd.DataFrame, pd.DataFrame]:
     """Draw a boxplot figure; returns the figure, its data, and the records that it shows."""
     shown = select_records(records, label, profile)
-    noise = {
-        "ours": measure_noise(records, label, profile),
-        "published": measure_published_noise(label),
-    }
-    data = figures.boxplot_frame(label, shown, noise)
+    ours, theirs = measure_noise(records, label, profile), measure_published_noise(label)
+    data = figures.boxplot_frame(label, shown, {"ours": ours, "published": theirs})
     order, told = profile.row_order, describe_encoders(profile)
     return figures.boxplot(data, label, order=order, untrained=told), data, shown
 
 
 def describe_encoders(profile: Profile) -> str:
-    """Describe our rows "Longformer" and "SBERT"; empty if they are the thesis' models."""
-    student, teacher = profile.student, profile.structural_teacher
+    """What our rows "Longformer" and "SBERT" are; empty if they are the thesis' models."""
+    student, limit = profile.student, profile.structural_teacher.max_tokens
     if student.base == "longformer":
         return ""
     layers = f"{len(student.layers)} layers" if student.layers else "all layers"
     trained = " trained on masked words" if student.language_model else ""
     model = student.model.removeprefix("gt-")
-    return (
-        f"ours: Longformer is {layers} of {model}{trained}, SBERT is {model} "
-        f"cut at {teacher.max_tokens} tokens"
-    )
+    longformer, sbert = f"{layers} of {model}{trained}", f"{model} cut at {limit} tokens"
+    return f"ours: Longformer is {longformer}, SBERT is {sbert}"

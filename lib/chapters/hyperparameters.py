@@ -27,19 +27,18 @@ def tabulate_settings(label: str, profile: Profile) -> pd.DataFrame:
 
 def _list_searched(profile: Profile) -> dict[str, str]:
     """Name -> values searched for Paragraph Vector and weightings, printed as in the thesis."""
-    grids = grid("pv") | grid("weighting")
+    grids, pv = grid("pv") | grid("weighting"), profile.contextual_teacher
     searched = {name: ", ".join(map(str, values)) for name, values in grids.items()}
     limit = str(profile.training.max_structural_len)
-    if limit != MASK_LABEL:
-        limit += f" (label {MASK_LABEL})"
-    share = f"{profile.contextual_teacher.min_count_share:.0%} of training corpus (label 10%)"
-    sizes = searched["dimensions"].split(", ")
+    masked = limit if limit == MASK_LABEL else f"{limit} (label {MASK_LABEL})"
+    share = f"{pv.min_count_share:.0%} of training corpus (label 10%)"
+    sizes = [projection.scale(str(size), profile.width) for size in grids["dimensions"]]
     return {
         "dm": searched["architectures"].replace("DM", "true").replace("DBOW", "false"),
-        "vector_size": ", ".join(projection.scale(size, profile.width) for size in sizes),
+        "vector_size": ", ".join(sizes),
         "min_count": searched["min_count"].replace("10%", share),
         "text_pre_process": searched["preprocessing"].lower(),
-        "dbow_words": str(profile.contextual_teacher.dbow_words).lower(),
-        "masks": searched["max_structural_len"].replace(MASK_LABEL, limit),
+        "dbow_words": str(pv.dbow_words).lower(),
+        "masks": searched["max_structural_len"].replace(MASK_LABEL, masked),
         "lambdas": searched["lam"],
     }

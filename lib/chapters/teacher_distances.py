@@ -1,54 +1,32 @@
-"""How far a student's embedding of a document is from its teacher's of the same and of others.
-
-Thesis Section 4.4.1.
-"""
+"""How far a student's embeddings are from its teacher's (thesis Section 4.4.1)."""
 
 import numpy as np
 import pandas as pd
-
-from lib import published
-from lib.experiments.bench import Bench
-
-TEACHER = "SBERT (teacher)"
-
-
-def embed_models(bench: Bench) -> dict[str, np.ndarray]:
-    """Held-out documents, (documents, dim), by each model of Figure 4.4 and by `TEACHER`."""
-    seed = bench.profile.seeds[0]
-    embedded = {model: bench.embeddings(model, seed)["validation"] for model in list_models()}
-    return embedded | {TEACHER: bench.teacher.embed(bench.held_out)[:]}
-
-
-def list_models() -> list[str]:
-    """The models of Figure 4.4, as printed."""
-    return list(published.load("fig4_4")["model"].unique())
+from scipy.stats import gaussian_kde
 
 
 def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.DataFrame:
-    """Distances of students' embeddings to their teacher's, with two ways of pairing negatives.
+    """Measure a student's distances to its teacher, with two ways of pairing negatives.
 
-    "true" negatives are the teacher's embeddings of the other documents of a batch. For the
-    published ones, the author's code rolled the batch without naming an axis, so nearly every one
-    is the document's own embedding with its dimensions shifted.
+    The author's code rolls a batch without naming an axis. This shifts features, so nearly every
+    negative is the document's own embedding. True negatives are those of the batch's others.
 
-    Embeddings are (documents, dim). Documents that do not fill the last batch are left out.
-    Columns, a row for each pair: negatives ("as published" or "true"), distance ("squared L2", a
-    mean over dimensions, or "cosine"), to ("positives" or "negatives"), value.
+    Embeddings are (documents, dim); the rest of an incomplete batch is left out. Columns, a row for
+    each pair: negatives ("as published", "true"), distance ("squared L2", a mean over dimensions,
+    or "cosine"), to ("positives", "negatives"), value. `ValueError` without a full batch.
     """
-    batches = len(student) // batch
-    if batches == 0:
+    shape = (len(student) // batch, batch, student.shape[1])
+    if not shape[0]:
         raise ValueError(f"{len(student)} documents do not fill one batch of {batch}")
-    whole = batches * batch
-    ours = student[:whole].reshape(batches, batch, -1)
-    theirs = teacher[:whole].reshape(batches, batch, -1)
-    flat, shifts = theirs.reshape(batches, -1), range(1, batch)
-    negatives = {
-        "as published": [np.roll(flat, shift, axis=1).reshape(theirs.shape) for shift in shifts],
-        "true": [np.roll(theirs, shift, axis=1) for shift in shifts],
+    ours, theirs = (rows[: shape[0] * batch].reshape(shape) for rows in (student, teacher))
+    rolls = range(1, batch)
+    pairings = {
+        "as published": np.stack([[np.roll(rows, roll) for rows in theirs] for roll in rolls]),
+        "true": np.stack([np.roll(theirs, roll, axis=1) for roll in rolls]),
     }
     frames = []
-    for pairing, shifted in negatives.items():
-        for to, others in (("positives", theirs[None]), ("negatives", np.stack(shifted))):
+    for pairing, negatives in pairings.items():
+        for to, others in (("positives", theirs[None]), ("negatives", negatives)):
             values = {"squared L2": np.square(ours - others).mean(-1)}
             values["cosine"] = 1 - cosines(ours, others)
             for name, value in values.items():
@@ -60,3 +38,11 @@ def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -
 def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(...) cosines between the rows of two (..., dim) embeddings, row by row."""
     return (x * y).sum(-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1))
+
+
+def find_mode(values: pd.Series) -> float:
+    """The mode of a Gaussian kernel density; if all values are equal (collapse), that value."""
+    if np.ptp(values) < 1e-12:
+        return float(values.min())
+    places = np.linspace(values.min(), values.max(), 40)
+    return float(places[gaussian_kde(values)(places).argmax()])

@@ -4,7 +4,6 @@ draws them, and `save` writes the files."""
 from lib.figures.boxplots import boxplot, boxplot_frame
 from lib.figures.comparisons import (
     ledger,
-    losses,
     setting_effects,
     settings_frame,
     verdict_changes,
@@ -14,18 +13,13 @@ from lib.figures.distributions import (
     ecdf_frame,
     histogram,
     histogram_frame,
-    violin_frame,
     violins,
 )
 from lib.figures.estimates import costs, differences
 from lib.figures.lessons import (
-    draw_origins,
     heat_map,
     histories,
     nearest,
-    pulls,
-    show_reading,
-    walks,
     word_pulls,
 )
 from lib.figures.scores import (
@@ -34,7 +28,6 @@ from lib.figures.scores import (
     gradient_shares,
     heavier_context,
     length_of_training,
-    readouts,
     score_frame,
 )
-from lib.figures.style import save, settings, style
+from lib.figures.style import COLORS, INK, labelled, panels, rows_from_top, save, settings, style

@@ -1,4 +1,4 @@
-"""Differences with intervals: losses against cosine, settings of Paragraph Vector, all findings."""
+"""Differences with intervals: settings of Paragraph Vector, all findings."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lib.config import manifest
-from lib.figures.style import INK, labelled, panels, rows_from_top, settings, style
+from lib.figures.style import INK, panels, rows_from_top, settings, style
 from lib.statistics.effects import chance_corrected
 from lib.statistics.verdicts import DISAGREE, MARGIN, NUMBER
 
@@ -23,41 +23,6 @@ _QUESTIONS = {
     "repeats here?": ({"": 0.0}, "verdict"),
     "survives other\nreadouts?": ({"compare_": -0.17, "none_": 0.17}, "survives"),
 }
-
-
-@style()
-def losses(differences: pd.DataFrame) -> Figure:
-    """Every loss minus cosine, ours on the left and published on the right, on one scale.
-
-    The best published loss is on top. Cosine is the line at 0. `differences` are as
-    `sensitivity.compare_losses` returns them.
-    """
-    told = {
-        "thesis": "ours, by the thesis' heads",
-        "compare": "ours, by heads that compare",
-        "published": "published, one run each",
-    }
-    shown = differences[differences["by"].isin(told)]
-    theirs = shown[shown["by"] == "published"].set_index("model")["difference"]
-    models = sorted(shown["model"].unique(), key=lambda model: -theirs.get(model, 0.0))
-    sides = {"ours": {"thesis": -0.14, "compare": 0.14}, "published": {"published": 0.0}}
-    colors = settings()["readouts"] | settings()["sides"]
-    figure, axes = panels(2, 1.2 + 0.26 * len(models), sharex=True, sharey=True)
-    for axis, (name, shifts) in zip(axes.flat, sides.items(), strict=True):
-        for by, shift in shifts.items():
-            rows = shown[shown["by"] == by].set_index("model").reindex(models)
-            errors = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
-            look = {"fmt": "o", "ms": 4.5, "elinewidth": 1.4, "color": colors[by]}
-            places = np.arange(len(models)) + shift
-            axis.errorbar(rows["difference"], places, xerr=errors, **look, label=told[by])
-        axis.axvline(0, color=INK, linewidth=0.9, zorder=0.6)
-        axis.set_title(name)
-        axis.grid(axis="y", visible=False)
-    short = pd.Series(models).replace(settings()["short"]["fig4_3"], regex=True)
-    rows_from_top(axes[0, 0], [*short])
-    figure.supxlabel("accuracy above chance, minus that of cosine", fontsize=9)
-    figure.legend(handles=labelled(axes.flat), loc="outside upper center", ncols=3)
-    return figure
 
 
 def settings_frame(data: pd.DataFrame) -> pd.DataFrame:

@@ -5,10 +5,8 @@ from itertools import cycle, product
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scipy.stats import gaussian_kde
 
 from lib import published
 from lib.config import roles
@@ -23,9 +21,8 @@ _TOKENS = {16: "16", 128: "128", 1024: "1k", 8192: "8k"}  # ticks of Figure 5.2
 _LINES = {"test": "-", "train": "--"}
 _SPLITS = ("train", "validation")
 _ROWS = {"ours": ("value", "over_384"), "published": ("published", "over_384_published")}
-AS_PUBLISHED = "as published"
-_PAIRED = {
-    AS_PUBLISHED: "negatives as in the thesis: the\nsame text, its features shifted",
+_PAIRED = {  # ways of pairing negatives
+    "as published": "negatives as in the thesis: the\nsame text, its features shifted",
     "true": "true negatives:\nthe other texts of a batch",
 }
 
@@ -155,70 +152,36 @@ def ecdf(data: pd.DataFrame) -> Figure:
     return figure
 
 
-def violin_frame(distances: pd.DataFrame) -> pd.DataFrame:
-    """The CSV of Figure 4.4: summaries of our distances, next to the published ones.
-
-    Published values exist only for negatives "as published". `distances` have a row for each pair
-    of a document and an embedding of the teacher, with the columns of
-    `teacher_distances.measure_distances`, and model.
-    """
-    keys = ["negatives", "distance", "model", "to"]
-    grouped = distances.groupby(keys, sort=False)["value"]
-    ours = grouped.agg(value="mean", mode=_mode)
-    ours[["q05", "median", "q95"]] = grouped.quantile([0.05, 0.5, 0.95]).unstack()
-    ours = ours.assign(pairs=grouped.size()).reset_index()
-    theirs = published.load("fig4_4").assign(negatives=AS_PUBLISHED)[[*keys, "mean", "mode"]]
-    theirs.columns = [*keys, "published", "published_mode"]
-    return ours.merge(theirs, on=keys, how="left")
-
-
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
     """Cosine distances to the teacher, a panel for each way of pairing negatives.
 
-    Positives are above a model's line, negatives below. Lines are the published ranges with their
-    means, in the panel with the thesis' negatives. Without distances of ours, there is a panel for
-    each published distance.
+    `distances` are as of `teacher_distances.measure_distances`, with a column model. Positives are
+    above a model's line, negatives below; lines and diamonds are published ranges and means.
+    Without distances of ours, there is a panel for each published distance.
     """
-    theirs = published.load("fig4_4")
-    models = distances["model"].unique().tolist() or theirs["model"].unique().tolist()
-    theirs = theirs[theirs["model"].isin(models)]
-    ours = distances[distances["distance"] == "cosine"]
-    drawn = []  # title, what is measured, our distances, the published ranges
-    for way, part in ours.groupby("negatives", sort=False):
-        ranges = theirs[(theirs["distance"] == "cosine") & (way == AS_PUBLISHED)]
-        drawn.append((_PAIRED[way], "cosine", part, ranges))
-    if ours.empty:
-        groups = theirs.groupby("distance", sort=False)
-        drawn = [("published", name, ours, part) for name, part in groups]
-    figure, axes = panels(len(drawn), "fig4_4", sharex=not ours.empty, sharey=True)
-    for axis, (title, distance, own, printed) in zip(axes.flat, drawn, strict=True):
-        for (model, to), values in own.groupby(["model", "to"], sort=False)["value"]:
-            half = settings()["halves"][to]
-            look = {"side": half["side"]} | settings()["violins"]
-            (body,) = axis.violinplot(values, [models.index(model)], **look)["bodies"]
-            body.set(facecolor=half["color"], linewidth=0, alpha=0.85, label=half["label"])
-        _draw_ranges(axis, printed, models)
+    theirs = published.load("fig4_4").assign(negatives="as published")
+    shown = [("cosine", pairing, title) for pairing, title in _PAIRED.items()]
+    if distances.empty:
+        shown = [(name, "as published", "published") for name in theirs["distance"].unique()]
+    models = [*(theirs if distances.empty else distances)["model"].unique()]
+    theirs, halves = theirs[theirs["model"].isin(models)], settings()["halves"]
+    figure, axes = panels(2, "fig4_4", sharex=not distances.empty, sharey=True)
+    for axis, (distance, pairing, title) in zip(axes.flat, shown, strict=True):
+        panel = f"distance == {distance!r} and negatives == {pairing!r}"
+        values = distances.query(panel).groupby(["model", "to"], sort=False)["value"]
+        for (model, to), part in values:
+            look = {"side": halves[to]["side"]} | settings()["violins"]
+            (body,) = axis.violinplot(part, [models.index(model)], **look)["bodies"]
+            look = {"facecolor": halves[to]["color"], "label": halves[to]["label"]}
+            body.set(**look, linewidth=0, alpha=0.85)
+        for row in theirs.query(panel).itertuples():
+            height, half = models.index(row.model) + halves[row.to]["mean"], halves[row.to]
+            axis.hlines(height, row.support_lo, row.support_hi, color=half["color"], linewidth=1.2)
+            look = {"label": f"published {half['label']}: mean and range", "color": half["color"]}
+            axis.plot(row.mean, height, "D", **look, mfc="none", markersize=5)
         axis.set(xlabel=f"{distance} distance", title=title)
     short = pd.Series(models).replace(settings()["short"]["fig4_3"], regex=True)
     rows_from_top(axes[0, 0], [*short])
     figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=1)
     return figure
-
-
-def _draw_ranges(axis: Axes, theirs: pd.DataFrame, models: list[str]) -> None:
-    """Draw range and mean of the published half violins."""
-    for row in theirs.itertuples():
-        half = settings()["halves"][row.to]
-        height = models.index(row.model) + half["mean"]
-        axis.hlines(height, row.support_lo, row.support_hi, color=half["color"], linewidth=1.2)
-        look = {"mfc": "none", "color": half["color"], "ms": 5, "linestyle": ""}
-        axis.plot(row.mean, height, "D", **look, label=f"published {half['label']}: mean and range")
-
-
-def _mode(values: pd.Series) -> float:
-    """The mode of a Gaussian kernel density; if all values are equal (collapse), that value."""
-    if np.ptp(values) < 1e-12:
-        return float(values.min())
-    places = np.linspace(values.min(), values.max(), 40)
-    return float(places[gaussian_kde(values)(places).argmax()])

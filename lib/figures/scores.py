@@ -1,7 +1,5 @@
 """Scores as dots and lines: Chapter 5 by task (Figures 5.4 to 5.6), students while they train (A.2
-to A.4, A.6), and readouts (A.5)."""
-
-from collections.abc import Mapping
+to A.4, A.6)."""
 
 import numpy as np
 import pandas as pd
@@ -226,28 +224,6 @@ def length_of_training(data: pd.DataFrame) -> Figure:
             axis.plot(rows["updates"], rows[column], marker, **look)
         axis.set(xlabel="updates", title=title)
     figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
-    return figure
-
-
-@style()
-def readouts(scores: pd.DataFrame, told: Mapping[str, str]) -> Figure:
-    """Mean scores of the same models by several readouts, a row for each model.
-
-    `told` has the words for each readout's column of `scores`. The first column orders the rows,
-    the best on top.
-    """
-    first, *_ = told
-    rows = scores.sort_values(first, ascending=False)
-    places = np.arange(len(rows))
-    figure, ((axis,),) = panels(1, "figA_5")
-    values = rows[[*told]].to_numpy()
-    axis.hlines(places, values.min(axis=1), values.max(axis=1), color="0.6", linewidth=1)
-    for marker, (column, words) in zip("osD", told.items(), strict=False):
-        color = settings()["readouts"].get(column)
-        axis.plot(rows[column], places, marker, color=color, markersize=6, label=words)
-    axis.set(xlabel="accuracy above chance, mean of the tasks")
-    rows_from_top(axis, [*rows["model"].replace(settings()["short"]["fig4_3"], regex=True)])
-    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=1)
     return figure
 
 

@@ -10,36 +10,19 @@ import pytest
 from lib import published
 from lib.chapters import chapter4
 from lib.config import paths, profiles
-from lib.distillation.variants import (
-    CONTEXTUAL_TEACHERS,
-    MM_MSE,
-    NO_WEIGHTING,
-    parse,
-)
-from lib.ledger import checks, claims
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, NO_WEIGHTING, parse
+from lib.ledger import claims
 from lib.published import figure_models
 from tests.fake_bench import FakeBench
 
 
-def as_records(label, scale=1.0, references=()):
-    """Published accuracies in the form of our records, one seed; references get two more, moved by
-    +-.01.
-    """
-    frame = published.load(label).rename(columns={"identity": "model_", "accuracy": "value"})
-    frame = (
-        frame[["model_", "task", "value"]]
-        .rename(columns={"model_": "model"})
-        .assign(seed=0, metric="accuracy")
-    )
-    frame["value"] *= scale
-    more = [
-        frame[frame["model"] == one].assign(
-            seed=seed, value=lambda part, shift=shift: part["value"] + shift
-        )
-        for one in references
-        for seed, shift in ((1, 0.01), (2, -0.01))
-    ]
-    return pd.concat([frame, *more], ignore_index=True)
+def as_records(label, references=()):
+    """Published accuracies as records of one seed; references have two more, moved by +-.01."""
+    frame = published.load(label)[["identity", "task", "accuracy"]]
+    frame = frame.set_axis(["model", "task", "value"], axis=1).assign(seed=0, metric="accuracy")
+    seen = frame[frame["model"].isin(references)]
+    up, down = (seen.assign(value=seen["value"] + by) for by in (0.01, -0.01))
+    return pd.concat([frame, up.assign(seed=1), down.assign(seed=2)], ignore_index=True)
 
 
 def test_chapter_4_has_69_students():
@@ -100,12 +83,11 @@ def read_out(records):
     return run
 
 
-@pytest.fixture
-def no_checks(monkeypatch):
-    monkeypatch.setattr(checks, "find_failures", lambda *_: {})
+def judge(profile, records):
+    bench = FakeBench(profile, run=read_out(records))
+    return claims.judge_figure("fig4_3", chapter4.run_readouts("fig4_3", bench))
 
 
-@pytest.mark.usefixtures("no_checks")
 def test_verdicts_are_those_of_the_figure_as_drawn(with_examples):
     """The references of other figures count for nothing; what `only` leaves out is not run."""
     records = as_records("fig4_3", references=chapter4.list_references("fig4_3"))
@@ -116,18 +98,15 @@ def test_verdicts_are_those_of_the_figure_as_drawn(with_examples):
     # seeds change all of it
     other = cosine.assign(model=NO_WEIGHTING["cosine"], value=0.1 + 0.4 * cosine["seed"])
     both, records = with_examples(pd.concat([records, other])), with_examples(records)
-    table = claims.judge_chapter4("fig4_3", FakeBench("mini", run=read_out(both)))
-    pd.testing.assert_frame_equal(
-        table, claims.judge_chapter4("fig4_3", FakeBench("mini", run=read_out(records)))
-    )
+    table = judge("mini", both)
+    pd.testing.assert_frame_equal(table, judge("mini", records))
     np.testing.assert_allclose(table["compare"], table["ours"])
     assert set(table["verdict"]) <= {"holds", "open", "equivalent"} and len(table) == 6
     profile = profiles.load("mini", only="max-margin;MSE*, MSE")
-    fewer = claims.judge_chapter4("fig4_3", FakeBench(profile, run=read_out(records)))
+    fewer = judge(profile, records)
     assert fewer["verdict"].value_counts()["not run"] == 3  # those that compare with cosine
 
 
-@pytest.mark.usefixtures("no_checks")
 def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, with_examples):
     """Nothing of it is published: the figure, its noise and its verdicts cope."""
     shutil.copytree(paths.PARAMS, tmp_path / "params")
@@ -150,5 +129,4 @@ def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, 
     assert {*data["task"]} == {"minutes"} and len(data) == len(models) >= 15
     assert data[["published", "published_normalized"]].isna().all(axis=None)
     assert (data["noise"] > 0).all() and {*shown["model"]} == {*models.values()}
-    bench = FakeBench(profile, run=read_out(records))
-    assert not claims.judge_chapter4("fig4_3", bench)["verdict"].eq("not run").any()
+    assert not judge(profile, records)["verdict"].eq("not run").any()

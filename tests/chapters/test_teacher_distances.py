@@ -1,8 +1,10 @@
 """Distances behind Figure 4.4: both ways of pairing negatives, against loops."""
 
 import numpy as np
+import pandas as pd
+import pytest
 
-from lib.chapters.teacher_distances import measure_distances
+from lib.chapters.teacher_distances import find_mode, measure_distances
 
 GENERATOR = np.random.default_rng(0)
 STUDENT, TEACHER = GENERATOR.normal(size=(2, 7, 4))
@@ -51,3 +53,14 @@ def test_published_negatives_are_the_flattened_batch_moved_by_a_few_places():
         values(frame, negatives="as published", to="negatives", distance="squared L2"),
         np.sort(expected),
     )
+
+
+def test_the_mode_is_where_values_are_dense_and_that_of_equal_values_is_theirs():
+    values = pd.Series([*GENERATOR.normal(2, 0.1, 300), *GENERATOR.normal(5, 1.0, 100)])
+    assert find_mode(values) == pytest.approx(2, abs=0.2)
+    assert find_mode(pd.Series([0.25] * 9)) == 0.25
+
+
+def test_too_few_documents_for_a_batch_are_refused():
+    with pytest.raises(ValueError, match="7 documents"):
+        measure_distances(STUDENT, TEACHER, batch=8)

@@ -92,23 +92,6 @@ def test_the_committed_ledger_is_drawn_in_a_minute_s_reading():
     assert min(box.x0 for box in rows) >= 0
 
 
-def test_losses_are_drawn_on_one_axis_with_ours_by_two_readouts():
-    rows = [
-        ("MSE", "thesis", -0.2, -0.3, -0.1),
-        ("MSE", "compare", -0.1, -0.2, 0.0),
-        ("MSE", "none", 0.4, 0.3, 0.5),
-        ("MSE", "published", -0.15, -0.17, -0.13),
-        ("max-margin;MSE;γ=1.0", "published", 0.03, 0.01, 0.05),
-    ]
-    table = pd.DataFrame(rows, columns=["model", "by", "difference", "low", "high"])
-    ours, theirs = figures.losses(table).axes
-    names = [text.get_text() for text in ours.get_yticklabels()]
-    assert names == ["max-margin MSE, γ = 1.0", "MSE"], "the best published one on top"
-    assert ours.get_xlim() == theirs.get_xlim()
-    drawn = [x for line in ours.get_lines() for x in np.atleast_1d(line.get_xdata())]
-    assert -0.2 in drawn and -0.1 in drawn and 0.4 not in drawn
-
-
 def test_a_setting_s_effect_is_its_mean_minus_that_of_all():
     theirs = published.load("fig4_5")
     records = theirs.assign(model=theirs["identity"], seed=0, value=theirs["accuracy"])

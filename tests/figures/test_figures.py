@@ -606,11 +606,7 @@ class TestLengths:
 
 
 class TestViolins:
-    def distances(self, value=None):
-        if value is not None:
-            same = {"distance": "cosine", "model": "MSE", "negatives": "true", "value": [value] * 9}
-            parts = [pd.DataFrame(same | {"to": to}) for to in ("positives", "negatives")]
-            return pd.concat(parts, ignore_index=True)
+    def distances(self):
         rng, parts = np.random.default_rng(0), []
         for row in published.load("fig4_4").itertuples():
             for way in ("as published", "true"):
@@ -619,20 +615,8 @@ class TestViolins:
                 parts.append(pd.DataFrame(names | values))
         return pd.concat(parts, ignore_index=True)
 
-    def test_frame_and_figure(self, folder):
-        distances = self.distances()
-        frame = figures.violin_frame(distances)
-        assert len(frame) == 64 and (frame["pairs"] == 60).all()
-        chosen = frame.set_index(["negatives", "distance", "model", "to"]).loc[
-            ("as published", "cosine", "MSE", "positives")
-        ]
-        assert (
-            chosen["published"] == 0.3791 and chosen["published_mode"] == 0.3749
-        )  # the half violin as drawn
-        assert chosen["value"] == pytest.approx(0.3791, abs=0.04)
-        assert chosen["q05"] < chosen["median"] < chosen["q95"]
-        assert frame.loc[frame["negatives"] == "true", "published"].isna().all()
-        figure = figures.violins(distances)
+    def test_published_ranges_lie_over_the_thesis_negatives(self, folder):
+        figure = figures.violins(self.distances())
         shifted, true = figure.axes
         assert shifted.get_xlim() == true.get_xlim()
         theirs = published.load("fig4_4").query("distance == 'cosine'")
@@ -641,7 +625,7 @@ class TestViolins:
         above = theirs["to"].eq("positives").to_list()
         assert [line.get_ydata()[0] % 1 > 0.5 for line in means] == above
         assert not true.get_lines(), "the thesis has no true negatives"
-        picture, _ = figures.save(figure, "fig4_4", frame, folder)
+        picture, _ = figures.save(figure, "fig4_4", theirs, folder)
         assert picture.stat().st_size < 300_000
 
     def test_published_ranges_alone_have_a_panel_for_each_distance(self):
@@ -649,10 +633,8 @@ class TestViolins:
         names = {axis.get_xlabel() for axis in figure.axes}
         assert names == {"squared L2 distance", "cosine distance"}
 
-    def test_a_collapsed_model_is_a_spike(self):
-        frame = figures.violin_frame(self.distances(0.25))
-        assert frame["mode"].tolist() == frame["value"].tolist() == [0.25, 0.25]
-        figures.violins(self.distances(0.25)).draw_without_rendering()
+    def test_a_collapsed_model_is_drawn(self):
+        figures.violins(self.distances().assign(value=0.25)).draw_without_rendering()
 
     def test_violins_stand_on_their_side_of_the_line(self):
         for body, (to, _) in zip(

@@ -60,11 +60,3 @@ def test_lengths_of_training_start_at_the_base():
     assert means.get_ydata() == pytest.approx([0.5, 0.61, 0.91])
     assert len(seeds.get_xdata()) == 4
     assert distance.lines[1].get_ydata() == pytest.approx([0.2, 0.4, 0.4])
-
-
-def test_rows_of_the_readouts_follow_the_first_and_each_mark_is_at_its_score():
-    scores = pd.DataFrame({"model": ["a", "b"], "none": [0.5, 0.3], "thesis": [0.1, 0.2]})
-    (axis,) = figures.readouts(scores, {"thesis": "the thesis' heads", "none": "no head"}).axes
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "a"]
-    drawn = {line.get_label(): list(line.get_xdata()) for line in axis.get_lines()}
-    assert drawn == {"the thesis' heads": [0.2, 0.1], "no head": [0.3, 0.5]}
