@@ -10,7 +10,7 @@ from lib.chapters.published_noise import measure_published_noise
 from lib.chapters.teacher_distances import cosines
 from lib.config.profiles import grid
 from lib.config.schema import Profile
-from lib.distillation.variants import MM_MSE, parse
+from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics import verdicts
@@ -59,10 +59,11 @@ def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
 
 def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
     """`verdicts.compare` two models of `run_other_heads`, under each setting that has both."""
-    tables = {}
-    for setting, shown in records.groupby("heads", sort=False):
-        pairs = [(left, right)] if {left, right} <= {*shown["model"]} else []
-        tables[setting] = verdicts.compare(pairs, _weigh(shown, setting))
+    tables = {
+        setting: verdicts.compare([(left, right)], evidence)
+        for setting, evidence in _weigh(records).items()
+        if {left, right} <= {*evidence.means.index}
+    }
     return pd.concat(tables, names=["heads", None]).reset_index("heads").drop(columns="q")
 
 
@@ -73,25 +74,25 @@ def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine")
     accuracy), low, high.
     """
     theirs = published.load(label).rename(columns={"accuracy": "value"}).assign(seed=0)
-    settings = records[records["heads"] != CONTROL].groupby("heads", sort=False)
-    evidence = {setting: _weigh(shown, setting) for setting, shown in settings}
-    noise = measure_published_noise(label)
-    evidence["published"] = from_runs(corrected_runs(theirs), noise=noise)
+    sides = _weigh(records[records["heads"] != CONTROL])
+    sides["published"] = from_runs(corrected_runs(theirs), noise=measure_published_noise(label))
     frames = []
-    for by, part in evidence.items():
-        others = [name for name in part.means.index if name not in (reference, *UNTRAINED)]
-        pairs = [(name, reference) for name in others if reference in part.means.index]
-        frames.append(verdicts.compare(pairs, part).assign(by=by))
+    for by, evidence in sides.items():
+        others = evidence.means.index.drop([reference, *UNTRAINED], errors="ignore")
+        pairs = [(name, reference) for name in others if reference in evidence.means.index]
+        frames.append(verdicts.compare(pairs, evidence).assign(by=by))
     table = pd.concat(frames, ignore_index=True).rename(columns={"left": "model"})
     return table[["model", "by", "difference", "low", "high"]]
 
 
-def _weigh(records: pd.DataFrame, setting: str) -> Evidence:
-    """Evidence from the records of one setting of heads."""
-    trained_heads = grid("beyond")["heads"][setting].get("classifier", "head") == "head"
-    return from_examples(
-        task_scores(records), given=UNTRAINED, processor_sd=PROCESSOR_SD * trained_heads
-    )
+def _weigh(records: pd.DataFrame) -> dict[str, Evidence]:
+    """Setting of heads -> the evidence of its records."""
+    evidence, settings = {}, grid("beyond")["heads"]
+    for setting, shown in records.groupby("heads", sort=False):
+        trained_heads = settings[setting].get("classifier", "head") == "head"
+        noise = {"given": UNTRAINED, "processor_sd": PROCESSOR_SD * trained_heads}
+        evidence[setting] = from_examples(task_scores(shown), **noise)
+    return evidence
 
 
 def find_length(profile: Profile, times: float) -> dict[str, int]:
@@ -108,60 +109,46 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
     They have at most three reference seeds, and the columns readout (one of `READOUTS`), times (0
     for the base), updates, and cosine (to the structural teacher, mean over held-out documents).
     """
-    profile, frames = bench.profile, []
-    (base, *students), seeds = _list_identities(), profile.reference_seeds[:3]
+    profile, settings, frames = bench.profile, grid("beyond"), []
+    names = {identity: name for name, identity in settings["students"].items()}
     teacher = bench.teacher.embed(bench.held_out)[:]
-    for times in (0, *grid("beyond")["times"]):
-        models = students[: profile.max_variants] if times else [base]
+    for times in (0, *settings["times"]):
+        models = [*names][: profile.max_variants] if times else ["Longformer"]
         changed = bench.changed("training", **find_length(profile, times)) if times else bench
         updates = changed.profile.training.updates if times else 0
         for column, readout in READOUTS.items():
-            records = changed.with_readout(readout).run(models, seeds=seeds)
+            judged = changed.with_readout(readout)
+            records = judged.run(models, seeds=profile.reference_seeds[:3])
             runs = records[["model", "seed"]].drop_duplicates()
             embedded = [changed.embeddings(*run)["validation"] for run in runs.to_numpy()]
             runs["cosine"] = [float(cosines(rows, teacher).mean()) for rows in embedded]
             facts = {"readout": column, "times": times, "updates": updates}
             frames.append(records.assign(**facts).merge(runs, on=["model", "seed"]))
     records = pd.concat(frames, ignore_index=True)
-    return records.assign(model=records["model"].map(_list_identities()))
-
-
-def tabulate_lengths(records: pd.DataFrame) -> pd.DataFrame:
-    """Figure A.4's data, from `run_lengths`: chance-corrected accuracies by each of `READOUTS`."""
-    keys = ["model", "updates", "seed", "cosine"]
-    table = records.assign(score=chance_corrected).pivot_table("score", keys, "readout", sort=False)
-    return table[list(READOUTS)].rename_axis(columns=None).reset_index()
+    return records.assign(model=records["model"].map({"Longformer": "base"} | names))
 
 
 def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
     """What the length of training changes, as `verdicts.compare` of chance-corrected accuracies.
 
     By one of `READOUTS`, every student is compared with its base and with itself after half the
-    length. At each length, max-margin MSE is compared with cosine, and cosine with MSE. Students
-    without a structural teacher have their own seed noise.
+    length. At each length, max-margin MSE is compared with cosine, and cosine with MSE. Classes of
+    students have their own seed noise.
     """
+    identities = grid("beyond")["students"]
     shown = records[records["readout"] == readout]
     named = shown.assign(model=shown["model"] + " ×" + shown["times"].map("{:g}".format))
-    base, lengths = "base ×0", sorted({*shown["times"]} - {0})
-    names = _list_identities()
-    students = [name for name in names.values() if name != "base" and name in {*shown["model"]}]
-    pairs = [(f"{name} ×{times:g}", base) for name in students for times in lengths]
-    doubled = [times for times in lengths if times / 2 in lengths]
+    students = [name for name in identities if name in {*shown["model"]}]
+    lengths = sorted({*shown["times"]} - {0})
+    pairs = [(f"{name} ×{x:g}", "base ×0") for name in students for x in lengths]
+    doubled = [x for x in lengths if x / 2 in lengths]
     pairs += [(f"{name} ×{x:g}", f"{name} ×{x / 2:g}") for name in students for x in doubled]
-    for left, right in ((MM_MSE, "cosine"), ("cosine", "MSE")):
-        if {names[left], names[right]} <= {*students}:
-            pairs += [(f"{names[left]} ×{x:g}", f"{names[right]} ×{x:g}") for x in lengths]
-    identities = {name: identity for identity, name in names.items()}
-    evidence = from_examples(
-        task_scores(named),
-        given=[base],
-        class_of=lambda name: str(parse(identities[name.rpartition(" ×")[0]]).structural is None),
-        processor_sd=PROCESSOR_SD,
-    )
-    return verdicts.compare(pairs, evidence)
+    for left, right in (("max-margin MSE, γ=1", "cosine"), ("cosine", "MSE")):
+        if {left, right} <= {*students}:
+            pairs += [(f"{left} ×{x:g}", f"{right} ×{x:g}") for x in lengths]
 
+    def find_class(name: str) -> str:
+        return parse(identities.get(name.rpartition(" ×")[0], "Longformer")).seed_class
 
-def _list_identities() -> dict[str, str]:
-    """Identity -> name in Figure A.4, the base first."""
-    students = grid("beyond")["students"].items()
-    return {"Longformer": "base"} | {identity: name for name, identity in students}
+    noise = {"given": ["base ×0"], "class_of": find_class, "processor_sd": PROCESSOR_SD}
+    return verdicts.compare(pairs, from_examples(task_scores(named), **noise))

@@ -5,8 +5,6 @@ from lib.figures.boxplots import boxplot, boxplot_frame
 from lib.figures.comparisons import (
     ledger,
     losses,
-    setting_effects,
-    settings_frame,
     verdict_changes,
 )
 from lib.figures.distributions import (
@@ -20,21 +18,16 @@ from lib.figures.distributions import (
 from lib.figures.estimates import costs, differences
 from lib.figures.lessons import (
     draw_origins,
-    heat_map,
     histories,
     nearest,
     pulls,
     show_reading,
     walks,
-    word_pulls,
 )
 from lib.figures.scores import (
     curves,
     dots,
-    gradient_shares,
-    heavier_context,
-    length_of_training,
     readouts,
     score_frame,
 )
-from lib.figures.style import save, settings, style
+from lib.figures.style import COLORS, INK, labelled, panels, save, settings, style

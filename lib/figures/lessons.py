@@ -1,7 +1,6 @@
 """What explains: toy embeddings and where a loss moves them, rolled batches, texts as read."""
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape
 from textwrap import shorten
 
@@ -22,7 +21,6 @@ NAMES = "ABCDEF"  # of documents
 LEAST = 0.02  # shorter arrows are not drawn
 SPREAD = (-3.0, 3.0), (-2.1, 2.6)  # range of the plane in x and y
 FAR = (-7.0, 7.0), (-3.5, 7.0)
-LIGHT_ABOVE = 0.6  # cells above this cosine are dark, so their numbers are white
 LINE = 52  # letters of a text that are shown
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 
@@ -86,48 +84,6 @@ def histories(measured: pd.DataFrame) -> Figure:
             axis.plot(part["update"], part[measure], linewidth=1.8, **look)
         axis.set(xlabel="update", title=measure, ylim=(0, None))
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
-
-
-@style()
-def word_pulls(words: Mapping[str, ArrayLike], paths: Mapping[str, ArrayLike]) -> Figure:
-    """Draw how words move the vector of a document, a panel for each path.
-
-    `words` has the output vector of each word, (2,). The first word is in the document, the others
-    are not. `paths` has, for the title of a panel, the document's vector before and after each
-    step, (steps + 1, 2).
-    """
-    figure, axes = panels(len(paths), 2.9)
-    places = np.vstack([*words.values(), *paths.values()])
-    low, high = places.min(axis=0) - 0.4, places.max(axis=0) + 0.4
-    document, there, others = COLORS[3], COLORS[2], "#8a8a8a"
-    for axis, (title, path) in zip(axes.flat, paths.items(), strict=True):
-        _draw_plane(axis, title, ((low[0], high[0]), (low[1], high[1])))
-        for number, (word, place) in enumerate(words.items()):
-            color = others if number else there
-            axis.plot(*place, "s", color=color, markersize=5)
-            axis.annotate(word, place, (0, 6), textcoords="offset points", ha="center", color=color)
-        for before, after in itertools.pairwise(np.asarray(path)):
-            _draw_arrow(axis, before, after, document)
-    marks = [("word of the document", "s", 5, there), ("word drawn at random", "s", 5, others)]
-    _explain(figure, marks, "→  the document's vector")
-    return figure
-
-
-@style()
-def heat_map(cosines: ArrayLike, names: Sequence[str]) -> Figure:
-    """Draw (documents, documents) cosines, each number in its cell; `names` are of the rows."""
-    figure, ((axis,),) = panels(1, 0.8 + 0.36 * len(names))
-    cosines = np.round(cosines, 2) + 0.0  # no minus before a zero
-    axis.imshow(cosines, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    numbers = range(len(names))
-    axis.set_xticks(numbers, [str(number + 1) for number in numbers])
-    axis.set_yticks(numbers, [f"{name}  {number + 1}" for number, name in enumerate(names)])
-    axis.tick_params(length=0)
-    axis.grid(visible=False)
-    for (row, column), cosine in np.ndenumerate(cosines):
-        color = "white" if cosine > LIGHT_ABOVE else DARK
-        axis.text(column, row, f"{cosine:.2f}", ha="center", va="center", color=color)
     return figure
 
 

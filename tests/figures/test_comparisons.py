@@ -1,14 +1,12 @@
-"""Differences with intervals: losses, settings of Paragraph Vector, the ledger in one picture."""
+"""Differences with intervals: losses, and the ledger in one picture."""
 
 import itertools
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from lib import figures, published
+from lib import figures
 from lib.config import paths
-from lib.figures.comparisons import FACTORS
 
 LEDGER = pd.DataFrame(
     {
@@ -107,18 +105,3 @@ def test_losses_are_drawn_on_one_axis_with_ours_by_two_readouts():
     assert ours.get_xlim() == theirs.get_xlim()
     drawn = [x for line in ours.get_lines() for x in np.atleast_1d(line.get_xdata())]
     assert -0.2 in drawn and -0.1 in drawn and 0.4 not in drawn
-
-
-def test_a_setting_s_effect_is_its_mean_minus_that_of_all():
-    theirs = published.load("fig4_5")
-    records = theirs.assign(model=theirs["identity"], seed=0, value=theirs["accuracy"])
-    effects = figures.settings_frame(figures.boxplot_frame("fig4_5", records))
-    assert effects["value"].to_numpy() == pytest.approx(effects["published"].to_numpy())
-    assert effects.groupby("factor")["models"].sum().to_dict() == dict.fromkeys(FACTORS, 36)
-    weighted = effects["value"] * effects["models"]
-    assert weighted.groupby(effects["factor"]).sum().abs().max() < 1e-9
-    by_level = effects.set_index(["factor", "level"])["published"]
-    # the thesis reads off its figure: large dimensions, a small min_count
-    assert by_level["dimension", "1024"] > by_level["dimension", "100"]
-    assert by_level["min_count", "2"] > by_level["min_count", "10%"]
-    assert len(figures.setting_effects(effects).axes) == 4
