@@ -15,7 +15,7 @@ from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected, corrected_runs
-from lib.statistics.intervals import PROCESSOR_SD, Evidence, from_examples, from_runs, task_scores
+from lib.statistics.intervals import PROCESSOR_SD, from_examples, from_runs, task_scores
 
 CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
 THESIS_BATCHES = 313  # in an epoch of the thesis' heads: 10,000 examples in batches of 32
@@ -43,13 +43,11 @@ def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
 
 
 def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Mean scores of the models of `run_other_heads`, the best by the thesis' heads first.
+    """Mean chance-corrected accuracies of the models of `run_other_heads`, a column per setting.
 
-    Each setting has a column of chance-corrected accuracies, NaN if it leaves out a model. The
-    column "no label" has the MRR of finding the other half of a held-out document.
+    The column "no label" has the MRR of finding the other half of a held-out document.
     """
-    corrected = records.assign(score=chance_corrected)
-    scores = corrected.pivot_table("score", "model", "heads")
+    scores = records.assign(score=chance_corrected).pivot_table("score", "model", "heads")
     scores = scores.reindex(columns=list(grid("beyond")["heads"]))
     runs = records[["model", "identity", "seed"]].drop_duplicates()
     halves = [bench.halves_mrr(run.identity, run.seed) for run in runs.itertuples()]
@@ -59,12 +57,7 @@ def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
 
 def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
     """`verdicts.compare` two models of `run_other_heads`, under each setting that has both."""
-    tables = {
-        setting: verdicts.compare([(left, right)], evidence)
-        for setting, evidence in _weigh(records).items()
-        if {left, right} <= {*evidence.means.index}
-    }
-    return pd.concat(tables, names=["heads", None]).reset_index("heads").drop(columns="q")
+    return _compare(records, [(left, right)]).drop(columns="q")
 
 
 def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine") -> pd.DataFrame:
@@ -74,25 +67,24 @@ def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine")
     accuracy), low, high.
     """
     theirs = published.load(label).rename(columns={"accuracy": "value"}).assign(seed=0)
-    sides = _weigh(records[records["heads"] != CONTROL])
-    sides["published"] = from_runs(corrected_runs(theirs), noise=measure_published_noise(label))
-    frames = []
-    for by, evidence in sides.items():
-        others = evidence.means.index.drop([reference, *UNTRAINED], errors="ignore")
-        pairs = [(name, reference) for name in others if reference in evidence.means.index]
-        frames.append(verdicts.compare(pairs, evidence).assign(by=by))
-    table = pd.concat(frames, ignore_index=True).rename(columns={"left": "model"})
-    return table[["model", "by", "difference", "low", "high"]]
+    names = sorted({*records["model"], *theirs["model"]} - {reference, *UNTRAINED})
+    pairs = [(name, reference) for name in names]
+    ours = _compare(records[records["heads"] != CONTROL], pairs).rename(columns={"heads": "by"})
+    evidence = from_runs(corrected_runs(theirs), noise=measure_published_noise(label))
+    both = pd.concat([ours, verdicts.compare(pairs, evidence).assign(by="published")])
+    table = both[both["verdict"] != verdicts.NOT_RUN].rename(columns={"left": "model"})
+    return table[["model", "by", "difference", "low", "high"]].reset_index(drop=True)
 
 
-def _weigh(records: pd.DataFrame) -> dict[str, Evidence]:
-    """Setting of heads -> the evidence of its records."""
-    evidence, settings = {}, grid("beyond")["heads"]
+def _compare(records: pd.DataFrame, pairs: list[tuple[str, str]]) -> pd.DataFrame:
+    """`verdicts.compare` under each setting of heads, a column, without models that it lacks."""
+    tables, settings = {}, grid("beyond")["heads"]
     for setting, shown in records.groupby("heads", sort=False):
         trained_heads = settings[setting].get("classifier", "head") == "head"
         noise = {"given": UNTRAINED, "processor_sd": PROCESSOR_SD * trained_heads}
-        evidence[setting] = from_examples(task_scores(shown), **noise)
-    return evidence
+        tables[setting] = verdicts.compare(pairs, from_examples(task_scores(shown), **noise))
+    table = pd.concat(tables, names=["heads", None]).reset_index("heads")
+    return table[table["verdict"] != verdicts.NOT_RUN]
 
 
 def find_length(profile: Profile, times: float) -> dict[str, int]:
@@ -132,13 +124,12 @@ def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
     """What the length of training changes, as `verdicts.compare` of chance-corrected accuracies.
 
     By one of `READOUTS`, every student is compared with its base and with itself after half the
-    length. At each length, max-margin MSE is compared with cosine, and cosine with MSE. Classes of
-    students have their own seed noise.
+    length. At each length, max-margin MSE is compared with cosine, and cosine with MSE.
     """
-    identities = grid("beyond")["students"]
+    identities = {"base": "Longformer"} | grid("beyond")["students"]
     shown = records[records["readout"] == readout]
     named = shown.assign(model=shown["model"] + " ×" + shown["times"].map("{:g}".format))
-    students = [name for name in identities if name in {*shown["model"]}]
+    students = [name for name in grid("beyond")["students"] if name in {*shown["model"]}]
     lengths = sorted({*shown["times"]} - {0})
     pairs = [(f"{name} ×{x:g}", "base ×0") for name in students for x in lengths]
     doubled = [x for x in lengths if x / 2 in lengths]
@@ -146,9 +137,10 @@ def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
     for left, right in (("max-margin MSE, γ=1", "cosine"), ("cosine", "MSE")):
         if {left, right} <= {*students}:
             pairs += [(f"{left} ×{x:g}", f"{right} ×{x:g}") for x in lengths]
-
-    def find_class(name: str) -> str:
-        return parse(identities.get(name.rpartition(" ×")[0], "Longformer")).seed_class
-
-    noise = {"given": ["base ×0"], "class_of": find_class, "processor_sd": PROCESSOR_SD}
-    return verdicts.compare(pairs, from_examples(task_scores(named), **noise))
+    evidence = from_examples(
+        task_scores(named),
+        given=["base ×0"],
+        class_of=lambda name: parse(identities[name.rpartition(" ×")[0]]).seed_class,
+        processor_sd=PROCESSOR_SD,
+    )
+    return verdicts.compare(pairs, evidence)
