@@ -10,12 +10,12 @@ from lib.chapters.published_noise import measure_published_noise
 from lib.chapters.teacher_distances import cosines
 from lib.config.profiles import grid
 from lib.config.schema import Profile
-from lib.distillation.variants import MM_MSE, parse
+from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics import verdicts
 from lib.statistics.effects import chance_corrected, corrected_runs
-from lib.statistics.intervals import PROCESSOR_SD, Evidence, from_examples, from_runs, task_scores
+from lib.statistics.intervals import PROCESSOR_SD, from_examples, from_runs, task_scores
 
 CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
 THESIS_BATCHES = 313  # in an epoch of the thesis' heads: 10,000 examples in batches of 32
@@ -43,13 +43,11 @@ def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
 
 
 def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Mean scores of the models of `run_other_heads`, the best by the thesis' heads first.
+    """Mean chance-corrected accuracies of the models of `run_other_heads`, a column per setting.
 
-    Each setting has a column of chance-corrected accuracies, NaN if it leaves out a model. The
-    column "no label" has the MRR of finding the other half of a held-out document.
+    The column "no label" has the MRR of finding the other half of a held-out document.
     """
-    corrected = records.assign(score=chance_corrected)
-    scores = corrected.pivot_table("score", "model", "heads")
+    scores = records.assign(score=chance_corrected).pivot_table("score", "model", "heads")
     scores = scores.reindex(columns=list(grid("beyond")["heads"]))
     runs = records[["model", "identity", "seed"]].drop_duplicates()
     halves = [bench.halves_mrr(run.identity, run.seed) for run in runs.itertuples()]
@@ -59,11 +57,7 @@ def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
 
 def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
     """`verdicts.compare` two models of `run_other_heads`, under each setting that has both."""
-    tables = {}
-    for setting, shown in records.groupby("heads", sort=False):
-        pairs = [(left, right)] if {left, right} <= {*shown["model"]} else []
-        tables[setting] = verdicts.compare(pairs, _weigh(shown, setting))
-    return pd.concat(tables, names=["heads", None]).reset_index("heads").drop(columns="q")
+    return _compare(records, [(left, right)]).drop(columns="q")
 
 
 def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine") -> pd.DataFrame:
@@ -73,25 +67,24 @@ def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine")
     accuracy), low, high.
     """
     theirs = published.load(label).rename(columns={"accuracy": "value"}).assign(seed=0)
-    settings = records[records["heads"] != CONTROL].groupby("heads", sort=False)
-    evidence = {setting: _weigh(shown, setting) for setting, shown in settings}
-    noise = measure_published_noise(label)
-    evidence["published"] = from_runs(corrected_runs(theirs), noise=noise)
-    frames = []
-    for by, part in evidence.items():
-        others = [name for name in part.means.index if name not in (reference, *UNTRAINED)]
-        pairs = [(name, reference) for name in others if reference in part.means.index]
-        frames.append(verdicts.compare(pairs, part).assign(by=by))
-    table = pd.concat(frames, ignore_index=True).rename(columns={"left": "model"})
-    return table[["model", "by", "difference", "low", "high"]]
+    names = sorted({*records["model"], *theirs["model"]} - {reference, *UNTRAINED})
+    pairs = [(name, reference) for name in names]
+    ours = _compare(records[records["heads"] != CONTROL], pairs).rename(columns={"heads": "by"})
+    evidence = from_runs(corrected_runs(theirs), noise=measure_published_noise(label))
+    both = pd.concat([ours, verdicts.compare(pairs, evidence).assign(by="published")])
+    table = both[both["verdict"] != verdicts.NOT_RUN].rename(columns={"left": "model"})
+    return table[["model", "by", "difference", "low", "high"]].reset_index(drop=True)
 
 
-def _weigh(records: pd.DataFrame, setting: str) -> Evidence:
-    """Evidence from the records of one setting of heads."""
-    trained_heads = grid("beyond")["heads"][setting].get("classifier", "head") == "head"
-    return from_examples(
-        task_scores(records), given=UNTRAINED, processor_sd=PROCESSOR_SD * trained_heads
-    )
+def _compare(records: pd.DataFrame, pairs: list[tuple[str, str]]) -> pd.DataFrame:
+    """`verdicts.compare` under each setting of heads, a column, without models that it lacks."""
+    tables, settings = {}, grid("beyond")["heads"]
+    for setting, shown in records.groupby("heads", sort=False):
+        trained_heads = settings[setting].get("classifier", "head") == "head"
+        noise = {"given": UNTRAINED, "processor_sd": PROCESSOR_SD * trained_heads}
+        tables[setting] = verdicts.compare(pairs, from_examples(task_scores(shown), **noise))
+    table = pd.concat(tables, names=["heads", None]).reset_index("heads")
+    return table[table["verdict"] != verdicts.NOT_RUN]
 
 
 def find_length(profile: Profile, times: float) -> dict[str, int]:
@@ -108,60 +101,46 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
     They have at most three reference seeds, and the columns readout (one of `READOUTS`), times (0
     for the base), updates, and cosine (to the structural teacher, mean over held-out documents).
     """
-    profile, frames = bench.profile, []
-    (base, *students), seeds = _list_identities(), profile.reference_seeds[:3]
+    profile, settings, frames = bench.profile, grid("beyond"), []
+    names = {identity: name for name, identity in settings["students"].items()}
     teacher = bench.teacher.embed(bench.held_out)[:]
-    for times in (0, *grid("beyond")["times"]):
-        models = students[: profile.max_variants] if times else [base]
+    for times in (0, *settings["times"]):
+        models = [*names][: profile.max_variants] if times else ["Longformer"]
         changed = bench.changed("training", **find_length(profile, times)) if times else bench
         updates = changed.profile.training.updates if times else 0
         for column, readout in READOUTS.items():
-            records = changed.with_readout(readout).run(models, seeds=seeds)
+            judged = changed.with_readout(readout)
+            records = judged.run(models, seeds=profile.reference_seeds[:3])
             runs = records[["model", "seed"]].drop_duplicates()
             embedded = [changed.embeddings(*run)["validation"] for run in runs.to_numpy()]
             runs["cosine"] = [float(cosines(rows, teacher).mean()) for rows in embedded]
             facts = {"readout": column, "times": times, "updates": updates}
             frames.append(records.assign(**facts).merge(runs, on=["model", "seed"]))
     records = pd.concat(frames, ignore_index=True)
-    return records.assign(model=records["model"].map(_list_identities()))
-
-
-def tabulate_lengths(records: pd.DataFrame) -> pd.DataFrame:
-    """Figure A.4's data, from `run_lengths`: chance-corrected accuracies by each of `READOUTS`."""
-    keys = ["model", "updates", "seed", "cosine"]
-    table = records.assign(score=chance_corrected).pivot_table("score", keys, "readout", sort=False)
-    return table[list(READOUTS)].rename_axis(columns=None).reset_index()
+    return records.assign(model=records["model"].map({"Longformer": "base"} | names))
 
 
 def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
     """What the length of training changes, as `verdicts.compare` of chance-corrected accuracies.
 
     By one of `READOUTS`, every student is compared with its base and with itself after half the
-    length. At each length, max-margin MSE is compared with cosine, and cosine with MSE. Students
-    without a structural teacher have their own seed noise.
+    length. At each length, max-margin MSE is compared with cosine, and cosine with MSE.
     """
+    identities = {"base": "Longformer"} | grid("beyond")["students"]
     shown = records[records["readout"] == readout]
     named = shown.assign(model=shown["model"] + " ×" + shown["times"].map("{:g}".format))
-    base, lengths = "base ×0", sorted({*shown["times"]} - {0})
-    names = _list_identities()
-    students = [name for name in names.values() if name != "base" and name in {*shown["model"]}]
-    pairs = [(f"{name} ×{times:g}", base) for name in students for times in lengths]
-    doubled = [times for times in lengths if times / 2 in lengths]
+    students = [name for name in grid("beyond")["students"] if name in {*shown["model"]}]
+    lengths = sorted({*shown["times"]} - {0})
+    pairs = [(f"{name} ×{x:g}", "base ×0") for name in students for x in lengths]
+    doubled = [x for x in lengths if x / 2 in lengths]
     pairs += [(f"{name} ×{x:g}", f"{name} ×{x / 2:g}") for name in students for x in doubled]
-    for left, right in ((MM_MSE, "cosine"), ("cosine", "MSE")):
-        if {names[left], names[right]} <= {*students}:
-            pairs += [(f"{names[left]} ×{x:g}", f"{names[right]} ×{x:g}") for x in lengths]
-    identities = {name: identity for identity, name in names.items()}
+    for left, right in (("max-margin MSE, γ=1", "cosine"), ("cosine", "MSE")):
+        if {left, right} <= {*students}:
+            pairs += [(f"{left} ×{x:g}", f"{right} ×{x:g}") for x in lengths]
     evidence = from_examples(
         task_scores(named),
-        given=[base],
-        class_of=lambda name: str(parse(identities[name.rpartition(" ×")[0]]).structural is None),
+        given=["base ×0"],
+        class_of=lambda name: parse(identities[name.rpartition(" ×")[0]]).seed_class,
         processor_sd=PROCESSOR_SD,
     )
     return verdicts.compare(pairs, evidence)
-
-
-def _list_identities() -> dict[str, str]:
-    """Identity -> name in Figure A.4, the base first."""
-    students = grid("beyond")["students"].items()
-    return {"Longformer": "base"} | {identity: name for name, identity in students}

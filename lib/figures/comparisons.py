@@ -1,4 +1,4 @@
-"""Differences with intervals: settings of Paragraph Vector, all findings."""
+"""The ledger in one picture, and the verdicts that other rules change."""
 
 import numpy as np
 import pandas as pd
@@ -8,11 +8,8 @@ from matplotlib.lines import Line2D
 
 from lib.config import manifest
 from lib.figures.style import INK, panels, rows_from_top, settings, style
-from lib.statistics.effects import chance_corrected
 from lib.statistics.verdicts import DISAGREE, MARGIN, NUMBER
 
-# In the name of a Paragraph Vector.
-FACTORS = ("architecture", "dimension", "pre-processing", "min_count")
 _SPELT = {"mm": "max-margin", "mse": "MSE", "pv": "PV", "dbow": "DBOW", "sbert": "SBERT"}  # in ids
 _UNSEEN = {"color": "none"}  # for verdicts that are not drawn
 _TICKS = (-0.4, -0.1, 0, 0.1, 0.4)  # of the ledger's axis
@@ -23,51 +20,6 @@ _QUESTIONS = {
     "repeats here?": ({"": 0.0}, "verdict"),
     "survives other\nreadouts?": ({"compare_": -0.17, "none_": 0.17}, "survives"),
 }
-
-
-def settings_frame(data: pd.DataFrame) -> pd.DataFrame:
-    """The effect of each setting of a Paragraph Vector, from the `boxplot_frame` of Figure 4.5.
-
-    There is a row for each level of each of `FACTORS`, with the columns factor, level, value and
-    published (mean chance-corrected accuracy of the single models with this level, minus that of
-    all single models), models (their number).
-    """
-    single = data[~data["model"].str.contains("+", regex=False)].copy()
-    theirs = single.assign(value=single["published"], chance=single["published_chance"])
-    single["ours"], single["theirs"] = chance_corrected(single), chance_corrected(theirs)
-    means = single.groupby("model", sort=False)[["ours", "theirs"]].mean()
-    levels = means.index.to_series().str.split(";", expand=True).set_axis([*FACTORS], axis=1)
-    rows = []
-    for factor in FACTORS:
-        groups = (means - means.mean()).groupby(levels[factor])
-        for level in sorted(groups.groups, key=lambda name: (len(name), name)):
-            part = groups.get_group(level)
-            rows.append((factor, level, *part.mean(), len(part)))
-    return pd.DataFrame(rows, columns=["factor", "level", "value", "published", "models"])
-
-
-@style()
-def setting_effects(effects: pd.DataFrame) -> Figure:
-    """Draw the data of `settings_frame`: a panel per setting, ours filled, published hollow."""
-    levels = [(effects["factor"] == factor).sum() for factor in FACTORS]
-    figure, axes = panels(len(FACTORS), "fig_settings", sharey=True, width_ratios=levels)
-    sides = settings()["sides"]
-    for axis, factor in zip(axes.flat, FACTORS, strict=True):
-        rows = effects[effects["factor"] == factor]
-        places = np.arange(len(rows))
-        axis.plot(places, rows["published"], "o-", mfc="none", color=sides["published"], ms=5.5)
-        axis.plot(places, rows["value"], "o-", color=sides["ours"], ms=5.5)
-        axis.axhline(0, color=INK, linewidth=0.8, zorder=0.6)
-        axis.set_xticks(places, rows["level"].replace("None", "raw"))
-        axis.set(title=factor.replace("_", " "), xlim=(-0.5, len(rows) - 0.5))
-        axis.grid(axis="x", visible=False)
-    axes[0, 0].set_ylabel("accuracy above chance,\nminus the mean of all")
-    handles = [
-        Line2D([], [], marker="o", color=sides["ours"], label="ours"),
-        Line2D([], [], marker="o", mfc="none", color=sides["published"], label="published"),
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
-    return figure
 
 
 @style()

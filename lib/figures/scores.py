@@ -1,5 +1,4 @@
-"""Scores as dots and lines: Chapter 5 by task (Figures 5.4 to 5.6), students while they train (A.2
-to A.4, A.6)."""
+"""Scores as dots and lines: Chapter 5 by task (Figures 5.4 to 5.6), students while they train."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ from scipy import stats
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import UNTRAINED, seed_means
-from lib.figures.style import COLORS, INK, labelled, panels, rows_from_top, settings, style
+from lib.figures.style import labelled, panels, rows_from_top, settings, style
 from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
 # Not trained here, the same by every seed.
@@ -136,93 +135,17 @@ def curves(data: pd.DataFrame) -> Figure:
     """
     groups = data.groupby("group", sort=False)
     figure, axes = panels(len(groups), "figA_2", rows=2, sharex=True, sharey="row")
-    told = {"embedding": "embeddings", "projected": "projections"}
     for column, (group, shown) in zip(axes.T, groups, strict=True):
-        for axis, (name, words) in zip(column, told.items(), strict=True):
+        for axis, name in zip(column, ("embedding", "projected"), strict=True):
             for (_, dimension), line in shown.groupby(["model", "dimension"], sort=False):
                 look = {"linewidth": 1, "markersize": 3.5} | settings()["dimensions"][dimension]
                 teacher = f"{dimension}-dimensional teacher"
                 axis.plot(line["update"], line[name], **look, label=teacher)
-            axis.set(xlabel="updates", ylabel=f"mean correlation\nof the {words}")
-            axis.label_outer()
         column[0].axhline(shown["chance"].mean(), **settings()["paired_at_random"])
         column[0].set_title(group)
-    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
-    return figure
-
-
-@style()
-def gradient_shares(shares: pd.DataFrame) -> Figure:
-    """The contextual share of the gradient while students train, a panel for each group.
-
-    Each student has a thin line, their median a thick one.
-    """
-    groups = shares.groupby("group", sort=False)
-    figure, axes = panels(len(groups), "figA_6", sharey=True)
-    for axis, (group, shown) in zip(axes.flat, groups, strict=True):
-        for _, line in shown.groupby("model"):
-            axis.plot(line["update"], line["share"], color="0.6", linewidth=0.7, label="a student")
-        middle = shown.groupby("update")["share"].median()
-        axis.plot(middle, color=settings()["sides"]["ours"], linewidth=2, label="their median")
-        axis.set(xlabel="updates", title=group.replace(", ", ",\n"))
-    axes[0, 0].set(ylabel="contextual share\nof the gradient", ylim=(0, None))
-    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
-    return figure
-
-
-@style()
-def heavier_context(factors: pd.DataFrame) -> Figure:
-    """How much a factor on the contextual loss changes a student; dashed, how much a seed does.
-
-    Below a factor is the share of the gradient that it gives. `factors` are as
-    `contextual.compare_factors` returns them.
-    """
-    groups = factors.groupby("loss", sort=False)
-    figure, axes = panels(len(groups), "figA_3", sharey=True)
-    look = {"color": INK, "linestyle": "--", "linewidth": 1}
-    for axis, (loss, rows) in zip(axes.flat, groups, strict=True):
-        trained = rows.dropna(subset="cosine")
-        color = settings()["sides"]["ours"]
-        axis.plot(trained["factor"], trained["cosine"], "o-", color=color, label="the same seed")
-        seed = rows["another_seed"].iloc[0]
-        axis.axhline(seed, **look, label="another seed, without context")
-        axis.set_xscale("log", base=2)
-        pairs = zip(trained["factor"], trained["share"], strict=True)
-        axis.set_xticks(trained["factor"], [f"×{factor:g}\n{share:.0%}" for factor, share in pairs])
-        axis.minorticks_off()
-        axis.set_title(f"with {loss.replace('mm-', 'max-margin ')}")
-    axes[0, 0].set(ylabel="mean cosine with the student\nwithout context", ylim=(None, 1))
-    words = "factor on the contextual loss, and its share of the gradient, mean over training"
-    figure.supxlabel(words, fontsize=9)
-    figure.legend(handles=labelled(axes.flat), loc="outside upper center", ncols=2)
-    return figure
-
-
-@style()
-def length_of_training(data: pd.DataFrame) -> Figure:
-    """Three panels against updates: cosine to the teacher, and accuracy by two readouts.
-
-    Points are seeds; lines are their means, starting from the base.
-    """
-    titles = {
-        "cosine": "cosine to the teacher,\nheld-out documents",
-        "no head": "accuracy above chance,\nwithout a head",
-        "heads": "accuracy above chance,\nwith heads",
-    }
-    figure, axes = panels(len(titles), "figA_4", sharex=True)
-    base = data[data["model"] == "base"]
-    for axis, (column, title) in zip(axes.flat, titles.items(), strict=True):
-        start = base[column].mean()
-        axis.axhline(start, color=INK, linewidth=0.8, linestyle=":", label="untrained base")
-        for color, marker, name in zip(COLORS, "osD^v", data["model"].unique()[1:], strict=False):
-            color = settings()["losses"].get(name, color)
-            rows = data[data["model"] == name]
-            means = rows.groupby("updates")[column].mean()
-            line = [0, *means.index], [start, *means]
-            axis.plot(*line, f"{marker}-", color=color, markersize=5, label=name)
-            look = {"color": color, "markersize": 3.5, "mfc": "none"}
-            axis.plot(rows["updates"], rows[column], marker, **look)
-        axis.set(xlabel="updates", title=title)
+        column[1].set_xlabel("updates")
+    for axis, words in zip(axes[:, 0], ("embeddings", "projections"), strict=True):
+        axis.set_ylabel(f"mean correlation\nof the {words}")
     figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
     return figure
 

@@ -66,14 +66,8 @@ def test_a_longer_training_reads_more_documents_and_then_the_same_again():
     assert sensitivity.find_length(twice, 0.5) == {"documents": 24, "passes": 1}
 
 
-def test_scores_are_chance_corrected_and_every_student_has_its_own_cosine(frame):
-    table = sensitivity.tabulate_lengths(frame)
-    cosine = table[(table["model"] == "cosine") & (table["seed"] == 0)]
-    assert cosine["updates"].tolist() == [2, 4, 8]
-    assert cosine["heads"].tolist() == pytest.approx([0.74, 0.68, 0.56])
-    assert cosine["no head"].tolist() == pytest.approx(cosine["heads"] - 0.2)
-    assert cosine["cosine"].tolist() == pytest.approx([(1 + 0.5**0.5) / 2] * 3)
-    assert [*table] == ["model", "updates", "seed", "cosine", "heads", "no head"]
+def test_students_have_their_cosine_to_the_teacher(frame):
+    assert frame["cosine"].tolist() == pytest.approx([(1 + 0.5**0.5) / 2] * len(frame))
 
 
 def test_what_more_training_changes_is_judged_over_texts_by_one_readout(frame):

@@ -1,14 +1,12 @@
-"""Differences with intervals: losses, settings of Paragraph Vector, the ledger in one picture."""
+"""Differences with intervals: losses, and the ledger in one picture."""
 
 import itertools
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from lib import figures, published
+from lib import figures
 from lib.config import paths
-from lib.figures.comparisons import FACTORS
 
 LEDGER = pd.DataFrame(
     {
@@ -90,18 +88,3 @@ def test_the_committed_ledger_is_drawn_in_a_minute_s_reading():
     rows = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
     assert all(upper.y0 > lower.y1 - 1 for upper, lower in itertools.pairwise(rows))
     assert min(box.x0 for box in rows) >= 0
-
-
-def test_a_setting_s_effect_is_its_mean_minus_that_of_all():
-    theirs = published.load("fig4_5")
-    records = theirs.assign(model=theirs["identity"], seed=0, value=theirs["accuracy"])
-    effects = figures.settings_frame(figures.boxplot_frame("fig4_5", records))
-    assert effects["value"].to_numpy() == pytest.approx(effects["published"].to_numpy())
-    assert effects.groupby("factor")["models"].sum().to_dict() == dict.fromkeys(FACTORS, 36)
-    weighted = effects["value"] * effects["models"]
-    assert weighted.groupby(effects["factor"]).sum().abs().max() < 1e-9
-    by_level = effects.set_index(["factor", "level"])["published"]
-    # the thesis reads off its figure: large dimensions, a small min_count
-    assert by_level["dimension", "1024"] > by_level["dimension", "100"]
-    assert by_level["min_count", "2"] > by_level["min_count", "10%"]
-    assert len(figures.setting_effects(effects).axes) == 4
