@@ -17,7 +17,7 @@ from lib.figures.distributions import (
     violin_frame,
     violins,
 )
-from lib.figures.estimates import costs, differences
+from lib.figures.estimates import READOUTS, differences
 from lib.figures.lessons import (
     draw_origins,
     heat_map,
@@ -37,4 +37,12 @@ from lib.figures.scores import (
     readouts,
     score_frame,
 )
-from lib.figures.style import save, settings, style
+from lib.figures.style import (
+    COLORS,
+    labelled,
+    panels,
+    rows_from_top,
+    save,
+    settings,
+    style,
+)
