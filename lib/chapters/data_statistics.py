@@ -1,6 +1,6 @@
-"""The tables and lengths of Sections 4.1, 4.2, 5.1 and 5.2 for a profile's own data."""
+"""The lengths and tables of Sections 4.1, 4.2, 5.1 and 5.2 for a profile's own data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,7 @@ def count_corpus_tokens(corpus: Corpus, base: Base) -> pd.DataFrame:
     Columns: source, split, longformer_tokens, sbert_tokens.
     """
     frames = []
-    for split in ("train", "validation"):
-        documents = getattr(corpus, split)
+    for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
         sources = [document.source for document in documents]
         frames.append(_count_tokens(Texts(documents), base, source=sources, split=split))
     return pd.concat(frames, ignore_index=True)
@@ -52,12 +51,26 @@ def _count_tokens(texts: Sequence[str], base: Base, **facts: Any) -> pd.DataFram
     return pd.DataFrame(facts | {"longformer_tokens": whole[:], "sbert_tokens": read[:]})
 
 
+def count_long(lengths: pd.DataFrame, keys: list[str], profile: Profile) -> pd.DataFrame:
+    """For each group, percent of texts above `LIMITS`, and how many texts the student cuts."""
+    tokens = lengths["sbert_tokens"] * find_scale(profile)
+    over = {f"over_{limit}_percent": tokens > limit for limit in LIMITS}
+    cut = lengths["longformer_tokens"] > profile.student.max_positions
+    groups = lengths[keys].assign(**over, cut=cut).groupby(keys, sort=False)
+    return (100 * groups[list(over)].mean()).assign(cut=groups["cut"].sum()).reset_index()
+
+
+def find_scale(profile: Profile) -> float:
+    """The ratio of the thesis' and the profile's limit of the structural teacher, at least 1."""
+    return max(1.0, LIMITS[0] / profile.structural_teacher.max_tokens)
+
+
 def tabulate_corpus(lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     """Tables 4.1 and 5.1, from `count_corpus_tokens`: documents, tokens, and long documents."""
     tokens = lengths.groupby("split", sort=False)["longformer_tokens"]
     table = pd.DataFrame({"documents": tokens.size(), "tokens": tokens.sum()})
     table = table.assign(tokens_mean=tokens.mean(), tokens_sd=tokens.std(ddof=0))
-    return table.reset_index().merge(_count_long(lengths, ["split"], profile), on="split")
+    return table.reset_index().merge(count_long(lengths, ["split"], profile), on="split")
 
 
 def tabulate_classifications(
@@ -69,55 +82,14 @@ def tabulate_classifications(
     examples), classes, class_percent_mean and class_percent_sd (of the classes' shares).
     """
     rows = []
-    for name, split, labels in _list_splits(tasks, splits):
-        kept = labels if limit is None else labels[downsample(labels, limit)]
-        shares = 100 * np.bincount(kept, minlength=len(tasks[name].classes)) / len(kept)
-        inputs = "documents" if len(tasks[name].inputs[split][0]) == 1 else "pairs of documents"
-        truncated = "yes" if len(kept) < len(labels) else "no"
-        facts = (len(kept), inputs, truncated, len(shares), shares.mean(), shares.std())
-        rows.append((name, split, *facts))
+    for name, task in tasks.items():
+        for split in (split for split in splits if split in task.labels):
+            labels = task.labels[split]
+            kept = labels if limit is None else labels[downsample(labels, limit)]
+            shares = 100 * np.bincount(kept, minlength=len(task.classes)) / len(kept)
+            inputs = "documents" if len(task.inputs[split][0]) == 1 else "pairs of documents"
+            truncated = "yes" if len(kept) < len(labels) else "no"
+            facts = (len(kept), inputs, truncated, len(shares), shares.mean(), shares.std())
+            rows.append((name, split, *facts))
     columns = ["task", "split", "documents", "inputs", "truncated", "classes"]
     return pd.DataFrame(rows, columns=[*columns, "class_percent_mean", "class_percent_sd"])
-
-
-def tabulate_lengths(tasks: Tasks, lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """Table 5.4, from `count_task_tokens`: examples of classifications, and long texts."""
-    keys, splits = ["task", "split"], _list_splits(tasks, ("train", "test"))
-    rows = [(name, split, len(labels)) for name, split, labels in splits]
-    table = pd.DataFrame(rows, columns=[*keys, "documents"])
-    return table.merge(_count_long(lengths, keys, profile), on=keys)
-
-
-def tabulate_retrievals(tasks: Tasks, lengths: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """Table 5.5, from `count_task_tokens`: texts, sources and targets of retrievals."""
-    rows = []
-    for name, task in tasks.items():
-        if task.kind == "retrieval":
-            named = task.relevant.values()
-            targets = np.array([sum(target in task.texts for target in each) for each in named])
-            rows.append((name, len(task.texts), len(targets), targets.mean(), targets.std()))
-    columns = ["task", "documents", "sources", "targets_mean", "targets_sd"]
-    table = pd.DataFrame(rows, columns=columns)
-    return table.merge(_count_long(lengths, ["task"], profile), on="task")
-
-
-def find_scale(profile: Profile) -> float:
-    """The ratio of the thesis' and the profile's limit of the structural teacher, at least 1."""
-    return max(1.0, LIMITS[0] / profile.structural_teacher.max_tokens)
-
-
-def _list_splits(tasks: Tasks, splits: Sequence[str]) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Each classification and each of its splits, with the labels."""
-    for name, task in tasks.items():
-        for split in splits if task.kind == "classification" else ():
-            if split in task.labels:
-                yield name, split, task.labels[split]
-
-
-def _count_long(lengths: pd.DataFrame, keys: list[str], profile: Profile) -> pd.DataFrame:
-    """For each group, percent of texts above `LIMITS`, and how many texts the student cuts."""
-    tokens = lengths["sbert_tokens"] * find_scale(profile)
-    over = {f"over_{limit}_percent": tokens > limit for limit in LIMITS}
-    cut = lengths["longformer_tokens"] > profile.student.max_positions
-    groups = lengths[keys].assign(**over, cut=cut).groupby(keys, sort=False)
-    return (100 * groups[list(over)].mean()).assign(cut=groups["cut"].sum()).reset_index()

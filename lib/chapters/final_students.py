@@ -16,10 +16,7 @@ from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
 PUBLISHED = published.CHAPTER_5
-# The parts of Table 5.7 in order; a profile's own rounds come after them.
-_PARTS = (*reversed(roles.ROUNDS), "retrieval")
-_MEANS = ("mean", "norm_mean")
-TOP = 1000  # texts; the published retrieval scores ignore what is ranked lower
+_MEANS = ["mean", "norm_mean"]
 
 
 def load_models() -> dict[str, str]:
@@ -43,12 +40,7 @@ def prepare_bench(bench: Bench) -> Bench:
     final = bench.profile.final
     scheme = final.model_dump(include={"documents", "passes", "learning_rate", "accumulation"})
     updates = bench.profile.changed("training", **scheme).training.updates
-    if updates == 0:
-        raise ValueError(
-            f"final.documents={final.documents} do not fill one update of "
-            f"final.accumulation={final.accumulation} batches; raise final.documents"
-        )
-    warmup_share = min(final.warmup_updates / updates, 0.5)
+    warmup_share = min(final.warmup_updates / max(updates, 1), 0.5)  # training refuses 0 updates
     longer = bench.changed("training", **scheme, warmup_share=warmup_share)
     return longer.changed("contextual_teacher", seed=final.contextual_seed)
 
@@ -60,7 +52,7 @@ def run_classifications(bench: Bench) -> pd.DataFrame:
     only as far as the structural teacher; they are then called "<name>;cut".
     """
     profile, final = bench.profile, prepare_bench(bench)
-    models, seeds = list_models(profile), assign_seeds(profile)
+    models, seeds = list_models(profile), _assign_seeds(profile)
     shortened = ("Longformer", *list_students(), *profile.final.baselines)
     cut = {f"{name};cut": f"{models[name]};cut" for name in shortened}
     seeds |= {f"{identity};cut": numbers for identity, numbers in seeds.items()}
@@ -82,7 +74,7 @@ def run_readouts(bench: Bench) -> pd.DataFrame:
 def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:
     """MAP and MRR of every model, by its name in Chapter 5; for `top` see `Bench.retrieve`."""
     names = {identity: name for name, identity in list_models(bench.profile).items()}
-    seeds = assign_seeds(bench.profile)
+    seeds = _assign_seeds(bench.profile)
     records = prepare_bench(bench).retrieve(list(names), seeds=seeds, top=top)
     return chapter4.rename_models(records.assign(round=""), names)
 
@@ -112,13 +104,23 @@ def tabulate_scores(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.Dat
     table["follows"] = follows.where(table["recomputed"].notna(), "")
     tasks = roles.ordered({*table["task"]} - {*_MEANS}, roles.TABLE_5_7)
     orders = {
-        "round": roles.ordered(table["round"], _PARTS),
+        "round": roles.ordered(table["round"], (*reversed(roles.ROUNDS), "retrieval")),
         "model": list(dict.fromkeys((*load_models(), *table["model"]))),
         "task": [*tasks, *_MEANS],
     }
     return table.sort_values(
         list(orders), key=lambda column: column.map(orders[column.name].index), ignore_index=True
     )
+
+
+def _summarise(scores: pd.DataFrame, column: str) -> pd.DataFrame:
+    """For each round and model, the mean score and the mean of scores over the task's best."""
+    compared = scores[scores["model"].isin(PUBLISHED)]
+    best = compared.groupby(["round", "task"])[column].max().rename("best")
+    joined = scores.join(best, on=["round", "task"])
+    joined = joined.assign(mean=joined[column], norm_mean=joined[column] / joined["best"])
+    means = joined.groupby(["round", "model"], sort=False)[_MEANS].mean().reset_index()
+    return means.melt(["round", "model"], var_name="task", value_name=column)
 
 
 def measure_numbers(bench: Bench) -> dict[str, float]:
@@ -134,17 +136,7 @@ def measure_noise(accuracies: pd.DataFrame) -> SeedNoise:
     return seed_noise(corrected_runs(runs.assign(model=runs["model"] + ";" + runs["round"])))
 
 
-def assign_seeds(profile: Profile) -> dict[str, list[int]]:
+def _assign_seeds(profile: Profile) -> dict[str, list[int]]:
     """Identity -> seeds: final students and Paragraph Vectors also have the reference seeds."""
     repeated = [load_models()[name] for name in (*list_students(), "DM", "PV")]
     return chapter4.assign_seeds(profile, repeated)
-
-
-def _summarise(scores: pd.DataFrame, column: str) -> pd.DataFrame:
-    """For each round and model, the mean score and the mean of scores over the task's best."""
-    compared = scores[scores["model"].isin(PUBLISHED)]
-    best = compared.groupby(["round", "task"])[column].max().rename("best")
-    joined = scores.join(best, on=["round", "task"])
-    joined = joined.assign(mean=joined[column], norm_mean=joined[column] / joined["best"])
-    means = joined.groupby(["round", "model"], sort=False)[[*_MEANS]].mean().reset_index()
-    return means.melt(["round", "model"], var_name="task", value_name=column)

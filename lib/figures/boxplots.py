@@ -59,14 +59,14 @@ def boxplot_frame(
     values = runs.stack(future_stack=True)
     for (model, seed, task), value in values[~values.between(0, 1)].items():
         raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected 0 to 1")
-    kept = ["identity", "task", "accuracy", "normalized", "chance"]
-    theirs = pd.DataFrame(columns=kept, dtype=object)
-    if not label.startswith(("figA_", "figB_")):
-        theirs = published.load(label)[kept]
-    theirs.columns = ["identity", "task", *(f"published_{name}" for name in kept[2:])]
-    theirs = theirs.rename(columns={"published_accuracy": "published"})
+    printed = {"accuracy": "published", "normalized": "published_normalized"}
+    printed |= {"chance": "published_chance"}
+    theirs = pd.DataFrame(columns=["identity", "task", *printed], dtype=object)
+    if not label.startswith("figA_"):
+        theirs = published.load(label)[[*theirs]]
     names = {identity: model for model, identity in figure_models.shown(label).items()}
-    frame = ours.rename(columns={"model": "identity"}).merge(theirs, how="left")
+    frame = ours.rename(columns={"model": "identity"})
+    frame = frame.merge(theirs.rename(columns=printed), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     for side, (*_, column) in _PANELS.items():
         frame[column] = noise[side].least_difference if noise and side in noise else np.nan
@@ -74,10 +74,8 @@ def boxplot_frame(
     # Rounded, so that ties keep the published order.
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
-    orders = {
-        "round": roles.ordered(frame["round"], roles.ROUNDS),
-        "mean": sorted(frame["mean"].unique()),
-    }
+    orders = {"round": roles.ordered(frame["round"], roles.ROUNDS)}
+    orders |= {"mean": sorted(frame["mean"].unique())}
     orders |= {"identity": [*names, *frame["identity"]], "task": roles.ordered(frame["task"])}
     frame = frame.sort_values(
         [*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True
@@ -98,13 +96,10 @@ def boxplot(
 ) -> Figure:
     """Draw the data of `boxplot_frame`: our boxes and the published ones in two panels.
 
-    The panels have the same rows and one scale, and a box shows a model's tasks. With our
-    accuracies, the scale is chance-corrected accuracy minus the task's best, so two means differ by
-    as much as the ledger says. Without ours it is that of the thesis, accuracy divided by the
-    task's best.
-
-    In the order "published", models that the thesis lacks come first; the other order is "ours".
-    `rounds` are those of the profile; `untrained` tells the legend about our models of `UNTRAINED`.
+    With our accuracies, the scale is chance-corrected accuracy minus the task's best, so two means
+    differ by as much as the ledger says. Without ours it is that of the thesis, accuracy divided by
+    the task's best. In the order "published", models that the thesis lacks come first; the other is
+    "ours". `rounds` are those of the profile; `untrained` describes our models of `UNTRAINED`.
     """
     printed = roles.printed_rounds(rounds).items()
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed}
@@ -151,7 +146,6 @@ def boxplot(
 def _draw_panel(
     axis: Axes, data: pd.DataFrame, name: str, colors: list[str], as_printed: bool
 ) -> None:
-    """Draw the boxes of one panel, with the best score, the chance level and the noise."""
     column, normalized, chance, noise = _PANELS[name]
     scores, chances = data[column].astype(float), data[chance].astype(float)
     tasks = data["task"]
@@ -173,16 +167,11 @@ def _draw_panel(
     axis.axvline(first, color=INK, linewidth=0.9, zorder=0.6, label=_BEST[as_printed])
     if np.isfinite(level := guessed.groupby(tasks).first().mean()):
         axis.axvline(level, **settings()["chance"], label="guessing, mean of the tasks")
-    axis.set_title(name + _name_part(data, name))
+    shared = roles.ordered(data.loc[data["published"].notna(), "task"])
+    if name == "published" and {*shared} != {*roles.CLASSIFICATION}:
+        name += ",\n" + textwrap.fill(f"but on {' '.join(shared)} only", 24)  # as wide as a panel
+    axis.set_title(name)
     axis.grid(axis="y", visible=False)
-
-
-def _name_part(data: pd.DataFrame, name: str) -> str:
-    """What the title adds if only some of the thesis' tasks have published values."""
-    tasks = roles.ordered(data.loc[data["published"].notna(), "task"])
-    if name == "ours" or {*tasks} == {*roles.CLASSIFICATION}:
-        return ""
-    return ",\n" + textwrap.fill(f"but on {' '.join(tasks)} only", 24)  # as wide as a panel
 
 
 def _mark_runs(axis: Axes, rows: pd.DataFrame) -> None:

@@ -142,12 +142,10 @@ def ecdf(data: pd.DataFrame) -> Figure:
         axis.xaxis.set_tick_params(labelbottom=True)
     figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
     figure.supylabel("proportion of documents", fontsize=9)
-    handles = [Line2D([], [], color=colors[curve], label=curve) for curve in data["curve"].unique()]
-    handles += [
-        Line2D([], [], color=INK, linestyle=line, label=split) for split, line in _LINES.items()
-    ]
-    limit = settings()["limit"] | {"label": f"{_TEACHER_LIMIT} tokens (in titles: texts above it)"}
-    handles += [Line2D([], [], **limit)]
+    looks = [{"color": colors[curve], "label": curve} for curve in data["curve"].unique()]
+    looks += [{"color": INK, "linestyle": line, "label": name} for name, line in _LINES.items()]
+    told = f"{_TEACHER_LIMIT} tokens (in titles: texts above it)"
+    handles = [Line2D([], [], **look) for look in [*looks, settings()["limit"] | {"label": told}]]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
 

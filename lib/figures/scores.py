@@ -35,18 +35,16 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     shown = records[records[group].isin(theirs[group])]
     ours = seed_means(label, shown, keys).assign(low=np.nan, high=np.nan)
     if "scores" in shown:
-        halves = [
-            _half_intervals(part, PROCESSOR_SD if group == "round" else 0.0).assign(**{group: name})
-            for name, part in shown.groupby(group)
-        ]
+        noise = PROCESSOR_SD if group == "round" else 0.0
+        parts = shown.groupby(group)
+        halves = [_half_intervals(part, noise).assign(**{group: name}) for name, part in parts]
         half = ours.merge(pd.concat(halves), on=keys, how="left")["half"]
         ours["low"], ours["high"] = ours["value"] - half, ours["value"] + half
     frame = ours.merge(theirs[[*keys, "published"]], on=keys, how="left")
-    frame["published_chance"] = np.nan
-    for metric in ["accuracy"] if group == "round" else theirs["metric"].unique():
-        is_metric = frame[group].eq(metric) | (group == "round")
-        chances = frame["task"].map(published.load_chances("test", metric))
-        frame["published_chance"] = frame["published_chance"].mask(is_metric, chances)
+    metrics = frame.get("metric", pd.Series("accuracy", frame.index))
+    for metric, rows in frame.groupby(metrics):
+        chances = rows["task"].map(published.load_chances("test", metric))
+        frame.loc[rows.index, "published_chance"] = chances
     orders = {"model": _order(frame), "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
     orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
     frame = frame.sort_values(
@@ -58,14 +56,10 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
 
 def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
     """Model, task and half: half the width of a score's 95% interval over seeds and test texts."""
-    frames = []
+    frames, noise = [], {"given": GIVEN, "processor_sd": processor_sd}
+    noise["class_of"] = lambda model: str(model in ("DM", "PV"))  # noisy in their own way
     for task, scores in task_scores(records).items():
-        evidence = from_examples(
-            {task: scores},
-            given=GIVEN,
-            class_of=lambda model: str(model in ("DM", "PV")),  # noisy in their own way
-            processor_sd=processor_sd,
-        )
+        evidence = from_examples({task: scores}, **noise)
         models = evidence.means.index
         errors, freedom = evidence.errors(np.eye(len(models)))
         half = stats.t.ppf(0.975, freedom) * errors * (1 - scores.chance)

@@ -191,7 +191,13 @@ def collect_sizes(ours: pd.DataFrame) -> pd.DataFrame:
     Columns: source (published, ours), model, family, size_mb, f1_public, f1_private, f1 (the mean
     of both), ms_per_document; F1 in percent.
     """
-    parts = [_read_published_sizes().assign(source="published"), ours.assign(source="ours")]
+    printed = published.load(published.NEWS)
+    facts = printed.drop_duplicates("model").set_index("model")[["size_mb", "ms_per_document"]]
+    f1 = 100 * printed.pivot(index="model", columns="task", values="value").reindex(facts.index)
+    theirs = f1.add_prefix("f1_").join(facts.apply(pd.to_numeric)).reset_index()
+    one = {f"f1_{side}": 200 * share / (1 + share) for side, share in POSITIVE.items()}
+    theirs = pd.concat([theirs, pd.DataFrame([{"model": chapter.ONE} | one])])
+    parts = [theirs.assign(source="published"), ours.assign(source="ours")]
     frame = pd.concat(parts, ignore_index=True)
     frame["f1"] = frame[["f1_public", "f1_private"]].mean(axis=1)
     families = frame["model"].str.extract(f"^[^;]*?({'|'.join(_FAMILIES)})", expand=False)
@@ -200,16 +206,6 @@ def collect_sizes(ours: pd.DataFrame) -> pd.DataFrame:
     columns = ["source", "model", "family", "size_mb", *scores, "ms_per_document"]
     drawn = frame["f1"].notna() & (frame["size_mb"].notna() | frame["model"].isin(_SIZELESS))
     return frame.loc[drawn, columns].reset_index(drop=True)
-
-
-def _read_published_sizes() -> pd.DataFrame:
-    """Columns model, f1_public, f1_private, size_mb, ms_per_document; includes a single cluster."""
-    printed = published.load(published.NEWS)
-    facts = printed.drop_duplicates("model").set_index("model")[["size_mb", "ms_per_document"]]
-    f1 = 100 * printed.pivot(index="model", columns="task", values="value").reindex(facts.index)
-    models = f1.add_prefix("f1_").join(facts.apply(pd.to_numeric)).reset_index()
-    one = {f"f1_{side}": 200 * share / (1 + share) for side, share in POSITIVE.items()}
-    return pd.concat([models, pd.DataFrame([{"model": chapter.ONE} | one])])
 
 
 @style()

@@ -18,26 +18,26 @@ from lib.vectors.names import BASE, BOTH, CLASSIFIER, LSA, STUDENT, TFIDF
 from tests.fake_bench import FakeBench
 
 GRID = profiles.grid("beyond")
+INGREDIENTS = {"untrained student": "Longformer"} | GRID["ingredients"]
 EXAMPLES = 60
 
 
 def test_what_the_grid_names_is_there_and_by_its_one_name():
     labels = [*GRID["final"].values(), *GRID["drafts"], *GRID["students"].values()]
-    labels += beyond.list_ingredients().values()
+    labels += INGREDIENTS.values()
     assert [parse(label).identity for label in labels] == labels
     assert {*GRID["twins"], *GRID["twins"].values()} == {*GRID["drafts"].values()}
     assert set(GRID["trained_factors"]) <= set(GRID["factors"])
     known = {*HeadSettings.model_fields}
     assert {name for changes in GRID["heads"].values() for name in changes} <= known
-    ingredients = beyond.list_ingredients()
-    assert len({*ingredients.values()}) == len(ingredients)
-    assert {name for pair in GRID["steps"].values() for name in pair} == {*ingredients}
-    assert {*GRID["compared_students"].values()} <= {*ingredients.values()}
-    assert {NO_WEIGHTING["cosine"], MM_MSE} < {*ingredients.values()}, "students of Chapter 4"
+    assert len({*INGREDIENTS.values()}) == len(INGREDIENTS)
+    assert {name for pair in GRID["steps"].values() for name in pair} == {*INGREDIENTS}
+    assert {*GRID["compared_students"].values()} <= {*INGREDIENTS.values()}
+    assert {NO_WEIGHTING["cosine"], MM_MSE} < {*INGREDIENTS.values()}, "students of Chapter 4"
 
 
 def test_a_step_changes_what_its_name_says():
-    variants = {name: parse(label) for name, label in beyond.list_ingredients().items()}
+    variants = {name: parse(label) for name, label in INGREDIENTS.items()}
     left, right = (variants[name] for name in GRID["steps"]["chunks in place of the beginning"])
     assert left.reads_chunks and not right.reads_chunks
     left, right = (variants[name] for name in GRID["steps"]["128 negatives in place of 5"])
@@ -56,54 +56,18 @@ def test_students_run_with_the_reference_seeds_and_have_the_names_of_the_figure(
         return pd.DataFrame({"model": models})
 
     bench = FakeBench("mini", run=run)
-    records = beyond.run_students(beyond.list_ingredients(), bench)
+    records = beyond.run_students(INGREDIENTS, bench)
     wanted = {tuple(sorted({*bench.profile.seeds, *bench.profile.reference_seeds}))}
     assert asked == [({*GRID["ingredients"].values()}, wanted)]
-    assert [*records["model"]] == [*beyond.list_ingredients()]
+    assert [*records["model"]] == [*INGREDIENTS]
 
 
-def make_records(levels, *, readout="compare", seeds=(0, 1), tasks=("OC", "PAN")):
-    """Records whose models have these accuracies, the same examples right with each seed."""
-    shared = {"readout": readout, "chance": 0.5, "groups": np.arange(EXAMPLES)}
-    shared |= {"metric": "accuracy", "split": "validation", "device": "cpu"}
-    rows = []
-    for model, level in levels.items():
-        scores = (np.arange(EXAMPLES) < level * EXAMPLES).astype(float)
-        for task in tasks:
-            for seed in seeds:
-                own = {"model": model, "task": task, "seed": seed, "value": level}
-                rows.append(shared | own | {"scores": scores})
+def make_records(models):
+    """Records of students with one task of pairs."""
+    shared = {"task": "OC", "metric": "accuracy", "readout": "compare", "split": "validation"}
+    shared |= {"chance": 0.5, "device": "cpu", "seed": 0, "value": 0.9}
+    rows = [shared | {"model": model, "groups": np.arange(EXAMPLES)} for model in models]
     return pd.DataFrame(rows)
-
-
-def test_a_step_is_the_left_student_minus_the_right_one():
-    levels = dict.fromkeys(beyond.list_ingredients(), 0.6) | {"SBERT + LSA": 0.8}
-    levels["LSA alone"] = 0.55
-    frames = [make_records(levels, readout=readout) for readout in beyond.READOUTS]
-    steps = beyond.judge_steps(pd.concat(frames, ignore_index=True))
-    assert [*steps["readout"].unique()] == [*beyond.READOUTS.values()]
-    found = steps[steps["readout"] == "no head"].set_index("step")["difference"]
-    assert found["LSA added to SBERT"] == pytest.approx(0.4)  # (.8 - .6) / (1 - .5)
-    assert found["LSA in place of DBOW, alone"] == pytest.approx(-0.1)
-    assert found["PV added to SBERT"] == pytest.approx(0, abs=1e-9)
-
-
-def test_students_are_put_beside_what_needs_no_training():
-    untrained = make_records(dict.fromkeys(beyond.UNTRAINED, 0.6), seeds=(0,))
-    students = make_records(dict.fromkeys(GRID["compared_students"], 0.9))
-    costs = dict.fromkeys((*beyond.UNTRAINED, STUDENT), 1.0) | {STUDENT: 2.0}
-    data = beyond.tabulate_models(pd.concat([untrained, students], ignore_index=True), costs)
-    assert [*data["model"]] == [*beyond.UNTRAINED, *GRID["compared_students"]]
-    assert data["score"].tolist() == pytest.approx([0.2] * 7 + [0.8] * 2)
-    assert (data["low"] <= data["score"]).all() and (data["score"] <= data["high"]).all()
-    rows = data.set_index("model")
-    assert np.isnan(rows.loc[BASE, "difference"])
-    judged = rows.loc["student: SBERT", ["difference", "milliseconds"]]
-    assert judged.tolist() == pytest.approx([0.6, 2.0])
-    assert rows["trained"].tolist() == [False] * 7 + [True] * 2
-    told = beyond.describe_model(data, "student: SBERT")
-    assert told.startswith("student: SBERT is ahead of base by .600")
-    assert told.endswith(", at 2 ms a document")
 
 
 @pytest.fixture
@@ -130,7 +94,7 @@ def bench(tmp_path, monkeypatch):
     monkeypatch.setattr(beyond, "list_untrained", lambda _: made)
     bench = FakeBench(
         "mini",
-        run=lambda bench, models, *, seeds: make_records(dict.fromkeys(models, 0.9), tasks=["OC"]),
+        run=lambda bench, models, *, seeds: make_records(models),
         examples=lambda *_: examples,
         store=Store(tmp_path),
         base=make_model(STUDENT),

@@ -81,17 +81,18 @@ def test_lengths_of_the_corpus_by_hand(base):
     assert lengths["source"].tolist() == ["wikipedia"] * 3 + ["news"] * 2
 
 
-def test_tables_of_the_tasks_by_hand(base):
+def test_classes_of_the_tasks_by_hand():
     table = data_statistics.tabulate_classifications(TASKS, ("train", "test"), limit=2)
     assert table["documents"].tolist() == [2, 1] and table["truncated"].tolist() == ["yes", "no"]
     assert set(table["inputs"]) == {"pairs of documents"}
     assert table.loc[1, ["class_percent_mean", "class_percent_sd"]].tolist() == [50, 50]
+
+
+def test_long_texts_of_a_task_count_once_in_a_split(base):
     tokens = data_statistics.count_task_tokens(TASKS, base)
-    lengths = data_statistics.tabulate_lengths(TASKS, tokens, MINI).set_index("split")
-    # A text counts once in a split: one of three is above 64 tokens, two of three above 48.
-    assert lengths.loc["train", "over_512_percent"] == pytest.approx(100 / 3)
-    assert lengths.loc["test", "over_384_percent"] == pytest.approx(50)
-    assert lengths["documents"].tolist() == [3, 1], "examples"
-    (row,) = data_statistics.tabulate_retrievals(TASKS, tokens, MINI).to_dict("records")
-    assert (row["documents"], row["sources"], row["targets_mean"]) == (3, 2, 1.5)
-    assert row["over_384_percent"] == pytest.approx(200 / 3)
+    long = data_statistics.count_long(tokens, ["task", "split"], MINI).set_index(["task", "split"])
+    # One of three is above 64 tokens, two of three above 48. A retrieval's texts are all tested.
+    assert long.loc[("pairs", "train"), "over_512_percent"] == pytest.approx(100 / 3)
+    assert long.loc[("pairs", "test"), "over_384_percent"] == pytest.approx(50)
+    assert long.loc[("search", "test"), "over_384_percent"] == pytest.approx(200 / 3)
+    assert {*long["cut"]} == {0}
