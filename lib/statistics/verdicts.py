@@ -32,7 +32,7 @@ DISAGREE = "readouts disagree"  # the two readouts that need little training
 VERDICTS = (HOLDS, REVERSED, EQUIVALENT, SMALLER, OPEN, DISAGREE, NOT_TESTABLE, NUMBER, NOT_RUN)
 ALPHA = 0.05
 # The version of the rules. Raise it with every change that can alter a verdict on the same scores:
-# a limit here or in `lib.ledger.testability`, a standard error in `lib.statistics.intervals`, or
+# a limit here or in `lib.ledger.checks`, a standard error in `lib.statistics.intervals`, or
 # the comparisons behind a kind of claim.
 RULES = 4
 # A difference too small to matter in the choice of a method: two of every hundred examples that
