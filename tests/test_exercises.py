@@ -14,7 +14,7 @@ import torch
 from lib import losses
 from lib.chapters import published_noise
 from lib.config import paths
-from tests.test_notebooks_style import NUMBERED, code
+from tests.test_notebooks_style import NUMBERED
 
 NUMBERS = {  # that a solution prints, in their order
     "05_projections": [2.00, 0.00, 2.00],
@@ -22,6 +22,10 @@ NUMBERS = {  # that a solution prints, in their order
     "08_news_clustering": [2.0],
     "09_report": [0.0173, 0.0374],
 }
+
+
+def code(cells) -> list[str]:
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
 def find_solution(name: str) -> str:
