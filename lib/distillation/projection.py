@@ -14,13 +14,7 @@ _LAYER = re.compile(rf"([1-9][0-9]*)({re.escape(_RELU)})?")
 
 
 def parse(label: str) -> list[tuple[int, bool]]:
-    """Return the width of each layer and whether a ReLU follows it; an empty list for `-`.
-
-    Raises
-    ------
-    ValueError
-        For a malformed label.
-    """
+    """The width of each layer and whether a ReLU follows it; `ValueError` for a malformed label."""
     if label == "-":
         return []
     layers, place = [], 1

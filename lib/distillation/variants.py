@@ -1,8 +1,7 @@
 """The models of the experiments, under the labels of the thesis.
 
-A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 and
-`only-structural;cosine` in Figure 4.8 are the same student. Its `identity` is the one name under
-which it is trained and recorded.
+A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 is the student
+`only-structural;cosine` of Figure 4.8. It is trained and recorded under its one `identity`.
 """
 
 import re
@@ -136,10 +135,7 @@ class Variant:
 
     @property
     def reads_chunks(self) -> bool:
-        """Whether the structural target is the mean over all chunks of a document.
-
-        Otherwise it is the embedding of the beginning.
-        """
+        """Whether the target is the mean over all chunks, not the embedding of the beginning."""
         return (self.structural or "").endswith(_CHUNKS)
 
     @property
@@ -177,11 +173,10 @@ class Variant:
 
 
 def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
-    """Return the name of a structural loss in `lib.losses`, and its arguments.
+    """The name of a structural loss in `lib.losses`, and its arguments; ";chunks" is ignored.
 
-    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}). The distance is the
-    name of a function as well. A ";chunks" at the end of the label is ignored. Raises `ValueError`
-    for an unknown label, with the known forms.
+    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}). `ValueError` for an
+    unknown label, with the known forms.
     """
     distances = rf"(?P<distance>{'|'.join(DISTANCES)})"
     number = r"(?P<gamma>\d+(\.\d+)?)"
@@ -202,9 +197,9 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
 
 
 def parse(label: str) -> Variant:
-    """Read the variant of a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
+    """The variant of a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
 
-    Raises `ValueError` for an unknown label, with the known forms.
+    `ValueError` for an unknown label, with the known forms.
     """
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):

@@ -43,9 +43,8 @@ def rank(
 
     An example is a source with one target, in the order of `queries.examples`. Its score is the
     precision at the target's rank, for MRR or with `top` (`metrics.average_precision`) the query's
-    score. Its distance from the mean is weighted so that every query counts the same.
-
-    `vectors` are (texts, dim), dense or sparse; `ValueError` if they are not finite.
+    score. Its distance from the mean is weighted so that every query counts the same. `vectors` are
+    (texts, dim), dense or sparse; `ValueError` if they are not finite.
     """
     return rank_folds(lambda _: vectors, queries, [np.arange(len(queries.relevant))], metric, top)
 
@@ -80,10 +79,7 @@ def rank_folds(
 
 
 def rank_texts(vectors: Any, sources: Sequence[int]) -> Iterator[list[int]]:
-    """Yield for each source the rows of all other texts by decreasing cosine to it.
-
-    Ties keep the order of rows. A zero vector has cosine 0 to all others.
-    """
+    """Yield for each source the rows of all other texts by decreasing cosine, ties in order."""
     x = _scale_rows(vectors)
     for source in sources:
         row = x[[source]].toarray()[0] if sparse.issparse(x) else x[source]

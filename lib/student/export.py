@@ -38,8 +38,8 @@ SECTIONS = (
 def save_longformer(student: Student, folder: str | Path) -> None:
     """Write config, weights and, if there is one, the tokenizer; the folder is replaced whole.
 
-    Raises `ValueError`, in one line, for a folder with files that this project did not write, and
-    for a full disk. Then nothing is written.
+    `ValueError`, in one line, for a folder with files that this project did not write, and for a
+    full disk. Then nothing is written.
     """
     _replace_folder(folder, lambda new: _write_longformer(student, new))
 
@@ -49,15 +49,13 @@ def save_sentence_transformer(
 ) -> None:
     """Write what `SentenceTransformer(folder)` loads: a mean over all tokens, without Normalize.
 
-    The folder is replaced whole, once sentence-transformers gives the student's embeddings.
+    The folder is replaced whole, once sentence-transformers gives the student's embeddings. `card`
+    is what README.md says besides what the student itself tells: a `title` and any of `SECTIONS`.
+    A value is a text, a list of texts, or a mapping; `scores` may be a list of rows, each a mapping
+    from columns to values. `base_model` as owner/name and `license` as an SPDX identifier become
+    metadata of the hub too.
 
-    `card` is what README.md says besides what the student itself tells: a `title` and any of
-    `SECTIONS`. A value is a text, a list of texts, or a mapping from names to values. `scores` may
-    be a list of rows, each a mapping from columns to values. `base_model` as owner/name and
-    `license` as an SPDX identifier become metadata of the hub too.
-
-    Raises `ValueError` as `save_longformer`, and for a missing tokenizer or an unknown key of
-    `card`.
+    `ValueError` as `save_longformer`, and for a missing tokenizer or an unknown key of `card`.
     """
     keys = ["title", *SECTIONS]
     values = dict.fromkeys(keys) | dict(card or {})
@@ -122,10 +120,7 @@ def _write_modules(student: Student, folder: Path) -> None:
 
 
 def _compare_embeddings(student: Student, folder: Path) -> None:
-    """Raise ValueError unless sentence-transformers embeds texts as the student does.
-
-    A batch of a short text and one that fills a window, so that one is padded.
-    """
+    """Raise ValueError unless sentence-transformers embeds a short and a padded text as we do."""
     from sentence_transformers import SentenceTransformer
 
     with quiet_transformers():

@@ -105,8 +105,8 @@ def from_encoder(
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     """Repeat learned positions (old, width) up to `max_positions`, after padding + 1 unused rows.
 
-    The authors of Longformer copied RoBERTa's 512 positions eight times in the same way (Beltagy et
-    al. 2020, section 5). The local structure is preserved everywhere except at the seams.
+    So did the authors of Longformer (Beltagy et al. 2020, section 5): the local structure is
+    preserved except at the seams.
     """
     repeats = math.ceil(max_positions / len(table))
     tiled = table.repeat(repeats, 1)[:max_positions]
@@ -116,9 +116,8 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
 def add_unused_weights(weights: dict[str, Tensor], unused: dict[str, Tensor]) -> dict[str, Tensor]:
     """Complete a student's weights to those of a standard `LongformerModel`, float32 on the CPU.
 
-    The student has no global attention. If its checkpoint had weights for it, they are restored
-    from `unused`; otherwise the local projections are copied, which is how Longformer initialises
-    them. A missing pooler becomes zeros, since nothing here reads it.
+    Global attention, which the student lacks, comes from `unused`, or is a copy of the local
+    projections, which is how Longformer initialises it. A missing pooler becomes zeros.
     """
     complete = {
         name: tensor.detach().float().cpu().contiguous() for name, tensor in weights.items()
