@@ -9,12 +9,9 @@ from typing import Any, TypeVar
 import regex
 
 T = TypeVar("T")
-# Characters that count as one word when texts are measured. Longer words, such as addresses and
-# base64, count as several.
-LONGEST = 20
-# Scripts without spaces between words, where each character counts as a word. The classes are those
-# of Unicode's line breaking (UAX 14): ideographs and emoji, small kana, and the scripts of
-# South-East Asia.
+LONGEST = 20  # characters that count as one word; longer ones, such as addresses, are several
+# Scripts without spaces, whose characters count as words, by classes of Unicode's line breaking
+# (UAX 14): ideographs and emoji, small kana, and the scripts of South-East Asia.
 _CLASSES = ("ID", "CJ", "SA", "AK", "AP", "AS")
 _ALONE = r"\p{Han}" + "".join(rf"\p{{Line_Break={name}}}" for name in _CLASSES)
 _GAPS = r"\u200b\u2060\ufeff"  # spaces without width, at which `str.split` does not split
@@ -24,10 +21,7 @@ TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}"
 
 
 def list_items(items: Iterable[T]) -> list[T]:
-    """Read the items of any iterable once, as a list.
-
-    `ValueError` for a collection without order, a single text, or a table.
-    """
+    """Read any iterable once, as a list; `ValueError` for a single text, a set or a table."""
     return list(_open(items))
 
 

@@ -21,9 +21,7 @@ class RowsWithNegatives:
 
     def __post_init__(self) -> None:
         if len(self.values) < 2:
-            raise ValueError(
-                f"negatives are other documents, so at least two are needed, got {len(self.values)}"
-            )
+            raise ValueError(f"of documents at least two are needed, got {len(self.values)}")
 
     def __len__(self) -> int:
         return len(self.values)

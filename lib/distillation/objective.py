@@ -41,9 +41,7 @@ class Objective(nn.Module):
     ):
         super().__init__()
         if variant.structural is None and variant.contextual is None:
-            raise ValueError(
-                "a student needs a structural loss, a contextual teacher, or both; got neither"
-            )
+            raise ValueError("a student needs a structural loss, a contextual teacher, or both")
         self.lam = variant.lam
         self.max_structural_len = max_structural_len if variant.masked else None
         self.structural_loss: Callable[..., Tensor] | None = None

@@ -33,6 +33,4 @@ def agree(values: dict[str, Any]) -> None:
     for name in values:
         by_rank = [str(other[name]) for other in everyone]
         if len(set(by_rank)) > 1:
-            raise ValueError(
-                f"the processes of this training have different {name}: {', '.join(by_rank)}"
-            )
+            raise ValueError(f"the processes have different {name}: {', '.join(by_rank)}")

@@ -43,8 +43,7 @@ class DistillationData:
             values = getattr(self, name)
             if values is not None and len(values) != len(self.token_ids):
                 raise ValueError(
-                    f"{len(self.token_ids)} documents but {len(values)} rows of {name}: "
-                    "they must match"
+                    f"{len(self.token_ids)} documents but {len(values)} rows of {name}"
                 )
 
 
@@ -209,10 +208,7 @@ def draw_batches(
     per_update = scheme.accumulation * processes * scheme.batch_size
     updates = len(sizes) // per_update
     if updates == 0:
-        raise ValueError(
-            f"{len(sizes)} documents do not fill one update of {per_update}: "
-            "use more, or smaller batches"
-        )
+        raise ValueError(f"{len(sizes)} documents do not fill one update of {per_update}")
     generator = np.random.default_rng(seed)
     orders = [
         length_mixed_order(sizes, bucket=scheme.length_bucket, seed=generator)

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
-# Label of a structural loss -> its function in `lib.losses`. The parser and the objective read this
-# table. {distance}, {gamma} and {negatives} are arguments of the function; a distance is one of
-# DISTANCES. The last form is not in the thesis (notebook 10).
+# Label of a structural loss -> its function in `lib.losses`; arguments in braces. The last form
+# is not in the thesis (notebook 10).
 STRUCTURAL_LOSSES = {
     "MSE": "mse",
     "cosine": "cosine",
@@ -27,8 +26,7 @@ _READERS: dict[str, Callable[[str], str | float]] = {  # convert the arguments i
     "negatives": int,
 }
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
-# Contextual teachers by their name in students' labels, such as "100d": "DM;100d". Their widths
-# must differ.
+# Contextual teachers by their widths, the names in students' labels, such as "100d": "DM;100d".
 TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
 # Latent semantic analysis, a contextual teacher that is not in the thesis (notebook 10).
 LSA = "LSA"
@@ -42,7 +40,6 @@ MASK_LABEL = "384"
 # Classes of students whose results vary about equally: with a structural teacher, and without one.
 STUDENT_CLASSES = ("student", "student of context alone")
 
-# Models that do not depend on the settings of an experiment.
 _FIXED = {
     "base": "Longformer",
     "sbert": "SBERT",
@@ -236,8 +233,7 @@ def parse(label: str) -> Variant:
     )
 
 
-# The student of each structural loss whose weighting Section 4.5.3 varies. As it is here, it is the
-# `no-weighting` student of that loss.
+# The students whose weighting Section 4.5.3 varies, as they are without weighting.
 NO_WEIGHTING = {
     "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
     "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",

@@ -42,6 +42,5 @@ def _orthonormal_columns(values: Any) -> np.ndarray:
     x = values.astype(np.float64)
     eps = 2.0**-52 if values.itemsize >= 8 else 2.0**-23
     left, sizes, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    # Rounding the entries changes singular values by less than eps times the norm before centring.
-    # The factor of 10 allows for rounding in the sums.
+    # Rounded entries change singular values by less than eps times this norm; 10 allows for sums.
     return left[:, sizes > 10 * eps * np.linalg.norm(x)]

@@ -11,9 +11,7 @@ from lib.evaluation.metrics import average_precision, reciprocal_rank
 
 METRICS: dict[str, Callable[..., float]] = {"MAP": average_precision, "MRR": reciprocal_rank}
 RANDOM_RANKINGS = 5  # of each source, for the score of chance
-# Cosines that agree to so many decimals are ties: those of two copies of a vector may differ in
-# their last bits, and their order must not depend on the machine.
-TIE_DECIMALS = 12
+TIE_DECIMALS = 12  # cosines equal so far are ties: their last bits depend on the machine
 
 
 @dataclass(frozen=True)
@@ -120,10 +118,7 @@ def score_chance(queries: Queries, metric: str, top: int | None = None) -> float
 
 
 def rank_halves(vectors: Any) -> np.ndarray:
-    """(halves,) reciprocal rank of each half's other half.
-
-    `vectors` are (halves, dim), dense or sparse, all first halves before all second halves.
-    """
+    """(halves,) reciprocal rank of each half's other half; all first halves come first."""
     count = vectors.shape[0]
     rankings = rank_texts(vectors, range(count))
     others = [(row + count // 2) % count for row in range(count)]

@@ -164,10 +164,7 @@ def pack_weights(student: Any) -> Arrays:
 
 
 def unpack_weights(student: Any, arrays: Arrays) -> Any:
-    """Load weights from `pack_weights` into a student, and set it to evaluation mode.
-
-    `ValueError` if the student lacks one of these weights.
-    """
+    """Load weights from `pack_weights`, for evaluation; `ValueError` if the student lacks one."""
     import torch
 
     state = {name[2:]: torch.from_numpy(a) for name, a in arrays.items() if name[:2] == "w."}

@@ -317,10 +317,7 @@ class Bench:
         pairs = self._pair_seeds(wanted, seeds)
         tasks = self.classifications if tasks is None else tasks
         if not tasks:
-            raise ValueError(
-                "tasks.folders names no classification to judge models by; "
-                "use `retrieve` for retrievals"
-            )
+            raise ValueError("tasks.folders names no classification; use `retrieve` for retrievals")
         products = {
             (pair, task): self._name_record(pair, task, split, limit)
             for pair, task in itertools.product(pairs, tasks)
@@ -380,10 +377,7 @@ class Bench:
         return float(ranking.rank_halves(self.embeddings(label, seed)["halves"]).mean())
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
-        """The examples that models are judged by; a `limit` reduces those that heads train on.
-
-        Raises `ValueError` if the task cannot be cut into its folds.
-        """
+        """The examples that models are judged by; `limit` reduces those that heads train on."""
         name = (task, split, limit)
         if name not in self._examples:
             most = self.profile.tasks.limit
@@ -512,11 +506,11 @@ def judge_and_keep(
     classifier: str,
 ) -> None:
     """Judge models side by side on a task, and keep the records that are missing."""
-    missing = [number for number, product in enumerate(products) if not store.has(product)]
-    given = [
-        (products[number].label, seed, replace(model).embed(examples.texts))
-        for number, (model, seed) in ((number, models[number]) for number in missing)
-    ]
+    given, missing = [], []
+    for product, (model, seed) in zip(products, models, strict=True):
+        if not store.has(product):
+            missing.append(product)
+            given.append((product.label, seed, replace(model).embed(examples.texts)))
     records = readouts.judge_models(given, examples, classifier, settings)
-    for number, record in zip(missing, records, strict=True):
-        store.get(products[number], functools.partial(dict, record))
+    for product, record in zip(missing, records, strict=True):
+        store.get(product, functools.partial(dict, record))

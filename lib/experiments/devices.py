@@ -45,10 +45,7 @@ def find_device() -> str:
         return "cpu"
     rank, count = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
     if rank >= count:
-        raise ValueError(
-            f"process {rank} of this machine has no GPU, because there are only {count}: "
-            "start as many processes as GPUs"
-        )
+        raise ValueError(f"process {rank} has no GPU: start as many processes as GPUs ({count})")
     torch.cuda.set_device(rank)
     return "cuda"
 

@@ -39,15 +39,13 @@ def cca(
     batch = len(student)
     if batch < 2:
         return 0 * student.sum(dim=1)  # keeps the graph, so backward() works on such a batch too
-    # float64, because the Cholesky factorisation of a rank-deficient covariance needs an epsilon
-    # well above the rounding error.
+    # float64: a rank-deficient covariance needs an epsilon well above the rounding error.
     x1, x2 = _centred(student.double()), _centred(teacher.double())
     root1 = torch.linalg.cholesky(_covariance(x1, x1) + epsilon * _identity(x1))
     root2 = torch.linalg.cholesky(_covariance(x2, x2) + epsilon * _identity(x2))
     half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)
     whitened = torch.linalg.solve_triangular(root2, half.T, upper=False)
-    # Singular values beyond batch - 1 are zero, and their arbitrary vectors would make the gradient
-    # random.
+    # Others are zero, and their arbitrary vectors would make the gradient random.
     correlations = torch.linalg.svdvals(whitened)[: batch - 1]
     return -correlations.sum().to(student.dtype).expand(batch)
 

@@ -6,9 +6,8 @@ from torch import Tensor
 
 from lib.losses import _checks
 
-# A row whose norm is at most this has no direction. torch.nn.functional.cosine_similarity divides
-# by the same number. Its gradient at a zero vector has length 1e8, so one empty document would
-# dominate the clipped update.
+# A row of at most this norm has no direction; with torch's cosine_similarity, its gradient of
+# length 1e8 would dominate the clipped update.
 SHORTEST = 1e-8
 
 

@@ -48,7 +48,6 @@ def max_margin(
     # Mask inputs, not results, so that no distance involves a masked row, which may hold NaN.
     y, y_pos = student[mask], teacher[mask]
     n = len(y)
-    # Compare every row with every teacher embedding, in one call on the expanded pairs.
     pairs = y.repeat_interleave(n, dim=0), y_pos.repeat(n, 1)
     distances = distance(*pairs).view(n, n)
     loss = distances.diagonal()

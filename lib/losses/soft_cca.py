@@ -84,8 +84,7 @@ class SoftCCA(nn.Module):
         z = z - z.mean(dim=0)
         if self.form == "code":
             z = z / (z.square().mean(dim=0) + VARIANCE_EPSILON).sqrt()
-        # One pass for beta * phi + z' z / (b - 1), because with 1024 dimensions these matrices cost
-        # more than the rest of the loss.
+        # One pass, because with 1024 dimensions these matrices cost more than the rest of the loss.
         return torch.addmm(phi, z.T, z, beta=self.beta, alpha=1 / (len(z) - 1))
 
     def _off_diagonal(self, matrix: Float[Tensor, "dim dim"]) -> Float[Tensor, ""]:

@@ -55,9 +55,7 @@ def weighted(
     mask = structural_mask(lengths, max_structural_len).to(structural.device)
     if not structural.shape == contextual.shape == mask.shape:
         shapes = f"{tuple(structural.shape)}, {tuple(contextual.shape)} and {tuple(mask.shape)}"
-        raise ValueError(
-            f"structural, contextual and lengths must have the same shape (batch,), got {shapes}"
-        )
+        raise ValueError(f"losses and lengths must have the same shape (batch,), got {shapes}")
     if lam is None:
         return torch.where(mask, structural + contextual, contextual)
     if not 0 <= lam <= 1:

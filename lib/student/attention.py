@@ -38,13 +38,9 @@ def sliding_window(
     """
     if q.dim() != 3 or not q.shape == k.shape == v.shape or not q.dtype == k.dtype == v.dtype:
         given = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in (q, k, v))
-        raise ValueError(
-            f"q, k and v must have the same shape (tokens, heads, head_dim) and dtype, got {given}"
-        )
+        raise ValueError(f"expected equal shapes (tokens, heads, head_dim) and dtypes, got {given}")
     if sum(lengths) != len(q) or min(lengths, default=1) < 1:
-        raise ValueError(
-            f"lengths must be positive and sum to the {len(q)} tokens of q, k and v, got {lengths}"
-        )
+        raise ValueError(f"lengths must be positive and sum to {len(q)} tokens, got {lengths}")
     if q.is_cuda and q.dtype in HALF_PRECISION and dropout == 0:
         from torch.nn.attention.varlen import varlen_attn
 

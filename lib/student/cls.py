@@ -52,10 +52,7 @@ class ClsStudent(nn.Module):
     def encode(
         self, ids: Sequence[Sequence[int]], *, batch_tokens: int = 4096, precision: str = "fp32"
     ) -> np.ndarray:
-        """Embed token id lists as float32, (documents, dim); see `Student.encode`.
-
-        A batch has at most `batch_tokens` tokens with its padding.
-        """
+        """Embed token id lists in padded batches, (documents, dim) float32; see `Student`."""
         ids = list_items(ids)
         batches: list[list[int]] = []
         for row in sorted(range(len(ids)), key=lambda row: -len(ids[row])):

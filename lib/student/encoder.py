@@ -25,11 +25,8 @@ from lib.student.linear import Linear
 from lib.student.packing import Packed, TokenIds, check_ids, embed_batches, pack, tokenize
 from lib.texts import list_items
 
-# Rows that pass the feed-forward layers at once, without gradients on a CPU, so that the memory of
-# their wide activations is reused.
-FEED_FORWARD_ROWS = 1024
-# Tokens that `Student.encode` computes at once. An H200 encodes 1.2 million tokens a second in
-# batches of 4,096, and 4.1 million in batches of 16,384.
+FEED_FORWARD_ROWS = 1024  # at once, without gradients on a CPU: wide activations reuse memory
+# Tokens at once: an H200 encodes 1.2 million a second in batches of 4,096, 4.1 in those of 16,384.
 BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 
 

@@ -20,15 +20,12 @@ from lib.store import replace_folder
 from lib.student.encoder import Student
 
 KIND = "student"  # of folder: it replaces no folder that this project wrote for something else
-# Class paths and settings that sentence-transformers has understood since version 2. Versions
-# before 6 cannot load what `SentenceTransformer.save` of 6.2 writes.
+# As sentence-transformers reads it since version 2; before 6, it cannot load what 6.2 saves.
 MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
-# Largest difference between embeddings, relative to their largest number. Other kernels change
-# embeddings by about 1e-6.
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # relative to the largest number; other kernels change embeddings by about 1e-6
 # Sections of a model card after its title, in this order, besides what the student itself tells.
 SECTIONS = (
     "base_model teachers losses data training scores verdict provenance limits license"

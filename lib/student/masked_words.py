@@ -17,8 +17,7 @@ from transformers import get_linear_schedule_with_warmup
 from lib.student.encoder import Student
 from lib.student.packing import TokenIds, pack
 
-# Of the words to guess, 80% are replaced with the mask and 10% with a random token. The rest stay
-# as they are, so that no state can rely on the mask (Devlin et al. 2019, section 3.1).
+# Shares of the words to guess; the rest stay, so that no state can rely on the mask (section 3.1).
 MASKED, REPLACED = 0.8, 0.1
 CLIP = 1.0  # largest norm of the gradient
 MEASURED = 16  # held-out documents in a batch
@@ -33,10 +32,7 @@ class WordLosses(NamedTuple):
 
 
 class WordHead(nn.Module):
-    """BERT's language-modelling head: scores of all tokens from a token state, used here only.
-
-    Its output matrix is the student's token embeddings.
-    """
+    """BERT's head: scores of all tokens; its output matrix is the student's token embeddings."""
 
     def __init__(self, student: Student):
         super().__init__()

@@ -77,17 +77,13 @@ def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[l
     """
     texts = [*check_texts(texts)]
     if tokenizer is None:
-        raise ValueError(
-            "this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer"
-        )
+        raise ValueError("it has no tokenizer; pass token ids, or set student.tokenizer")
     options = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}
     ids = [*tokenize_texts(tokenizer, texts, **options)]
     least = tokenizer.num_special_tokens_to_add() + 1
     for index, row in enumerate(ids):
         if len(row) < least:
-            raise ValueError(
-                f"document {index} has no tokens except special ones: {texts[index][:60]!r}"
-            )
+            raise ValueError(f"document {index} has only special tokens: {texts[index][:60]!r}")
     return ids
 
 
@@ -99,9 +95,7 @@ def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Itera
     for index, document in enumerate(documents):
         ids = np.asarray(document)
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
-            raise ValueError(
-                f"expected texts or lists of token ids; document {index} is {show_value(document)}"
-            )
+            raise ValueError(f"expected token ids, document {index} is {show_value(document)}")
         if len(ids) > max_positions or ids.min() < 0 or ids.max() >= vocab_size:
             raise ValueError(
                 f"document {index} has {len(ids)} tokens with ids from {ids.min()} to {ids.max()}; "

@@ -55,10 +55,7 @@ def from_longformer(source: Source, revision: str | None) -> Checkpoint:
     """Read a Longformer without its heads, and with global attention and pooler if it has them."""
     config = _read_config(source, revision)
     if not isinstance(config, LongformerConfig):
-        raise ValueError(
-            f"{source} is a {config.model_type}, expected a longformer; "
-            "load it with Student.from_encoder"
-        )
+        raise ValueError(f"{source} is a {config.model_type}; load it with Student.from_encoder")
     tensors = _read_tensors(LongformerModel, source, revision)
     return Checkpoint(config, tensors, _read_tokenizer(source, revision))
 
@@ -82,10 +79,7 @@ def from_encoder(
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
     if not layers or not {*layers} <= {*available}:
-        raise ValueError(
-            f"layers must be indices from 0 to {config.num_hidden_layers - 1} of {source}, "
-            f"got {layers!r}"
-        )
+        raise ValueError(f"layers of {source} must be from 0 to {max(available)}, got {layers!r}")
     longformer = LongformerConfig(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,

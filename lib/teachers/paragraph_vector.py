@@ -131,10 +131,7 @@ class ParagraphVector:
             model = StableDoc2Vec(**kind, min_count=least, **settings)
             model.build_vocab(corpus)
             if not len(model.wv):
-                raise ValueError(
-                    f"'{self.label}': no word occurs {least} times "
-                    f"in the {self.documents} training documents"
-                )
+                raise ValueError(f"'{self.label}': no word occurs {least} times in the documents")
             model.train(corpus, total_examples=self.documents, epochs=model.epochs)
             # The vectors of the training documents may take as much memory as the corpus.
             model.dv.vectors = np.zeros((0, spec.size), np.float32)
