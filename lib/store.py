@@ -42,18 +42,10 @@ class NotComputed(OneLine, LookupError):
 class Product:
     """Something that can be computed again from its inputs.
 
-    Parameters
-    ----------
-    kind : str
-        Such as "student" or "record"; also the name of its folder.
-    inputs : mapping
-        Plain values and other products: all that decides the result besides code.
-    modules : tuple of str
-        Modules and packages of lib that compute it, such as "student" or "losses.cosine".
-    packages : tuple of str
-        Installed packages whose arithmetic it depends on. Their major and minor versions count.
-    label : str
-        A name for people, such as "cosine, seed 1". It is not part of the product's name.
+    `kind` is also the name of its folder. `inputs` are plain values and other products: all that
+    decides the result besides code. `modules` and packages of lib compute it, such as "student" or
+    "losses.cosine"; of `packages` whose arithmetic it depends on, major and minor versions count.
+    `label` is for people and no part of the name.
     """
 
     kind: str
@@ -82,13 +74,8 @@ class Product:
 class Store:
     """Products in a folder that processes share.
 
-    Parameters
-    ----------
-    folder : Path
-    keep : bool
-        Use products that older code made; `kept` then has their names.
-    reading : bool
-        Raise `NotComputed` instead of computing.
+    With `keep` it uses products that older code made; `kept` has their names. With `reading` it
+    raises `NotComputed` instead of computing. `used` has the names of all products, for provenance.
     """
 
     folder: Path
@@ -140,23 +127,11 @@ class Store:
     def rows(
         self, product: Product, texts: Sequence[str], compute: Callable[[list[str]], Arrays]
     ) -> "dict[str, Rows]":
-        """Columns with a row for each text, of which only missing rows are computed.
+        """Columns with a row for each text, in order, of which only missing rows are computed.
 
-        A column is (texts, dim) or (texts,), or a list of arrays of different lengths. A row must
-        not depend on the other texts. A killed process loses at most the piece that it computes.
-
-        Parameters
-        ----------
-        product : Product
-            The table, whatever its texts are.
-        texts : sequence of str
-            Equal texts share a row.
-        compute : callable
-            Maps texts to the columns of their rows.
-
-        Returns
-        -------
-        Column -> its rows, in the order of the texts, read from disk when they are indexed.
+        `compute` maps texts to columns: (texts, dim), (texts,), or a list of arrays of different
+        lengths. A row must not depend on the other texts. Equal texts share a row. A killed process
+        loses at most the piece that it computes. Rows are read from disk when they are indexed.
         """
         texts = texts if hasattr(texts, "names") else [*texts]  # a Series is indexed by its labels
         folder, names = self.path(product, ".rows"), hash_texts(texts)
@@ -315,17 +290,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 def check_target(target: str | Path, kind: str) -> Path:
-    """Check that a folder may be written: missing, empty, or holding only what we wrote there.
+    """The absolute path of a folder that is missing, empty, or holds only what we wrote as `kind`.
 
-    Returns
-    -------
-    Path
-        The folder's absolute path. Its parents exist.
-
-    Raises
-    ------
-    ValueError
-        In one line, for a folder with something else, or of another kind.
+    Its parents are made. `ValueError`, in one line, for any other folder.
     """
     target = Path(os.path.abspath(Path(target).expanduser()))
     marker = target / MARKER

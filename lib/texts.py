@@ -9,12 +9,9 @@ from typing import Any, TypeVar
 import regex
 
 T = TypeVar("T")
-# Characters that count as one word when texts are measured. Longer words, such as addresses and
-# base64, count as several.
-LONGEST = 20
-# Scripts without spaces between words, where each character counts as a word. The classes are those
-# of Unicode's line breaking (UAX 14): ideographs and emoji, small kana, and the scripts of
-# South-East Asia.
+LONGEST = 20  # characters that count as one word; longer ones, such as addresses, are several
+# Scripts without spaces, whose characters count as words, by classes of Unicode's line breaking
+# (UAX 14): ideographs and emoji, small kana, and the scripts of South-East Asia.
 _CLASSES = ("ID", "CJ", "SA", "AK", "AP", "AS")
 _ALONE = r"\p{Han}" + "".join(rf"\p{{Line_Break={name}}}" for name in _CLASSES)
 _GAPS = r"\u200b\u2060\ufeff"  # spaces without width, at which `str.split` does not split
@@ -24,25 +21,12 @@ TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}"
 
 
 def list_items(items: Iterable[T]) -> list[T]:
-    """Read the items of any iterable once, as a list.
-
-    Raises
-    ------
-    ValueError
-        For a collection without order, a single text, or a table, whose items would be the names of
-        its columns.
-    """
+    """Read any iterable once, as a list; `ValueError` for a single text, a set or a table."""
     return list(_open(items))
 
 
 def check_texts(texts: Iterable[Any]) -> Iterator[str]:
-    """Yield texts.
-
-    Raises
-    ------
-    ValueError
-        With place and value, for something that is not a text or has no word.
-    """
+    """Yield texts; `ValueError`, with place and value, for what is no text or has no word."""
     for place, text in enumerate(_open(texts)):
         if not isinstance(text, str) or not _is_unicode(text) or not has_token(text):
             given = show_value(text)
@@ -51,21 +35,12 @@ def check_texts(texts: Iterable[Any]) -> Iterator[str]:
 
 
 def list_texts(texts: Iterable[Any]) -> list[str]:
-    """Read texts from any iterable: a list, generator, array, or Series with any index.
-
-    Raises
-    ------
-    ValueError
-        With place and value, for something that is not a text (None, NaN, 2023) or has no word.
-    """
+    """Read texts from any iterable, as a Series with any index; errors as `check_texts`."""
     return list(check_texts(list_items(texts)))
 
 
 def tokenize_texts(tokenizer: Any, texts: Sequence[str], **options: Any) -> Iterator[list[int]]:
-    """Yield token ids of texts; `options` are those of a Hugging Face tokenizer.
-
-    It reads a hundred texts at a time, because the tokenizer keeps about 200 bytes per token.
-    """
+    """Yield token ids of texts, a hundred at a time: the tokenizer keeps 200 bytes per token."""
     for start in range(0, len(texts), 100):
         yield from tokenizer(texts[start : start + 100], **options)["input_ids"]
 
@@ -88,10 +63,7 @@ def split_words(text: str) -> list[str]:
 
 
 def list_terms(text: str) -> list[str]:
-    """List the words that TF-IDF counts: at least two characters, without punctuation.
-
-    In scripts without spaces, every character is a word.
-    """
+    """The words that TF-IDF counts: at least two characters, or one in scripts without spaces."""
     return TERMS.findall(text)
 
 
@@ -108,10 +80,7 @@ def cut_words(text: str, most: int) -> str:
 
 
 def halve_text(text: str) -> tuple[str, str]:
-    """Split a text into halves with equally many words. Both halves of a single word are the word.
-
-    White space is normalised.
-    """
+    """Halves with equally many words and normalised spaces; both of a single word are the word."""
     text = " ".join(text.split())
     starts = [*_find_starts(text)]
     middle = starts[len(starts) // 2] if len(starts) > 1 else 0
@@ -126,10 +95,7 @@ def cut_halves(text: str, most: int) -> tuple[str, str] | None:
 
 
 def shorten_text(text: str, most: int) -> str:
-    """Return the beginning of a text, on one line of at most `most` characters.
-
-    It is cut between words if possible, and then ends in an ellipsis.
-    """
+    """The beginning of a text on one line of at most `most` characters, mostly of whole words."""
     line = " ".join(text.split())
     if len(line) <= most:
         return line

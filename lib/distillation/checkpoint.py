@@ -16,17 +16,9 @@ def save_checkpoint(
 ) -> None:
     """Replace the checkpoint with the present state of the training. All processes call it.
 
-    Parameters
-    ----------
-    path : Path
-        The file, on a disk that all processes share.
-    accelerator : Accelerator
-    parts : sequence
-        Everything with a `state_dict`: model, optimiser, schedule, callbacks.
-    batches : str
-        A name of all batches. It differs if data, their order or the number of processes differ.
-    progress : plain values
-        For `load_checkpoint` to return.
+    `path` is on a disk that all processes share. `parts` are everything with a `state_dict`: model,
+    optimiser, schedule, callbacks. `batches` names all batches: it differs if data, their order or
+    the number of processes differ. `load_checkpoint` returns `progress`, plain values.
     """
     on_gpu = torch.cuda.is_available()
     own = [torch.get_rng_state(), torch.cuda.get_rng_state() if on_gpu else None]
@@ -43,7 +35,7 @@ def load_checkpoint(
 ) -> Any:
     """Restore what `save_checkpoint` wrote, and return its progress; None if there is no file.
 
-    Raises `ValueError` for the checkpoint of other batches, such as those of more processes.
+    `ValueError` for the checkpoint of other batches, such as those of more processes.
     """
     if not path.exists():
         return None

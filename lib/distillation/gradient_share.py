@@ -20,16 +20,10 @@ def contextual_share(
 
     S' and C' are the gradients of the structural and contextual terms of the loss with respect to
     the student's embeddings of a batch, weighted and masked as in training. | | is the Euclidean
-    norm over the batch. With a share of .03, for example, the contextual teacher hardly changes the
-    direction in which the structural teacher moves the student.
-
-    Parameters
-    ----------
-    objective : in evaluation mode, so that its running statistics do not change
-    student, structural, contextual : (documents, dim) embeddings. Without a structural teacher
-        (None), the share is 1.
-    lengths : (documents,), see `DistillationData`
-    batch_size : as in training; an incomplete last batch is left out
+    norm over the batch; an incomplete last batch is left out. With a share of .03, for example, the
+    contextual teacher hardly changes the direction in which the structural teacher moves the
+    student. `objective` must be in evaluation mode, or its running statistics change. Embeddings
+    are (documents, dim); without a structural teacher (None), the share is 1.
     """
     if structural is None:
         return 1.0

@@ -17,17 +17,11 @@ if TYPE_CHECKING:
 
 
 def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = 10) -> float:
-    """Average the first canonical correlations of two embeddings of held-out documents, 0 to 1.
+    """Average the first canonical correlations of two embeddings, (documents, dim) each; 0 to 1.
 
-    Both sides are first reduced to their largest principal components. A few dozen documents do not
-    support more than ten: with fewer documents than dimensions, CCA finds perfect correlations in
-    any data. Even so, unrelated embeddings score above 0; compare with `chance_cca`.
-
-    Parameters
-    ----------
-    student, teacher : (documents, dim); the two dims may differ
-    components : number of components, reduced to the smaller dim or a third of the documents if
-        that is less
+    Both sides are first reduced to their largest principal components, at most a third as many as
+    documents: with fewer documents than dimensions, CCA finds perfect correlations in any data.
+    Even so, unrelated embeddings score above 0; compare with `chance_cca`.
     """
     components = min(components, student.shape[1], teacher.shape[1], len(student) // 3)
     return cca(_principal(student, components), _principal(teacher, components)) / components
@@ -44,17 +38,9 @@ def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
 class Watch:
     """A callback of `distill`: measures a student of a contextual teacher on held-out documents.
 
-    Parameters
-    ----------
-    token_ids : the held-out documents, as the student's token ids
-    contextual, structural : (documents, dim) embeddings of the documents by the teachers;
-        `structural` is None without a structural teacher
-    lengths : (documents,), as in `DistillationData`
-    batch_size : as in training, for the share of the gradient
-    precision : as in `Student.encode`
-    every : number of updates between two measurements. After the last update nothing is measured,
-        because code that embeds the documents with the trained student can call `measure`.
-    measurements : the results, (update, cca, projected cca, share) each, see `measure`
+    `token_ids` are the student's, and embeddings (documents, dim) those of the teachers. Nothing is
+    measured after the last update, because code that then embeds the documents can call `measure`.
+    `measurements` are (update, *result of `measure`).
     """
 
     token_ids: Sequence[list[int]]
@@ -74,10 +60,8 @@ class Watch:
     def measure(self, embeddings: np.ndarray, objective: Objective) -> tuple[float, float, float]:
         """Measure a student's embeddings of the held-out documents, (documents, dim).
 
-        Returns
-        -------
-        held-out CCA of the embeddings, held-out CCA of both sides after the objective's
-        projections, and the contextual share of the gradient (`gradient_share`)
+        Returns held-out CCA of the embeddings, the same of both sides after the objective's
+        projections, and the contextual share of the gradient (`contextual_share`).
         """
         device = next((weight.device for weight in objective.parameters()), torch.device("cpu"))
 
@@ -102,6 +86,5 @@ class Watch:
 
 
 def _principal(x: np.ndarray, components: int) -> np.ndarray:
-    """Project x, (documents, dim), onto its largest principal components."""
     centred = x.astype(np.float64) - x.mean(axis=0)
     return centred @ np.linalg.svd(centred, full_matrices=False)[2][:components].T

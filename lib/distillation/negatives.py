@@ -12,14 +12,8 @@ SEED = 11  # so that a document's negatives do not depend on the student's seed
 class RowsWithNegatives:
     """A structural teacher's embeddings, each followed by those of documents drawn at random.
 
-    Parameters
-    ----------
-    values : (documents, dim)
-        The teacher's embeddings; they may be memory-mapped.
-    count : int
-        Negatives per document. They repeat only if there are fewer other documents than that.
-
-    Raises `ValueError` for fewer than two documents.
+    `values` are (documents, dim), possibly memory-mapped. The `count` negatives of a document
+    repeat only if there are fewer other documents. `ValueError` for fewer than two documents.
     """
 
     values: Any
@@ -27,20 +21,13 @@ class RowsWithNegatives:
 
     def __post_init__(self) -> None:
         if len(self.values) < 2:
-            raise ValueError(
-                f"negatives are other documents, so at least two are needed, got {len(self.values)}"
-            )
+            raise ValueError(f"of documents at least two are needed, got {len(self.values)}")
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> np.ndarray:
-        """Join the embeddings of rows with those of their negatives.
-
-        Returns
-        -------
-        (rows, (1 + count) * dim), or ((1 + count) * dim,) for a single integer
-        """
+        """(rows, (1 + count) * dim), or ((1 + count) * dim,) for a single integer."""
         asked = np.arange(len(self))[rows]
         drawn = np.stack([self.draw(int(row)) for row in np.atleast_1d(asked)])
         joined = self.values[drawn.ravel()].reshape(len(drawn), -1)

@@ -20,19 +20,10 @@ class Objective(nn.Module):
         loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; S + C without `lam`
 
     S is the structural loss of Section 4.4. C is SoftCCA of the projected embeddings (Equation
-    4.16), or a loss that a draft of the thesis compared with it.
-
-    Parameters
-    ----------
-    variant : gives losses, projections and weighting
-    dim, contextual_dim : dimensions of the student and of the contextual teacher, if there is one
-    width : factor for the widths in the labels of projections
-    max_structural_len : number of tokens that the structural teacher reads; masked variants mask
-        longer documents
-    soft_cca : arguments of `losses.SoftCCA`
-
-    Raises `ValueError` for a variant without a loss. PyTorch's global generator initialises the
-    projections, which are trained with the student.
+    4.16), or a loss that a draft of the thesis compared with it. `width` scales the widths in the
+    labels of projections, `soft_cca` are arguments of `losses.SoftCCA`. Masked variants mask
+    documents of more than `max_structural_len` tokens. PyTorch's global generator initialises the
+    projections, which are trained with the student. `ValueError` for a variant without a loss.
     """
 
     student_projection: nn.Module
@@ -50,9 +41,7 @@ class Objective(nn.Module):
     ):
         super().__init__()
         if variant.structural is None and variant.contextual is None:
-            raise ValueError(
-                "a student needs a structural loss, a contextual teacher, or both; got neither"
-            )
+            raise ValueError("a student needs a structural loss, a contextual teacher, or both")
         self.lam = variant.lam
         self.max_structural_len = max_structural_len if variant.masked else None
         self.structural_loss: Callable[..., Tensor] | None = None
@@ -73,23 +62,13 @@ class Objective(nn.Module):
     def forward(
         self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
     ) -> Tensor:
-        """Compute the loss of each document of a batch.
-
-        Parameters
-        ----------
-        student : (batch, dim)
-            The student's embeddings.
-        structural, contextual : (batch, dim), or None
-            The teachers' embeddings; None for a teacher that the student does not have.
-        lengths : (batch,)
-            Lengths in tokens of the structural teacher.
-        """
+        """The loss of each document, (batch,), from (batch, dim) embeddings or None."""
         return self.combined(*self.terms(student, structural, contextual, lengths), lengths)
 
     def terms(
         self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
     ) -> tuple[Rows, Rows]:
-        """Compute S and C, (batch,) each; None for a teacher that the student does not have."""
+        """S and C, (batch,) each; None for a teacher that the student does not have."""
         s = c = None
         if self.structural_loss is not None:
             mask = None
@@ -116,7 +95,7 @@ class Objective(nn.Module):
 
 
 def structural_loss(label: str) -> Callable[..., Tensor]:
-    """Make the structural loss of a label, as `loss(student, teacher, mask=mask) -> (batch,)`."""
+    """The structural loss of a label, as `loss(student, teacher, mask=mask) -> (batch,)`."""
     name, arguments = variants.structural_loss(label)
     if "distance" in arguments:
         arguments = arguments | {"distance": getattr(losses, str(arguments["distance"]))}

@@ -14,13 +14,7 @@ _LAYER = re.compile(rf"([1-9][0-9]*)({re.escape(_RELU)})?")
 
 
 def parse(label: str) -> list[tuple[int, bool]]:
-    """Return the width of each layer and whether a ReLU follows it; an empty list for `-`.
-
-    Raises
-    ------
-    ValueError
-        For a malformed label.
-    """
+    """The width of each layer and whether a ReLU follows it; `ValueError` for a malformed label."""
     if label == "-":
         return []
     layers, place = [], 1
@@ -28,9 +22,7 @@ def parse(label: str) -> list[tuple[int, bool]]:
         layer = _LAYER.fullmatch(part)
         if layer is None:
             expected = "expected widths as in 768(ReLU)x1024, or -"
-            raise ValueError(
-                f"projection label {label!r}: {expected}, found {part!r} at character {place}"
-            )
+            raise ValueError(f"{label!r}: {expected}, found {part!r} at character {place}")
         layers.append((int(layer[1]), layer[2] is not None))
         place += len(part) + 1
     return layers

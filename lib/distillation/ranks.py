@@ -10,9 +10,8 @@ from torch import Tensor, distributed
 def gathered(rows: Tensor) -> Tensor:
     """Join the rows of all processes in the order of ranks, (all rows, dim).
 
-    A single process gets its own rows back. Several processes may have different numbers of rows.
-    They all compute the same loss from the joined rows, and each one computes the gradient of its
-    own rows only. That gradient is multiplied by the number of processes, because
+    Processes may have different numbers of rows. They all compute the loss of the joined rows, and
+    each the gradient of its own rows, times the number of processes, because
     DistributedDataParallel divides by it.
     """
     if not (distributed.is_available() and distributed.is_initialized()):
@@ -34,6 +33,4 @@ def agree(values: dict[str, Any]) -> None:
     for name in values:
         by_rank = [str(other[name]) for other in everyone]
         if len(set(by_rank)) > 1:
-            raise ValueError(
-                f"the processes of this training have different {name}: {', '.join(by_rank)}"
-            )
+            raise ValueError(f"the processes have different {name}: {', '.join(by_rank)}")

@@ -26,18 +26,11 @@ from lib.store import hash_arrays
 class DistillationData:
     """The data that one student learns from. Row i of every field is document i.
 
-    Parameters
-    ----------
-    token_ids : the documents as the student's token ids, special tokens included
-    lengths : (documents,) number of tokens for the structural teacher, without special tokens and
-        before truncation; the mask depends on it (`losses.structural_mask`)
-    structural, contextual : (documents, dim) float32 teacher embeddings, or None for a teacher that
-        is not used. They may be memory-mapped, because only the rows of a batch are read.
-
-    Raises
-    ------
-    ValueError
-        If the fields differ in their number of documents.
+    `token_ids` are the student's, special tokens included. `lengths`, (documents,), are numbers of
+    the structural teacher's tokens, without special ones and before truncation; the mask depends on
+    them (`losses.structural_mask`). Embeddings are (documents, dim) float32, or None for a teacher
+    that is not used; they may be memory-mapped, as only the rows of a batch are read. `ValueError`
+    if the fields differ in their number of documents.
     """
 
     token_ids: Sequence[list[int]]
@@ -50,8 +43,7 @@ class DistillationData:
             values = getattr(self, name)
             if values is not None and len(values) != len(self.token_ids):
                 raise ValueError(
-                    f"{len(self.token_ids)} documents but {len(values)} rows of {name}: "
-                    "they must match"
+                    f"{len(self.token_ids)} documents but {len(values)} rows of {name}"
                 )
 
 
@@ -59,20 +51,12 @@ class DistillationData:
 class Scheme:
     """How a student is trained.
 
-    Parameters
-    ----------
-    batch_size : documents per batch and process. Max-margin and contrastive losses take their
-        negatives from the batch.
-    learning_rate : peak rate, reached linearly in `warmup_updates`; it then falls to 0 along a
-        cosine (Table 4.4)
-    weight_decay : the published numbers were made with 0.01 (the author's code), although Table 4.4
-        prints 0.1
-    clip : largest norm of the gradient
-    accumulation : batches per update and process
-    precision : of the student's forward pass, "fp32" or "bf16" (autocast)
-    length_bucket : width in tokens of the buckets in which documents are mixed by length, see
-        `length_mixed_order`
-    passes : how often the documents are read, each time in a new order
+    `batch_size` is that of one process; `accumulation` counts batches per update and process.
+    The `learning_rate` is the peak, reached linearly in `warmup_updates`; it then falls to 0 along
+    a cosine (Table 4.4). The published numbers were made with a `weight_decay` of 0.01 (the
+    author's code), although Table 4.4 prints 0.1. `clip` is the largest norm of the gradient.
+    `precision`, "fp32" or "bf16" (autocast), is that of the student's forward pass. `length_bucket`
+    is a width in tokens, see `length_mixed_order`. Each of the `passes` has a new order.
     """
 
     batch_size: int
@@ -139,28 +123,19 @@ def distill(
 ) -> History:
     """Train `student` in place on `data`. Each pass leaves out the last update if it is not full.
 
+    Student and objective are on the device of the training. The caller sets the seed before making
+    the objective, whose projections are random; `seed` is for the order of the data and dropout.
     Several processes train like one process with their batches joined: losses, SoftCCA's statistics
     and the history are those of all rows.
 
-    Parameters
-    ----------
-    student, objective : both on the device of the training. The caller sets the seed before making
-        the objective, whose projections are random.
-    data, scheme : what the student learns from, and how
-    seed : for the order of the data and for dropout
-    callbacks : each is called with an `Update` after every update. The state of a callback is saved
-        in checkpoints if it has `state_dict` and `load_state_dict`; it has plain values.
-    checkpoint : file to resume from if it exists. It is written after the last update and, unless
-        `checkpoint_every` is 0, after every `checkpoint_every` updates. Its name must tell this
-        training from others. It stays until the caller removes it (`remove_checkpoint`).
+    `callbacks` get an `Update` after every update; those with `state_dict` and `load_state_dict`
+    are saved in checkpoints. Training resumes from the file `checkpoint` if it exists, which is
+    written after the last update and every `checkpoint_every` updates (0: only then). Its name must
+    tell this training from others, and the caller removes it (`remove_checkpoint`).
 
-    Raises
-    ------
-    ValueError
-        If the documents do not fill one update, if the processes have different data or settings,
-        or if the checkpoint was written for other batches.
-    FloatingPointError
-        If the loss is not finite.
+    `ValueError` if the documents do not fill one update, if processes have different data or
+    settings, or if the checkpoint was written for other batches. `FloatingPointError` if the loss
+    is not finite.
     """
     accelerator = Accelerator(
         mixed_precision="no",
@@ -224,28 +199,16 @@ def distill(
 def draw_batches(
     data: DistillationData, scheme: Scheme, *, processes: int, seed: int
 ) -> np.ndarray:
-    """Draw the documents of every batch, from the lengths of `data` in the student's tokens.
+    """Draw rows of `data`, (updates, accumulation, processes, batch_size), mixed by length.
 
-    No update contains a document twice, because no update extends into the next pass.
-
-    Returns
-    -------
-    (updates, accumulation, processes, batch_size)
-        Row numbers of `data`.
-
-    Raises
-    ------
-    ValueError
-        If there are too few documents for one update.
+    No update contains a document twice, because none extends into the next pass. `ValueError` if
+    there are too few documents for one update.
     """
     sizes = np.asarray([len(ids) for ids in data.token_ids])
     per_update = scheme.accumulation * processes * scheme.batch_size
     updates = len(sizes) // per_update
     if updates == 0:
-        raise ValueError(
-            f"{len(sizes)} documents do not fill one update of {per_update}: "
-            "use more, or smaller batches"
-        )
+        raise ValueError(f"{len(sizes)} documents do not fill one update of {per_update}")
     generator = np.random.default_rng(seed)
     orders = [
         length_mixed_order(sizes, bucket=scheme.length_bucket, seed=generator)
@@ -260,22 +223,10 @@ def length_mixed_order(
 ) -> np.ndarray:
     """Draw an order of the documents in which every stretch has the corpus' mix of lengths.
 
-    This follows the author's code. Documents are grouped into buckets of similar length, and each
-    bucket is shuffled. The k-th of its m documents (k from 0) is placed at (k + u) / m of the
-    epoch, with u uniform in [0, 1). A plain shuffle would sometimes fill a batch with long
-    documents.
-
-    Parameters
-    ----------
-    lengths : (documents,)
-        Lengths in tokens.
-    bucket : int
-        Width of a bucket in tokens.
-
-    Returns
-    -------
-    (documents,)
-        Row numbers of `lengths`.
+    This follows the author's code. Documents are grouped into buckets of similar length (`bucket`
+    is their width in tokens), and each bucket is shuffled. The k-th of its m documents (k from 0)
+    is placed at (k + u) / m of the epoch, with u uniform in [0, 1). A plain shuffle would sometimes
+    fill a batch with long documents. Returns rows of `lengths`, (documents,).
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))
@@ -287,10 +238,7 @@ def length_mixed_order(
 
 
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
-    """Split the trainable parameters into two groups for AdamW, as in the author's code.
-
-    Weight decay applies to matrices, but not to biases and normalisation weights.
-    """
+    """Groups for AdamW, as in the author's code: biases and normalisation weights do not decay."""
     trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
     return [
         {"params": [p for p in trainable if p.ndim > 1], "weight_decay": weight_decay},
@@ -301,7 +249,6 @@ def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
 def _teachers(
     data: DistillationData, rows: np.ndarray, device: torch.device
 ) -> list[Tensor | None]:
-    """Read the structural embeddings, contextual embeddings and lengths of a batch."""
     return [
         None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
         for values in (data.structural, data.contextual, data.lengths)

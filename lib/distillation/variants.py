@@ -1,8 +1,7 @@
 """The models of the experiments, under the labels of the thesis.
 
-A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 and
-`only-structural;cosine` in Figure 4.8 are the same student. Its `identity` is the one name under
-which it is trained and recorded.
+A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 is the student
+`only-structural;cosine` of Figure 4.8. It is trained and recorded under its one `identity`.
 """
 
 import re
@@ -11,9 +10,8 @@ from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
-# Label of a structural loss -> its function in `lib.losses`. The parser and the objective read this
-# table. {distance}, {gamma} and {negatives} are arguments of the function; a distance is one of
-# DISTANCES. The last form is not in the thesis (notebook 10).
+# Label of a structural loss -> its function in `lib.losses`; arguments in braces. The last form
+# is not in the thesis (notebook 10).
 STRUCTURAL_LOSSES = {
     "MSE": "mse",
     "cosine": "cosine",
@@ -28,8 +26,7 @@ _READERS: dict[str, Callable[[str], str | float]] = {  # convert the arguments i
     "negatives": int,
 }
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
-# Contextual teachers by their name in students' labels, such as "100d": "DM;100d". Their widths
-# must differ.
+# Contextual teachers by their widths, the names in students' labels, such as "100d": "DM;100d".
 TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
 # Latent semantic analysis, a contextual teacher that is not in the thesis (notebook 10).
 LSA = "LSA"
@@ -43,7 +40,6 @@ MASK_LABEL = "384"
 # Classes of students whose results vary about equally: with a structural teacher, and without one.
 STUDENT_CLASSES = ("student", "student of context alone")
 
-# Models that do not depend on the settings of an experiment.
 _FIXED = {
     "base": "Longformer",
     "sbert": "SBERT",
@@ -136,10 +132,7 @@ class Variant:
 
     @property
     def reads_chunks(self) -> bool:
-        """Whether the structural target is the mean over all chunks of a document.
-
-        Otherwise it is the embedding of the beginning.
-        """
+        """Whether the target is the mean over all chunks, not the embedding of the beginning."""
         return (self.structural or "").endswith(_CHUNKS)
 
     @property
@@ -177,11 +170,10 @@ class Variant:
 
 
 def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
-    """Return the name of a structural loss in `lib.losses`, and its arguments.
+    """The name of a structural loss in `lib.losses`, and its arguments; ";chunks" is ignored.
 
-    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}). The distance is the
-    name of a function as well. A ";chunks" at the end of the label is ignored. Raises `ValueError`
-    for an unknown label, with the known forms.
+    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}). `ValueError` for an
+    unknown label, with the known forms.
     """
     distances = rf"(?P<distance>{'|'.join(DISTANCES)})"
     number = r"(?P<gamma>\d+(\.\d+)?)"
@@ -202,9 +194,9 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
 
 
 def parse(label: str) -> Variant:
-    """Read the variant of a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
+    """The variant of a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
 
-    Raises `ValueError` for an unknown label, with the known forms.
+    `ValueError` for an unknown label, with the known forms.
     """
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
@@ -241,8 +233,7 @@ def parse(label: str) -> Variant:
     )
 
 
-# The student of each structural loss whose weighting Section 4.5.3 varies. As it is here, it is the
-# `no-weighting` student of that loss.
+# The students whose weighting Section 4.5.3 varies, as they are without weighting.
 NO_WEIGHTING = {
     "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
     "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",

@@ -1,7 +1,4 @@
-"""Canonical correlation of two sets of embeddings.
-
-Not part of `metrics`, because trainings measure it and their results depend on its code alone.
-"""
+"""Canonical correlation of two sets of embeddings, apart because trainings depend on this code."""
 
 import warnings
 from typing import Any
@@ -17,7 +14,7 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
 
     (Björck and Golub 1973, Numerical methods for computing angles between linear subspaces.)
     Directions below the rounding error are dropped. The thesis measures this on held-out documents
-    to choose SoftCCA's beta. x and y are arrays or tensors; row i of both is the same document. The
+    to choose SoftCCA's beta. Row i of x and of y, arrays or tensors, is the same document. The
     result lies between 0 and k and is invariant under invertible affine maps of x and of y.
 
     Warns if rank(x) + rank(y) exceeds rows - 1, by the number of correlations that are 1 anyway.
@@ -34,7 +31,7 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
 
 
 def _orthonormal_columns(values: Any) -> np.ndarray:
-    """Return an orthonormal basis of the centred columns, (rows, rank).
+    """An orthonormal basis of the centred columns, (rows, rank).
 
     The threshold of `scipy.linalg.orth` is relative to the largest singular value *after* centring,
     so the rounding errors of constant columns would count as directions.
@@ -45,6 +42,5 @@ def _orthonormal_columns(values: Any) -> np.ndarray:
     x = values.astype(np.float64)
     eps = 2.0**-52 if values.itemsize >= 8 else 2.0**-23
     left, sizes, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    # Rounding the entries changes singular values by less than eps times the norm before centring.
-    # The factor of 10 allows for rounding in the sums.
+    # Rounded entries change singular values by less than eps times this norm; 10 allows for sums.
     return left[:, sizes > 10 * eps * np.linalg.norm(x)]

@@ -1,7 +1,4 @@
-"""Classifiers other than the thesis' head: comparing features, similarity, and words.
-
-Each takes a job and returns (test,) predicted classes. None uses the job's seed.
-"""
+"""Classifiers other than the thesis' head: a job to (test,) predicted classes, without its seed."""
 
 import warnings
 from collections.abc import Callable
@@ -81,7 +78,7 @@ def by_words(job: Job) -> np.ndarray:
 def by_both(job: Job) -> np.ndarray:
     """Classify [TF-IDF; weight x dense vectors] as `by_words`; features are the pair of both.
 
-    Their rows have norm 1. The weight is that of `choose_weight`, and 1 for pairs of texts.
+    Rows have norm 1. The weight is that of `choose_weight`, and 1 for pairs of texts.
     """
     words, dense = job.features
     weight, rows = 1.0, job.inputs[job.train, 0]
@@ -94,10 +91,9 @@ def by_both(job: Job) -> np.ndarray:
 def choose_weight(
     words: sparse.csr_array, dense: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
 ) -> float:
-    """The smallest of the `WEIGHTS` with the most right answers in three folds.
+    """The smallest of the `WEIGHTS` with the most right answers in three folds; 0.5 without folds.
 
-    `groups` are numbers of what folds must not part; they are ignored if one holds a whole class.
-    If folds cannot be made, it is 0.5.
+    `groups` number what folds must not part; they are ignored if one holds a whole class.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 

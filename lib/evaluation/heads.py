@@ -6,12 +6,11 @@ The training follows the author's code: frozen embeddings, cross-entropy with la
 with decoupled decay on all parameters including biases, a cosine schedule to 0 over all steps, and
 no early stopping.
 
-Most of a single head's step is bookkeeping. So the heads of a task are stacked, the backward pass
-is written out, and one fused optimiser step updates the whole stack: two (pairs) to five times
-(single texts) as fast as autograd, with the accuracies of the plain loop in
-`tests/evaluation/test_heads.py`. Each head has its own random generator, and no operation mixes
-heads. With one torch thread and `MKL_CBWR` as in `lib.config.environment`, a head has the same bits
-in any stack.
+The heads of a task are stacked, the backward pass is written out, and one fused optimiser step
+updates the whole stack: two (pairs) to five times (single texts) as fast as autograd, with the
+accuracies of the plain loop in `tests/evaluation/test_heads.py`. Each head has its own random
+generator, and no operation mixes heads. With one torch thread and `MKL_CBWR` as in
+`lib.config.environment`, a head has the same bits in any stack.
 """
 
 import functools
@@ -37,9 +36,9 @@ class Job:
     """One head to train and test.
 
     `features` are (n, dim) float32, one row per text; jobs of one model should share one array.
-    Other classifiers take further kinds of features. `inputs` are (m, 1) or (m, 2) rows of them,
-    `labels` (m,) classes from 0 on, `train` and `test` indices of both. `groups` are (m,) numbers
-    of what folds must not part, which no head needs. `name` is for messages.
+    Other classifiers take further kinds. `inputs` are (m, 1) or (m, 2) rows of them, `labels` (m,)
+    classes from 0 on, `train` and `test` indices of both. `groups`, (m,), number what folds must
+    not part, which no head needs. `name` is for messages.
     """
 
     features: Any
@@ -64,15 +63,13 @@ class _Data(NamedTuple):
 
 
 def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> list[np.ndarray]:
-    """Train one head per job and test it; returns (test,) predicted classes, int64, of each job.
+    """Train one head per job and test it: (test,) predicted classes, int64, of each job.
 
     The settings' `features` are "raw" embeddings (the author's code), of "unit norm", or
-    "standardized" over the texts of the job's training items. The students' losses do not determine
-    the scale of embeddings, which decides how far a head gets with raw ones in a few hundred steps.
-    `clip` is the largest norm of the gradient of each head.
-
-    `ValueError`, with the job's name, for features that are not finite, other shapes, and weights
-    that are not finite after training.
+    "standardized" over the texts of the job's training items: the scale, which losses do not fix,
+    decides how far a head gets with raw ones in a few hundred steps. `clip` is the largest norm of
+    the gradient of each head. `ValueError`, with the job's name, for features that are not finite,
+    other shapes, and weights that are not finite after training.
     """
     data = _prepare(jobs, settings.features)
     groups: dict[tuple[int, ...], list[int]] = {}

@@ -15,9 +15,8 @@ def normalized_accuracy(
 ) -> pd.DataFrame:
     """Divide accuracies by the best of their task (thesis Section 4.2), as a column `normalized`.
 
-    So the same model has different values in different figures. `frame` has columns task and
-    accuracy, `best` the best accuracy per task; by default that in `frame`. Figure 5.3 takes the
-    best of all three rounds.
+    `frame` has columns task and accuracy. `best`, per task, is by default that in the frame, so a
+    model has different values in different figures. Figure 5.3 takes the best of all three rounds.
     """
     if best is None:
         tops = frame.groupby("task")["accuracy"].transform("max")
@@ -33,9 +32,8 @@ def average_precision(
 
         AP = 1/R * sum over relevant ranked items of (relevant items up to its rank) / rank
 
-    `ranking` has ids from best to worst, each once, without the query. R is the number of relevant
-    items, and one that is missing from the ranking adds 0. With `top=k`, relevant items that are
-    missing or below rank k do not count in R either. The published scores have k = 1000.
+    `ranking` has ids from best to worst, each once, without the query. R counts all relevant items,
+    or with `top=k` only those up to rank k. The published scores have k = 1000.
     """
     ranks = _find_ranks(relevant, ranking, top)
     counted = len(ranks) if top is not None else len(set(relevant))
@@ -45,7 +43,7 @@ def average_precision(
 def reciprocal_rank(
     relevant: Collection[Hashable], ranking: Sequence[Hashable], top: int | None = None
 ) -> float:
-    """Return one over the rank of the first relevant item; 0 if none is ranked within `top`."""
+    """One over the rank of the first relevant item; 0 if none is ranked within `top`."""
     ranks = _find_ranks(relevant, ranking, top)
     return 1.0 / ranks[0] if ranks else 0.0
 

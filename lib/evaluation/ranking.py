@@ -11,9 +11,7 @@ from lib.evaluation.metrics import average_precision, reciprocal_rank
 
 METRICS: dict[str, Callable[..., float]] = {"MAP": average_precision, "MRR": reciprocal_rank}
 RANDOM_RANKINGS = 5  # of each source, for the score of chance
-# Cosines that agree to so many decimals are ties: those of two copies of a vector may differ in
-# their last bits, and their order must not depend on the machine.
-TIE_DECIMALS = 12
+TIE_DECIMALS = 12  # cosines equal so far are ties: their last bits depend on the machine
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,8 @@ def rank(
 
     An example is a source with one target, in the order of `queries.examples`. Its score is the
     precision at the target's rank, for MRR or with `top` (`metrics.average_precision`) the query's
-    score. Its distance from the mean is weighted so that every query counts the same.
-
-    `vectors` are (texts, dim), dense or sparse; `ValueError` if they are not finite.
+    score. Its distance from the mean is weighted so that every query counts the same. `vectors` are
+    (texts, dim), dense or sparse; `ValueError` if they are not finite.
     """
     return rank_folds(lambda _: vectors, queries, [np.arange(len(queries.relevant))], metric, top)
 
@@ -80,10 +77,7 @@ def rank_folds(
 
 
 def rank_texts(vectors: Any, sources: Sequence[int]) -> Iterator[list[int]]:
-    """Yield for each source the rows of all other texts by decreasing cosine to it.
-
-    Ties keep the order of rows. A zero vector has cosine 0 to all others.
-    """
+    """Yield for each source the rows of all other texts by decreasing cosine, ties in order."""
     x = _scale_rows(vectors)
     for source in sources:
         row = x[[source]].toarray()[0] if sparse.issparse(x) else x[source]
@@ -124,10 +118,7 @@ def score_chance(queries: Queries, metric: str, top: int | None = None) -> float
 
 
 def rank_halves(vectors: Any) -> np.ndarray:
-    """(halves,) reciprocal rank of each half's other half.
-
-    `vectors` are (halves, dim), dense or sparse, all first halves before all second halves.
-    """
+    """(halves,) reciprocal rank of each half's other half; all first halves come first."""
     count = vectors.shape[0]
     rankings = rank_texts(vectors, range(count))
     others = [(row + count // 2) % count for row in range(count)]

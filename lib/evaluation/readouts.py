@@ -75,10 +75,7 @@ def judge_folds(
     classifier: str,
     settings: HeadSettings | None = None,
 ) -> np.ndarray:
-    """`judge` with vectors that are fitted anew for each fold, to none of its tested texts.
-
-    `embed` maps the examples of one fold to vectors of all texts.
-    """
+    """`judge` with vectors of all texts that `embed` fits anew to none of a fold's tests."""
     each = np.full(len(examples.labels), np.nan)
     for fold in examples.folds:
         each[fold.tested] = judge(embed(fold), fold, classifier, settings)

@@ -40,20 +40,10 @@ PACKAGES = ("torch", "transformers", "tokenizers")
 class Base(Model):
     """The student before training.
 
-    Parameters
-    ----------
-    section : StudentSettings
-        The layers. With a section `language_model` they first learn to guess masked words.
-    precision : str
-        "fp32" or "bf16".
-    documents, held_out : sequence of str
-        What the language model reads, and what it is measured on.
-    teacher : Teacher
-        Decides where a cut text ends.
-    cut : bool
-        Read no further than the teacher.
-    served : bool
-        Encode as people's encoders do: faster in bfloat16, and equal up to rounding.
+    With a section `language_model`, the layers first learn to guess masked words of `documents`,
+    and are measured on `held_out`. The teacher decides where a `cut` text ends. `precision` is
+    "fp32" or "bf16"; `served` students encode as people's do: faster in bfloat16, and equal up to
+    rounding.
     """
 
     section: StudentSettings
@@ -66,7 +56,6 @@ class Base(Model):
 
     @functools.cached_property
     def start(self) -> Product:
-        """The weights."""
         inputs = self.section.model_dump(mode="json") | {"files": hash_model(self.section.model)}
         if self.section.language_model is not None:
             texts = (self.documents, self.held_out)
@@ -114,10 +103,7 @@ class Base(Model):
         return unpack_weights(student, self.store.get(self.start, self._learn_words))
 
     def history(self) -> Arrays | None:
-        """Losses in guessing masked words: `loss`, `held_out`, `unigram`; None without words.
-
-        See `lib.student.masked_words`.
-        """
+        """`loss`, `held_out` and `unigram` of `WordLosses`; None without a language model."""
         if self.section.language_model is None:
             return None
         self.store.get(self.start, self._learn_words)
@@ -135,10 +121,7 @@ class Base(Model):
         return losses._asdict() | pack_weights(student)
 
     def tokens(self, texts: Sequence[str]) -> dict[str, Rows]:
-        """The student's token `ids` of texts, truncated, and their uncut length `whole`.
-
-        Special tokens are included.
-        """
+        """The token `ids` of texts, special ones included, truncated, and their length `whole`."""
         inputs = {"model": self.section.model, "revision": self.section.revision}
         inputs |= {"files": hash_model(self.section.model), "read": self.section.max_positions}
         product = Product("tokens", inputs, STUDENT, PACKAGES, "tokens")
@@ -181,10 +164,7 @@ def pack_weights(student: Any) -> Arrays:
 
 
 def unpack_weights(student: Any, arrays: Arrays) -> Any:
-    """Load weights from `pack_weights` into a student, and set it to evaluation mode.
-
-    Raises `ValueError` if the student lacks one of these weights.
-    """
+    """Load weights from `pack_weights`, for evaluation; `ValueError` if the student lacks one."""
     import torch
 
     state = {name[2:]: torch.from_numpy(a) for name, a in arrays.items() if name[:2] == "w."}

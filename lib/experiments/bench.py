@@ -74,18 +74,9 @@ class Texts(Sequence[str]):
 
 
 class Bench:
-    """The experiments of one profile.
+    """The experiments of one profile, kept by default in the store under the artifact root.
 
-    Parameters
-    ----------
-    profile : Profile
-    store : Store, optional
-        By default the one under the artifact root.
-
-    Attributes
-    ----------
-    readout : str
-        How embeddings are read, one of `readouts.READOUTS`; see `with_readout`.
+    `readout` says how embeddings are read, one of `readouts.READOUTS`; see `with_readout`.
     """
 
     readout = "thesis"
@@ -293,10 +284,7 @@ class Bench:
             run_jobs(jobs, what)
 
     def embeddings(self, label: str | Variant, seed: int) -> dict[str, Any]:
-        """A model's `validation` and `halves`: (texts, dim) of the held-out documents.
-
-        For a student also what its `history` returns.
-        """
+        """(texts, dim) of held-out documents: `validation`, `halves`; a student's `history` too."""
         model = self.model(label, seed)
         self.embed([model], [*self.held_out, *self.halves])
         texts = {"validation": self.held_out, "halves": self.halves}
@@ -316,38 +304,20 @@ class Bench:
     ) -> pd.DataFrame:
         """Tidy records of classification: a row for each model, task and seed.
 
-        Parameters
-        ----------
-        wanted : iterable of labels or variants
-        seeds : sequence, or dict of identity -> seeds
-            Models that the dict lacks run with the profile's seeds.
-        tasks : sequence of str, optional
-            By default, all classifications.
-        split : {"validation", "test"}
-            Chapter 4 validates, Chapter 5 tests. A task without the split is cross-validated.
-        limit : float, optional
-            How many training examples heads get; below 1, the share of the task's examples.
+        Models that a mapping of `seeds` (identity -> seeds) lacks run with the profile's seeds.
+        `tasks` are by default all classifications. Chapter 4 has the split "validation", Chapter 5
+        "test"; a task without the split is cross-validated. `limit` is how many training examples
+        heads get; below 1, the share of the task's examples.
 
-        Returns
-        -------
-        DataFrame
-            model, the variant's fields, task, metric, readout, split, seed, value (accuracy, mean
-            over folds and heads), seconds (of training), device, embedding_fingerprint,
-            fingerprint, by_head (accuracies), scores (of each test example, the share of correct
-            heads), groups (of the examples' texts), chance.
-
-        Raises
-        ------
-        ValueError
-            If there is no classification.
+        Columns are model, the variant's fields, task, metric, readout, split, seed, value
+        (accuracy, mean over folds and heads), seconds (of training), device, embedding_fingerprint,
+        fingerprint, by_head (accuracies), scores (of each test example, the share of correct
+        heads), groups (of the examples' texts), chance. `ValueError` if there is no classification.
         """
         pairs = self._pair_seeds(wanted, seeds)
         tasks = self.classifications if tasks is None else tasks
         if not tasks:
-            raise ValueError(
-                "tasks.folders names no classification to judge models by; "
-                "use `retrieve` for retrievals"
-            )
+            raise ValueError("tasks.folders names no classification; use `retrieve` for retrievals")
         products = {
             (pair, task): self._name_record(pair, task, split, limit)
             for pair, task in itertools.product(pairs, tasks)
@@ -407,10 +377,7 @@ class Bench:
         return float(ranking.rank_halves(self.embeddings(label, seed)["halves"]).mean())
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
-        """The examples that models are judged by; a `limit` reduces those that heads train on.
-
-        Raises `ValueError` if the task cannot be cut into its folds.
-        """
+        """The examples that models are judged by; `limit` reduces those that heads train on."""
         name = (task, split, limit)
         if name not in self._examples:
             most = self.profile.tasks.limit
@@ -467,11 +434,7 @@ class Bench:
         return "words" if variant.kind == "tfidf" else self.profile.heads.classifier
 
     def _name_groups(self, task: str, text_ids: Sequence[str]) -> np.ndarray:
-        """(texts,) what each text shares with others, an article for instance.
-
-        A text without a group shares its content with copies of itself. It is named by a checksum,
-        because an array of names is as wide as the longest of them.
-        """
+        """(texts,) the group of each text; without one, a short checksum shared with its copies."""
         texts = [self.tasks[task].texts[text_id] for text_id in text_ids]
         return np.array(
             [
@@ -543,11 +506,11 @@ def judge_and_keep(
     classifier: str,
 ) -> None:
     """Judge models side by side on a task, and keep the records that are missing."""
-    missing = [number for number, product in enumerate(products) if not store.has(product)]
-    given = [
-        (products[number].label, seed, replace(model).embed(examples.texts))
-        for number, (model, seed) in ((number, models[number]) for number in missing)
-    ]
+    given, missing = [], []
+    for product, (model, seed) in zip(products, models, strict=True):
+        if not store.has(product):
+            missing.append(product)
+            given.append((product.label, seed, replace(model).embed(examples.texts)))
     records = readouts.judge_models(given, examples, classifier, settings)
-    for number, record in zip(missing, records, strict=True):
-        store.get(products[number], functools.partial(dict, record))
+    for product, record in zip(missing, records, strict=True):
+        store.get(product, functools.partial(dict, record))

@@ -16,10 +16,7 @@ from lib.teachers.rows import centre_rows, join_rows, mean_row
 
 @dataclass(frozen=True, eq=False)
 class Joined(Model):
-    """Vectors of several models side by side.
-
-    `scaled` is for two models: each gets norm 1 and equal weight, as a vector of norm 1.
-    """
+    """Vectors of several models side by side; two `scaled` ones have norm 1 and equal weight."""
 
     models: tuple[Model, ...]
     scaled: bool = False
@@ -55,10 +52,7 @@ class Joined(Model):
 
 @dataclass(frozen=True, eq=False)
 class Centred(Model):
-    """A model's vectors, each of norm 1, without the mean over `documents`, scaled to 1 again.
-
-    All texts share this mean, so cosines distinguish texts better without it.
-    """
+    """A model's vectors, each of norm 1, without the mean over `documents`, scaled to 1 again."""
 
     model: Model
     documents: Sequence[str]

@@ -20,14 +20,8 @@ FACTS = ("vocabulary_size", "seconds", "truncated", "documents")
 class ParagraphVector(Model):
     """A single Paragraph Vector, trained on `documents`.
 
-    Parameters
-    ----------
-    label : str
-        Such as "DM;1024;stem;2"; see `lib.teachers.labels`.
-    width : float
-        Of its vectors, relative to the label.
-    settings : mapping
-        Arguments of `lib.teachers.paragraph_vector.ParagraphVector.train`, its seed among them.
+    `label` is such as "DM;1024;stem;2" (see `lib.teachers.labels`), `width` a factor for its size,
+    and `settings` are arguments of the teacher's `train`, its seed among them.
     """
 
     label: str

@@ -35,7 +35,7 @@ def hash_model(name: str) -> list[list[str]]:
 def find_device() -> str:
     """Where models compute: "cuda" or "cpu". Each of several processes gets its own GPU.
 
-    Raises `ValueError` if there are more processes than GPUs.
+    `ValueError` if there are more processes than GPUs.
     """
     if not _DRIVER.exists():  # importing torch takes seconds
         return "cpu"
@@ -45,10 +45,7 @@ def find_device() -> str:
         return "cpu"
     rank, count = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
     if rank >= count:
-        raise ValueError(
-            f"process {rank} of this machine has no GPU, because there are only {count}: "
-            "start as many processes as GPUs"
-        )
+        raise ValueError(f"process {rank} has no GPU: start as many processes as GPUs ({count})")
     torch.cuda.set_device(rank)
     return "cuda"
 
@@ -67,7 +64,7 @@ def has_bfloat16() -> bool:
 def count_ranks() -> int:
     """How many processes train one student together, from torchrun's environment variables.
 
-    Raises `ValueError` if only some of these variables are set.
+    `ValueError` if only some of these variables are set.
     """
     given = os.environ.keys() & _LAUNCHED
     if given and given != _LAUNCHED:

@@ -18,20 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Words(Model):
-    """TF-IDF or LSA, fitted to documents.
+    """TF-IDF, or LSA of `dim` directions, fitted to documents; what they do not fill is 0.
 
-    Parameters
-    ----------
-    documents : sequence of str
-    dim : int
-        Directions of LSA; 0 for TF-IDF. What documents do not fill is 0.
-    cut : Teacher, optional
-        Texts are read only as far as this teacher reads them.
-    centred : bool
-        LSA without words of a single document, minus the documents' mean, scaled to norm 1, as
-        own texts are embedded.
-    left_out : sequence of str
-        Documents that count words but give them no weights; see `fit_outside`.
+    Texts are read only as far as the teacher `cut` reads them. `centred` is LSA without words of a
+    single document, minus the documents' mean, scaled to norm 1, as own texts are embedded.
+    Documents that are `left_out` count words but give them no weights; see `fit_outside`.
     """
 
     documents: Sequence[str]
@@ -64,11 +55,7 @@ class Words(Model):
 
     @functools.cached_property
     def fitted(self) -> Any:
-        """A `lib.teachers.words.Lexical`.
-
-        LSA is fitted once and kept: another processor may find other directions, and vectors of
-        two fits do not belong together.
-        """
+        """A `lib.teachers.words.Lexical`. LSA is kept: other processors find other directions."""
         from lib.teachers.words import Lexical
 
         if not self._is_kept:
@@ -95,7 +82,6 @@ class Words(Model):
         return np.pad(rows, [(0, 0), (0, self.dim - rows.shape[1])])
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """As `encode`; see `fitted` for what is kept."""
         return super().embed(texts) if self._is_kept else self.encode(texts)
 
     def is_embedded(self, texts: Sequence[str]) -> bool:

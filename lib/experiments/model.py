@@ -1,7 +1,6 @@
 """What embeds texts: one class for teachers, students, words, and their combinations.
 
-A model is made of plain values, so it has a name before anything is computed, and can be sent to
-other processes.
+Made of plain values, a model has a name before anything is computed, and can be sent to processes.
 """
 
 from __future__ import annotations

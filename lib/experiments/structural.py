@@ -20,16 +20,9 @@ PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
 
 @dataclass(frozen=True, eq=False)
 class Teacher(Model):
-    """SBERT.
+    """SBERT on the beginning of a text or, with `chunk`, on its pieces of so many tokens, averaged.
 
-    Parameters
-    ----------
-    section : StructuralTeacherSettings
-    chunk : int
-        0 embeds what SBERT reads of a text. Otherwise the text is cut into pieces of so many
-        tokens, special ones included, whose vectors are averaged.
-    precision : str
-        "fp32" or "bf16".
+    Special tokens are included in `chunk`. `precision` is "fp32" or "bf16".
     """
 
     section: StructuralTeacherSettings

@@ -52,12 +52,8 @@ LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module
 class TrainedStudent(Model):
     """A variant trained with a seed. Row i of all that it reads is document i of `documents`.
 
-    Parameters
-    ----------
-    teacher : Teacher
-        Counts the tokens that the mask of Listing 4.1 depends on.
-    structural, contextual : Model or None
-        The teachers; None for one that the variant does not have.
+    `structural` and `contextual` are its teachers. `teacher` counts the tokens that the mask of
+    Listing 4.1 depends on.
     """
 
     base: Base
@@ -161,33 +157,20 @@ class TrainedStudent(Model):
     def history(self) -> Arrays:
         """How it was trained; it is trained if it is missing.
 
-        Returns
-        -------
-        dict
-            `loss` (updates,), the mean loss of each; `seconds` of a core; with a contextual
-            teacher also `watched` (measurements, 4): update, held-out CCA of the embeddings and of
-            their projections, and the contextual share of the gradient.
+        `loss` (updates,), the mean loss of each; `seconds` of a core; with a contextual teacher
+        also `watched` (measurements, 4): update, held-out CCA of the embeddings and of their
+        projections, and the contextual share of the gradient.
         """
         names = ("loss", "seconds", *(("watched",) if self.contextual else ()))
         found = self.store.find(self.weights, *names)
         return found or self.get_weights()
 
     def train(self, callbacks: Sequence[Callable] = (), checkpoint: Path | None = None) -> Arrays:
-        """Train the student, from its last checkpoint if there is one.
+        """Train the student, from its last checkpoint if there is one: weights and `history`.
 
         The seed sets the order of documents, the projections' first weights, and dropout.
-
-        Parameters
-        ----------
-        callbacks : sequence of callable
-            See `lib.distillation.training.distill`.
-        checkpoint : Path, optional
-            Where the state of the training is kept. By default it is kept in the store, unless the
-            training is short.
-
-        Returns
-        -------
-        Weights and what `history` returns.
+        `callbacks` are those of `lib.distillation.training.distill`. The `checkpoint` is kept in
+        the store by default, unless the training is short.
         """
         import torch
 
@@ -261,11 +244,10 @@ class TrainedStudent(Model):
         """(texts, dim) rows of the contextual teacher, as the student learns from them.
 
         With `contextual_features` "standardized", each feature has mean 0 and standard deviation 1
-        over the training documents. SoftCCA compares projections as they are, and most of a raw
-        row is common to all documents. From raw rows students would learn this common part, or
-        learn to shrink it. With `contextual_rows` "dealt", training documents get each other's
-        rows, in an order that is a variant's own, so that a mean over controls does not depend on
-        a single one.
+        over the training documents. SoftCCA compares projections as they are, and most of a raw row
+        is common to all documents: students would learn this common part, or learn to shrink it.
+        With `contextual_rows` "dealt", training documents get each other's rows, in an order of the
+        variant's own, so that a mean over controls does not depend on a single one.
         """
         from sklearn.preprocessing import StandardScaler
 
@@ -308,14 +290,9 @@ class TrainedStudent(Model):
 
 @dataclass(frozen=True)
 class ContextualRows:
-    """(documents, dim) rows of a contextual teacher, read from `values` when they are indexed.
+    """(documents, dim) rows of a contextual teacher, scaled and read when they are indexed.
 
-    Parameters
-    ----------
-    values : rows
-    scaler : StandardScaler or None
-    order : (documents,) or None
-        Which document's row each document gets; None for its own.
+    `order`, (documents,), is which document's row each document gets; None for its own.
     """
 
     values: Any

@@ -1,8 +1,6 @@
-"""The losses of the thesis, one file each.
+"""The losses of the thesis, one file each; they return a value per row, and the caller averages.
 
-They take embeddings and return one value per row; the caller averages. Structural losses are those
-of Section 4.4, contextual losses (`SoftCCA`, `cca`) those of Section 4.5.2. `weighted` combines
-both (Section 4.5.3).
+Structural losses are of Section 4.4, contextual ones (`SoftCCA`, `cca`) of Section 4.5.2.
 """
 
 from lib.losses.cca import cca

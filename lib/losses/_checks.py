@@ -18,7 +18,5 @@ def row_mask(mask: Tensor | None, student: Tensor) -> Bool[Tensor, " batch"]:
         return torch.ones(len(student), dtype=torch.bool, device=student.device)
     if mask.dtype is not torch.bool or mask.shape != student.shape[:1]:
         got = f"{mask.dtype} {tuple(mask.shape)}"
-        raise ValueError(
-            f"mask must be bool of shape (batch,) for student {tuple(student.shape)}, got {got}"
-        )
+        raise ValueError(f"mask must be bool of shape ({len(student)},), got {got}")
     return mask

@@ -18,35 +18,18 @@ def cca(
 
     S11 and S22 are the covariances of student and teacher, S12 is the one between them; all are
     centred and divided by batch - 1. s_j is the j-th singular value, and at most batch - 1 of them
-    are not zero. The Cholesky factors give the same singular values as the inverse square roots of
-    the paper. They need no eigenvectors, whose gradients are infinite where eigenvalues repeat.
+    are not zero. Cholesky factors give the singular values of the paper's inverse square roots
+    without eigenvectors, whose gradients are infinite where eigenvalues repeat.
 
-    Only an ablation in a draft of the thesis trains with this loss. The published students use
-    `SoftCCA`, because CCA needs large batches. The metric, without epsilon, is
-    `lib.evaluation.metrics.cca`.
+    `epsilon` is added to every variance: it stabilises the whitening and pulls correlations below
+    1, the more so the smaller the batch is compared with the dimension. Every row has the same
+    value; a batch of fewer than two rows gives 0. `torch.linalg.LinAlgError` if a covariance is not
+    positive definite.
 
-    Parameters
-    ----------
-    student : (batch, dim1)
-    teacher : (batch, dim2)
-    epsilon : added to every variance. It stabilises the whitening and pulls correlations below 1,
-        the more so the smaller the batch is compared with the dimension.
+    Only an ablation in a draft of the thesis trains with this loss: CCA needs large batches. The
+    metric, without epsilon, is `lib.evaluation.metrics.cca`. Source: Andrew, Arora, Bilmes and
+    Livescu 2013, Deep Canonical Correlation Analysis.
 
-    Returns
-    -------
-    (batch,), the same value in every row; 0 for a batch of fewer than two rows
-
-    Raises
-    ------
-    torch.linalg.LinAlgError
-        If a covariance is not positive definite; a larger `epsilon` helps.
-
-    References
-    ----------
-    Andrew, Arora, Bilmes and Livescu 2013, Deep Canonical Correlation Analysis
-
-    Examples
-    --------
     >>> import torch
     >>> from lib.losses import cca
     >>> x = torch.tensor([[1.0], [-1.0], [0.0]])
@@ -56,15 +39,13 @@ def cca(
     batch = len(student)
     if batch < 2:
         return 0 * student.sum(dim=1)  # keeps the graph, so backward() works on such a batch too
-    # float64, because the Cholesky factorisation of a rank-deficient covariance needs an epsilon
-    # well above the rounding error.
+    # float64: a rank-deficient covariance needs an epsilon well above the rounding error.
     x1, x2 = _centred(student.double()), _centred(teacher.double())
     root1 = torch.linalg.cholesky(_covariance(x1, x1) + epsilon * _identity(x1))
     root2 = torch.linalg.cholesky(_covariance(x2, x2) + epsilon * _identity(x2))
     half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)
     whitened = torch.linalg.solve_triangular(root2, half.T, upper=False)
-    # Singular values beyond batch - 1 are zero, and their arbitrary vectors would make the gradient
-    # random.
+    # Others are zero, and their arbitrary vectors would make the gradient random.
     correlations = torch.linalg.svdvals(whitened)[: batch - 1]
     return -correlations.sum().to(student.dtype).expand(batch)
 
@@ -72,9 +53,8 @@ def cca(
 def _centred(x: Float[Tensor, "batch dim"]) -> Tensor:
     """Centre the columns and express wide inputs in a basis of their rows, (batch, <= batch).
 
-    The basis leaves the loss unchanged and turns dim x dim problems into batch x batch ones. No
-    gradient has to flow through it: the correlations depend on x only through x x', and moving x
-    out of the span of its rows changes x x' in second order only. Value and gradient stay exact.
+    No gradient has to flow through the basis: the correlations depend on x only through x x', and
+    moving x out of the span of its rows changes x x' in second order only.
     """
     x = x - x.mean(dim=0)
     if x.shape[1] > x.shape[0]:

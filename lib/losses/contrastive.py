@@ -22,29 +22,16 @@ def contrastive(
 
     y_i is a row of `student` and y_pos_i the same row of `teacher`; k runs over all unmasked rows,
     i included. The temperature is 1. This is the loss of the author's code, which made the
-    published numbers.
+    published numbers. Masked rows (False) give 0 and are not candidates for other rows.
 
-    Parameters
-    ----------
-    student, teacher : (batch, dim)
-    mask : (batch,) bool; rows with False give 0 and are not candidates for other rows
-    as_printed : compute Equation 4.2 literally. It has the sum over negatives inside the exponent,
-        so the positive cancels and nothing pulls the student towards its teacher:
+    `as_printed` computes Equation 4.2 literally. It has the sum over negatives inside the exponent,
+    so the positive cancels and nothing pulls the student towards its teacher:
 
-            -log( exp(cos(y, y_pos)) / exp(cos(y, y_pos) + sum_neg cos(y, y_neg)) )
-                = sum_neg cos(y, y_neg)
+        -log( exp(cos(y, y_pos)) / exp(cos(y, y_pos) + sum_neg cos(y, y_neg)) )
+            = sum_neg cos(y, y_neg)
 
-    Returns
-    -------
-    (batch,)
+    `ValueError` if the shapes differ or the mask is not bool of shape (batch,).
 
-    Raises
-    ------
-    ValueError
-        If the shapes differ or `mask` is not bool of shape (batch,).
-
-    Examples
-    --------
     >>> import torch
     >>> from lib.losses import contrastive
     >>> x = torch.eye(4)

@@ -6,34 +6,21 @@ from torch import Tensor
 
 from lib.losses import _checks
 
-# A row whose norm is at most this has no direction. torch.nn.functional.cosine_similarity divides
-# by the same number. Its gradient at a zero vector has length 1e8, so one empty document would
-# dominate the clipped update.
+# A row of at most this norm has no direction; with torch's cosine_similarity, its gradient of
+# length 1e8 would dominate the clipped update.
 SHORTEST = 1e-8
 
 
 def cosine(
     student: Float[Tensor, "batch dim"], teacher: Float[Tensor, "batch dim"]
 ) -> Float[Tensor, " batch"]:
-    """Cosine distance of each row (thesis Section 4.4).
+    """Cosine distance of each row, from 0 to 2 (thesis Section 4.4).
 
         cosine_i = 1 - <student_i, teacher_i> / (|student_i| |teacher_i|)
 
-    Parameters
-    ----------
-    student, teacher : (batch, dim)
+    A zero vector has no direction: its row gives 1 and a gradient of 0. `ValueError` if the shapes
+    differ.
 
-    Returns
-    -------
-    (batch,), from 0 to 2. A zero vector has no direction: its row gives 1 and a gradient of 0.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
-    Examples
-    --------
     >>> import torch
     >>> from lib.losses import cosine
     >>> cosine(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([[3.0, 0.0], [0.0, -1.0]]))

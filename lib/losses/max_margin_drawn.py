@@ -23,39 +23,16 @@ def max_margin_drawn(
         loss_i = distance(y_i, y_pos_i) - gamma * 1/K * sum_{k=1..K} distance(y_i, n_ik)
 
     This is `max_margin` (thesis Equation 4.1) with other negatives: n_i1 to n_iK are the teacher's
-    embeddings of K documents that were drawn for document i. The student embeds none of them, so
-    additional negatives cost hardly any time or memory.
+    embeddings of K = `negatives` documents that were drawn for document i. The student embeds none
+    of them, so more negatives cost hardly any time or memory. A row of `teacher`, of width
+    (1 + K) * dim, holds y_pos_i, then n_i1 to n_iK, as
+    `lib.distillation.negatives.RowsWithNegatives` joins them.
 
     With `mse` and gamma = 1 the gradient is 2 / dim * (mean of n_ik - y_pos_i). More negatives then
     do one thing: they bring that mean closer to the mean of all documents.
 
-    Parameters
-    ----------
-    student : (batch, dim)
-    teacher : (batch, (1 + negatives) * dim)
-        Each row holds y_pos_i, then n_i1 to n_iK, side by side, as
-        `lib.distillation.negatives.RowsWithNegatives` joins them.
-    negatives : int
-        K, at least 1.
-    distance : callable
-        Maps two (rows, dim) tensors to (rows,).
-    gamma : float
-        Weight of the negatives.
-    mask : (batch,) bool
-        Rows with False give 0.
+    `ValueError` for another shape of `teacher`, or a mask that is not bool of shape (batch,).
 
-    Returns
-    -------
-    (batch,)
-
-    Raises
-    ------
-    ValueError
-        If the rows of `teacher` do not hold 1 + negatives embeddings, or `mask` is not bool of
-        shape (batch,).
-
-    Examples
-    --------
     >>> import torch
     >>> from lib.losses import max_margin_drawn
     >>> student = torch.tensor([[0.0, 0.0]])

@@ -14,22 +14,8 @@ def mse(
         mse_i = 1/dim * sum_j (student_ij - teacher_ij)^2
 
     The author's code takes this mean, not a sum. Figure 4.4 calls it "squared L2 distance".
+    `ValueError` if the shapes differ.
 
-    Parameters
-    ----------
-    student, teacher : (batch, dim)
-
-    Returns
-    -------
-    (batch,), in squared units of the embeddings
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
-    Examples
-    --------
     >>> import torch
     >>> from lib.losses import mse
     >>> student = torch.tensor([[1.0, 2.0], [0.0, 0.0]])

@@ -21,36 +21,19 @@ class SoftCCA(nn.Module):
 
     Zn is Z after batch normalisation without affine parameters, so Phi holds correlations. The
     normalisation uses batch statistics in evaluation too. Phi_old is a constant: no gradient flows
-    into earlier batches.
+    into earlier batches. In evaluation mode the loss is what training would return, but Phi and n
+    are not stored. A batch of one row has no correlations: only its L2 term is left.
 
-    In training mode the loss stores Phi and n. In evaluation mode it returns what training would
-    return for the batch, and stores nothing. A batch of one row has no correlations: the loss is
-    its L2 term, and the state does not change.
+    `dim` is that of each projection. Of `beta`, in [0, 1), the thesis chose .95 from .1 to .999 by
+    held-out CCA. The author's code has a `delta` of .03; the thesis reports "little effect". `form`
+    "code" is the formula above, which made the published numbers. "printed" takes the equations
+    literally: L2 and SDL are sums, and Phi adds up centred covariances of the raw projections.
+    `ValueError` for other values, and for projections that differ in shape.
 
-    Parameters
-    ----------
-    dim : dimensions of each projection
-    beta : weight of the past, in [0, 1). By held-out CCA, the thesis chose .95 from .1 to .999.
-    delta : weight of the decorrelation, at least 0. The author's code uses .03; the thesis reports
-        "little effect".
-    form : "code" is the formula above, which made the published numbers. "printed" takes the
-        equations literally: L2 and SDL are sums, and Phi adds up centred covariances of the raw
-        projections.
+    Source: Chang, Xiang and Hospedales 2018, SoftCCA; the author's code for the default form. That
+    code does not save the normaliser and does not update it in evaluation; here it is part of the
+    state, and evaluation uses the updated value.
 
-    Raises
-    ------
-    ValueError
-        If `beta`, `delta` or `form` is not one of these values, or if a call gets projections that
-        differ in shape.
-
-    References
-    ----------
-    Chang, Xiang and Hospedales 2018, SoftCCA; the author's code for the default form. That code
-    does not save the normaliser with the state and does not update it in evaluation. Here it is
-    part of the state, and evaluation uses the updated value.
-
-    Examples
-    --------
     >>> import torch
     >>> from lib.losses import SoftCCA
     >>> loss = SoftCCA(dim=2)
@@ -81,12 +64,7 @@ class SoftCCA(nn.Module):
     def forward(
         self, z1: Float[Tensor, "batch dim"], z2: Float[Tensor, "batch dim"]
     ) -> Float[Tensor, " batch"]:
-        """Compute the loss of projections of the student (z1) and of the contextual teacher (z2).
-
-        Returns
-        -------
-        (batch,), Equation 4.15
-        """
+        """The loss of projections of the student (z1) and of the contextual teacher (z2)."""
         _checks.pair(z1, z2)
         squared = (z1 - z2).square()
         l2 = squared.mean(dim=1) if self.form == "code" else squared.sum(dim=1)
@@ -106,14 +84,10 @@ class SoftCCA(nn.Module):
         z = z - z.mean(dim=0)
         if self.form == "code":
             z = z / (z.square().mean(dim=0) + VARIANCE_EPSILON).sqrt()
-        # One pass for beta * phi + z' z / (b - 1), because with 1024 dimensions these matrices cost
-        # more than the rest of the loss.
+        # One pass, because with 1024 dimensions these matrices cost more than the rest of the loss.
         return torch.addmm(phi, z.T, z, beta=self.beta, alpha=1 / (len(z) - 1))
 
     def _off_diagonal(self, matrix: Float[Tensor, "dim dim"]) -> Float[Tensor, ""]:
-        """Mean (code) or sum (printed) of the absolute off-diagonal entries (Equation 4.10).
-
-        With a single dimension there are no such entries, and the result is 0.
-        """
+        """Mean (code) or sum (printed) of absolute off-diagonal entries; 0 for one dimension."""
         total = matrix.abs().sum() - matrix.diagonal().abs().sum()
         return total / max(self.dim**2 - self.dim, 1) if self.form == "code" else total

@@ -10,21 +10,12 @@ from torch import Tensor
 def structural_mask(
     lengths: Int[Tensor, " batch"] | Sequence[int], max_structural_len: int | None
 ) -> Bool[Tensor, " batch"]:
-    """Find the rows whose input the structural teacher encodes whole (thesis Listing 4.1).
+    """False for rows whose input the structural teacher does not encode whole (thesis Listing 4.1).
 
-    Parameters
-    ----------
-    lengths : (batch,) number of tokens of each input, counted with the structural teacher's
-        tokenizer, without special tokens and before truncation
-    max_structural_len : the largest number of tokens that is not masked (elsewhere the thesis
-        gives 385 and 386); None masks nothing
+    `lengths` are numbers of tokens in the structural teacher's tokenizer, without special tokens
+    and before truncation. `max_structural_len` is the largest that is not masked (elsewhere the
+    thesis gives 385 and 386); None masks nothing.
 
-    Returns
-    -------
-    (batch,) bool, False for masked rows
-
-    Examples
-    --------
     >>> from lib.losses import structural_mask
     >>> structural_mask([10, 384, 385], 384)
     tensor([ True,  True, False])
@@ -45,29 +36,14 @@ def weighted(
 ) -> Float[Tensor, " batch"]:
     """Combine the two losses row by row (thesis Listing 4.1 and Table 4.9).
 
-        unmasked rows:  lam * S + (1 - lam) * C
+        unmasked rows:  lam * S + (1 - lam) * C    with `lam` None ("no-weighting"): S + C
         masked rows:    C                          the listing's lam is 0 there
 
     Compute S from masked inputs, by passing `structural_mask(lengths, max_structural_len)` as the
-    `mask` of the structural loss. Otherwise masked rows still serve as negatives.
+    `mask` of the structural loss. Otherwise masked rows still serve as negatives. The listing
+    averages the result over the whole batch, masked rows included. `ValueError` if the shapes
+    differ or `lam` is not from 0 to 1.
 
-    Parameters
-    ----------
-    structural, contextual : (batch,), S and C
-    lengths, max_structural_len : as in `structural_mask`
-    lam : from 0 to 1. None is the thesis' `no-weighting`: S + C on unmasked rows.
-
-    Returns
-    -------
-    (batch,). The listing then averages over the whole batch, masked rows included.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ or `lam` is not from 0 to 1.
-
-    Examples
-    --------
     >>> import torch
     >>> from lib.losses import weighted
     >>> s, c = torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0])
@@ -79,9 +55,7 @@ def weighted(
     mask = structural_mask(lengths, max_structural_len).to(structural.device)
     if not structural.shape == contextual.shape == mask.shape:
         shapes = f"{tuple(structural.shape)}, {tuple(contextual.shape)} and {tuple(mask.shape)}"
-        raise ValueError(
-            f"structural, contextual and lengths must have the same shape (batch,), got {shapes}"
-        )
+        raise ValueError(f"losses and lengths must have the same shape (batch,), got {shapes}")
     if lam is None:
         return torch.where(mask, structural + contextual, contextual)
     if not 0 <= lam <= 1:

@@ -1,7 +1,4 @@
-"""The student of the thesis drafts (Figure A.1): [CLS] with global attention.
-
-It runs on Hugging Face's Longformer.
-"""
+"""The student of the thesis drafts (Figure A.1): [CLS] with global attention, on Hugging Face."""
 
 from collections.abc import Sequence
 
@@ -18,8 +15,8 @@ from lib.texts import list_items
 class ClsStudent(nn.Module):
     """A student whose embedding is the last hidden state of the first token.
 
-    The first token attends to all tokens, and all tokens attend to it. Global attention gets the
-    weights that the checkpoint of `student` had for it, or else those of local attention.
+    The first token attends to all tokens, and all attend to it. Global attention gets the weights
+    that the checkpoint of `student` had for it, or else those of local attention.
     """
 
     def __init__(self, student: Student):
@@ -55,10 +52,7 @@ class ClsStudent(nn.Module):
     def encode(
         self, ids: Sequence[Sequence[int]], *, batch_tokens: int = 4096, precision: str = "fp32"
     ) -> np.ndarray:
-        """Embed token id lists as a float32 array (documents, dim); see `Student.encode`.
-
-        A batch has documents of similar length, and at most `batch_tokens` tokens with its padding.
-        """
+        """Embed token id lists in padded batches, (documents, dim) float32; see `Student`."""
         ids = list_items(ids)
         batches: list[list[int]] = []
         for row in sorted(range(len(ids)), key=lambda row: -len(ids[row])):

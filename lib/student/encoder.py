@@ -25,11 +25,8 @@ from lib.student.linear import Linear
 from lib.student.packing import Packed, TokenIds, check_ids, embed_batches, pack, tokenize
 from lib.texts import list_items
 
-# Rows that pass the feed-forward layers at once, without gradients on a CPU, so that the memory of
-# their wide activations is reused.
-FEED_FORWARD_ROWS = 1024
-# Tokens that `Student.encode` computes at once. An H200 encodes 1.2 million tokens a second in
-# batches of 4,096, and 4.1 million in batches of 16,384.
+FEED_FORWARD_ROWS = 1024  # at once, without gradients on a CPU: wide activations reuse memory
+# Tokens at once: an H200 encodes 1.2 million a second in batches of 4,096, 4.1 in those of 16,384.
 BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 
 
@@ -117,20 +114,10 @@ class Student(nn.Module):
 
     `student(ids)` embeds a list of token id lists, with gradients; `encode` also takes texts.
 
-    Attributes
-    ----------
-    tokenizer
-        A Hugging Face tokenizer, or None if the checkpoint had none. Without it, only token ids are
-        accepted.
-    dim : int
-        Width of an embedding.
-    max_positions : int
-        The longest document in tokens, special ones included.
-    gradient_checkpointing : bool
-        Recompute each layer in the backward pass instead of keeping its activations.
-    unused : dict of str to Tensor
-        Weights of the checkpoint that the student does not use (global attention, pooler). They are
-        kept for `save`.
+    Its attributes are `tokenizer` (None if the checkpoint had none: only token ids are accepted),
+    `dim`, `max_positions` (the longest document in tokens, special ones included),
+    `gradient_checkpointing` (recompute layers in the backward pass, to save memory) and `unused`,
+    weights of the checkpoint (global attention, pooler) that are kept for `save`.
     """
 
     def __init__(self, config: LongformerConfig, tokenizer=None):
@@ -172,23 +159,10 @@ class Student(nn.Module):
     ) -> Self:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
-        Parameters
-        ----------
-        source : str or Path
-            A folder, or a model id on the Hugging Face hub. Without a tokenizer in it, the student
-            accepts only token ids.
-        revision : str, optional
-            Commit, tag or branch of a model id.
-        dropout : float, optional
-            Replaces the checkpoint's hidden and attention dropout.
-        attention_dropout : float, optional
-            Replaces the attention dropout alone. With 0, training can use the fast CUDA kernel,
-            which has no dropout.
-
-        Raises
-        ------
-        ValueError
-            If the source is missing, damaged or not a Longformer; one line that names it.
+        `source` is a folder or a model id of the hub, whose commit, tag or branch is `revision`.
+        `dropout` replaces hidden and attention dropout, `attention_dropout` the latter alone: with
+        0, training can use the fast CUDA kernel, which has no dropout. `ValueError` in one line for
+        a source that is missing, damaged or not a Longformer.
         """
         return cls._build(
             source, weights.from_longformer(source, revision), dropout, attention_dropout
@@ -208,24 +182,11 @@ class Student(nn.Module):
     ) -> Self:
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
-        The chosen layers are copied unchanged, and the position embeddings are tiled.
-
-        Parameters
-        ----------
-        source, revision, dropout, attention_dropout
-            As in `from_longformer`; the encoder is one of `weights.SHORT_ENCODERS`.
-        layers : sequence of int, optional
-            Indices of the layers to keep, in this order; None keeps all.
-        window : int or sequence of int
-            Tokens in the attention window, both sides together, for all layers or one per layer.
-        max_positions : int
-            The longest document in tokens, special ones included.
-
-        Raises
-        ------
-        ValueError
-            In one line, if the source is missing or damaged, no student can be made of such a
-            model, or `layers` or `window` do not fit it.
+        The chosen `layers` (indices in their new order, None for all) of one of
+        `weights.SHORT_ENCODERS` are copied unchanged, and the position embeddings are tiled up to
+        `max_positions`, special tokens included. `window` is in tokens, both sides together, for
+        all layers or one per layer. Other arguments are those of `from_longformer`. `ValueError` in
+        one line if the source is missing or damaged, or if model, `layers` or `window` do not fit.
         """
         checkpoint = weights.from_encoder(source, layers, window, max_positions, revision)
         return cls._build(source, checkpoint, dropout, attention_dropout)
@@ -256,10 +217,7 @@ class Student(nn.Module):
         return weights.Checkpoint(self.config, tensors, self.tokenizer)
 
     def freeze_token_embeddings(self) -> None:
-        """Exclude the token embeddings from training.
-
-        Their optimiser step would cost more than that of the layers.
-        """
+        """Exclude the token embeddings from training: their step costs more than all layers'."""
         self.embeddings.word_embeddings.weight.requires_grad_(False)
 
     def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
@@ -286,31 +244,16 @@ class Student(nn.Module):
     def encode(
         self, inputs: Iterable[Any], *, batch_tokens: int | None = None, precision: str = "fp32"
     ) -> Float[np.ndarray, "documents dim"]:
-        """Embed texts or token id lists.
+        """Embed texts or token id lists as float32; `precision` is "fp32" or "bf16" (autocast).
 
-        Several threads may encode with one student. Until they are done, the student is in
-        evaluation mode, even for a thread that trains it.
+        Texts are cut to `max_positions`, token ids never. Documents are grouped by length, with
+        `batch_tokens` computed at once, by default 4,096, or 16,384 on a GPU. On a CPU, a
+        document's embedding has the same bits alone and in any batch. Several threads may encode
+        with one student; until they are done it is in evaluation mode, even for a thread that
+        trains it.
 
-        Parameters
-        ----------
-        inputs : iterable
-            Texts (cut to `max_positions`) or token id lists (never cut), read once.
-        batch_tokens : int, optional
-            Number of tokens computed at once, by default 4,096, or 16,384 on a GPU. Documents are
-            grouped by length. On a CPU, a document's embedding has the same bits alone and in any
-            batch.
-        precision : str
-            "fp32", or "bf16" for bfloat16 autocast.
-
-        Returns
-        -------
-        float32 array (documents, dim)
-
-        Raises
-        ------
-        ValueError
-            For inputs that are neither texts nor token ids, an unknown precision, and embeddings
-            that are not finite.
+        `ValueError` for inputs that are neither texts nor token ids, an unknown precision, and
+        embeddings that are not finite.
         """
         documents = list_items(inputs)
         if any(isinstance(document, str) for document in documents):

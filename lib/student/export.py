@@ -20,15 +20,12 @@ from lib.store import replace_folder
 from lib.student.encoder import Student
 
 KIND = "student"  # of folder: it replaces no folder that this project wrote for something else
-# Class paths and settings that sentence-transformers has understood since version 2. Versions
-# before 6 cannot load what `SentenceTransformer.save` of 6.2 writes.
+# As sentence-transformers reads it since version 2; before 6, it cannot load what 6.2 saves.
 MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
-# Largest difference between embeddings, relative to their largest number. Other kernels change
-# embeddings by about 1e-6.
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # relative to the largest number; other kernels change embeddings by about 1e-6
 # Sections of a model card after its title, in this order, besides what the student itself tells.
 SECTIONS = (
     "base_model teachers losses data training scores verdict provenance limits license"
@@ -38,8 +35,8 @@ SECTIONS = (
 def save_longformer(student: Student, folder: str | Path) -> None:
     """Write config, weights and, if there is one, the tokenizer; the folder is replaced whole.
 
-    Raises `ValueError`, in one line, for a folder with files that this project did not write, and
-    for a full disk. Then nothing is written.
+    `ValueError`, in one line, for a folder with files that this project did not write, and for a
+    full disk. Then nothing is written.
     """
     _replace_folder(folder, lambda new: _write_longformer(student, new))
 
@@ -49,15 +46,13 @@ def save_sentence_transformer(
 ) -> None:
     """Write what `SentenceTransformer(folder)` loads: a mean over all tokens, without Normalize.
 
-    The folder is replaced whole, once sentence-transformers gives the student's embeddings.
+    The folder is replaced whole, once sentence-transformers gives the student's embeddings. `card`
+    is what README.md says besides what the student itself tells: a `title` and any of `SECTIONS`.
+    A value is a text, a list of texts, or a mapping; `scores` may be a list of rows, each a mapping
+    from columns to values. `base_model` as owner/name and `license` as an SPDX identifier become
+    metadata of the hub too.
 
-    `card` is what README.md says besides what the student itself tells: a `title` and any of
-    `SECTIONS`. A value is a text, a list of texts, or a mapping from names to values. `scores` may
-    be a list of rows, each a mapping from columns to values. `base_model` as owner/name and
-    `license` as an SPDX identifier become metadata of the hub too.
-
-    Raises `ValueError` as `save_longformer`, and for a missing tokenizer or an unknown key of
-    `card`.
+    `ValueError` as `save_longformer`, and for a missing tokenizer or an unknown key of `card`.
     """
     keys = ["title", *SECTIONS]
     values = dict.fromkeys(keys) | dict(card or {})
@@ -122,10 +117,7 @@ def _write_modules(student: Student, folder: Path) -> None:
 
 
 def _compare_embeddings(student: Student, folder: Path) -> None:
-    """Raise ValueError unless sentence-transformers embeds texts as the student does.
-
-    A batch of a short text and one that fills a window, so that one is padded.
-    """
+    """Raise ValueError unless sentence-transformers embeds a short and a padded text as we do."""
     from sentence_transformers import SentenceTransformer
 
     with quiet_transformers():

@@ -1,8 +1,7 @@
 """Linear layers whose rows have the same bits in any batch, computed by the faster CPU library.
 
-MKL uses only half the capacity of an AMD processor with AVX-512, where oneDNN is up to 1.9 times as
-fast. With AVX2 alone, MKL takes .72 to .79 of oneDNN's time in training
-(`tests/benchmarks/bench_linear.py`).
+On AVX-512 of AMD, oneDNN is up to 1.9 times as fast as MKL, which uses half the capacity. With AVX2
+alone, MKL takes .72 to .79 of oneDNN's time (`tests/benchmarks/bench_linear.py`).
 """
 
 import torch

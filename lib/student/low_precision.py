@@ -1,8 +1,7 @@
 """Token states of a student in bfloat16 or int8 on a CPU, for encoding: no gradients, no dropout.
 
-The layers are those of `lib.student.encoder`, with weights that are converted once. Between two
-attentions, a few hundred rows at a time pass through all dense layers, so that they stay in the
-processor's cache.
+The weights of `lib.student.encoder`'s layers are converted once. Between two attentions, a few
+hundred rows at a time pass through all dense layers, so that they stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ class Bfloat16Linear:
         return self._product(x, "none")
 
     def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
-        """The product and a residual."""
         return torch.ops.mkldnn._linear_pointwise.binary(x, residual, self.weight, self.bias, "add")
 
     def activate(self, x: Tensor, activation: Activation) -> Tensor:
@@ -65,8 +63,8 @@ class Int8Linear:
 
     A row x_i is s_i q_i + m_i, with integers q_i from 0 to 255. m_i is the row's smallest value and
     s_i its range divided by 255, so no other row or document influences them. Then x_i W^T is
-    s_i (q_i W^T) + m_i (sum of W's columns), and q_i W^T is a sum of integers. The codes of x are
-    unsigned because oneDNN has fast kernels for no others. Results are float32.
+    s_i (q_i W^T) + m_i (sum of W's columns), and q_i W^T is a sum of integers, unsigned because
+    oneDNN has fast kernels for no others. Results are float32.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor):
@@ -93,11 +91,9 @@ class Int8Linear:
         return torch.addcmul(self.bias, self.sums, least).addcmul_(product, steps)
 
     def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
-        """The product and a residual."""
         return self(x).add_(residual)
 
     def activate(self, x: Tensor, activation: Activation) -> Tensor:
-        """The activation of the product."""
         return activation(self(x))
 
 
@@ -120,15 +116,10 @@ class Layer:
 
 
 class LowPrecision:
-    """The layers of a student, converted: packed documents in, token states out.
+    """The layers of a student on the CPU, converted: packed documents in, token states out.
 
-    Parameters
-    ----------
-    student : lib.student.Student
-        A student on the CPU. Its weights are copied.
-    precision : {"bf16", "int8"}
-        "bf16" computes in bfloat16. "int8" has linear layers in int8, attention in bfloat16 where
-        the processor supports it, and the rest in float32.
+    Precision "bf16" computes in bfloat16. "int8" has linear layers in int8, attention in bfloat16
+    where the processor supports it, and the rest in float32.
     """
 
     @torch.no_grad()
@@ -169,12 +160,7 @@ class LowPrecision:
 
 
 def stack_projections(attention: Any) -> tuple[Tensor, Tensor]:
-    """Stack the weights and biases of queries, keys and values; scale those of the queries.
-
-    Returns
-    -------
-    weights (3 * dim, dim), biases (3 * dim,). Queries are divided by sqrt(head_dim).
-    """
+    """Weights (3 * dim, dim) and biases of queries, divided by sqrt(head_dim), keys and values."""
     names = ("query", "key", "value")
     weights, biases = (
         [getattr(getattr(attention, name), what) for name in names] for what in ("weight", "bias")
@@ -197,17 +183,9 @@ def attend(q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[int], half: int, o
     There, softmax reads and writes a float32 copy of the scores, which were rounded to bfloat16.
     Here it reads and writes bfloat16. It computes in float32 in both cases.
 
-    Parameters
-    ----------
-    q, k, v : Tensor
-        Queries, divided by sqrt(head_dim), and values (heads, tokens, head_dim); keys (heads,
-        head_dim, tokens). Tokens after those of the last document are ignored.
-    lengths : sequence of int
-        Number of tokens of each document.
-    half : int
-        Half of the attention window, in tokens.
-    out : Tensor (tokens, heads * head_dim)
-        The result is written here.
+    Queries, divided by sqrt(head_dim), and values are (heads, tokens, head_dim), keys (heads,
+    head_dim, tokens); tokens after the last document's are ignored. `half` is half of the window.
+    The result is written to `out`, (tokens, heads * head_dim).
     """
     result = out.unflatten(1, (len(q), -1)).transpose(0, 1)
     full = torch.full((CPU_BLOCK, CPU_BLOCK), -math.inf, dtype=q.dtype)

@@ -1,8 +1,7 @@
 """Masked language modelling: a student learns to guess masked words before it is distilled.
 
-Some tokens of a document are masked, and the student's layers learn to predict them from the tokens
-around them (Devlin et al. 2019, section 3.1), as Longformer's did (Beltagy et al. 2020, section 5).
-A *word* in this module is a token that is not a special one.
+Its layers predict masked tokens from the tokens around them (Devlin et al. 2019, section 3.1), as
+Longformer's did (Beltagy et al. 2020, section 5). A *word* here is a token that is not special.
 """
 
 import math
@@ -18,8 +17,7 @@ from transformers import get_linear_schedule_with_warmup
 from lib.student.encoder import Student
 from lib.student.packing import TokenIds, pack
 
-# Of the words to guess, 80% are replaced with the mask and 10% with a random token. The rest stay
-# as they are, so that no state can rely on the mask (Devlin et al. 2019, section 3.1).
+# Shares of the words to guess; the rest stay, so that no state can rely on the mask (section 3.1).
 MASKED, REPLACED = 0.8, 0.1
 CLIP = 1.0  # largest norm of the gradient
 MEASURED = 16  # held-out documents in a batch
@@ -34,10 +32,7 @@ class WordLosses(NamedTuple):
 
 
 class WordHead(nn.Module):
-    """BERT's language-modelling head: scores of all tokens from a token state.
-
-    Its output matrix is the student's token embeddings. It is discarded after this training.
-    """
+    """BERT's head: scores of all tokens; its output matrix is the student's token embeddings."""
 
     def __init__(self, student: Student):
         super().__init__()
@@ -66,28 +61,15 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
 ) -> WordLosses:
     """Train a student to guess masked words, in place and without changing its token embeddings.
 
-    Parameters
-    ----------
-    documents, held_out
-        Token ids of documents that the student can read whole, special tokens included.
-    epochs
-        How often each document is read, each time with other words masked.
-    batch_size
-        Documents per update.
-    learning_rate, warmup_share
-        The peak rate, and the share of updates in which it is reached. From there it falls linearly
-        to 0.
-    masked_share
-        Share of the words in a batch that are to be guessed; BERT's is 0.15.
-    seed
-        Seed of the order, the masks, the head's initial weights and dropout.
-    precision
-        "fp32", or "bf16" for bfloat16 autocast.
-    track
-        Yields the batches it is given, for example to show progress.
+    Documents are token ids that the student can read whole, special ones included; each of the
+    `epochs` masks other words. `batch_size` is documents per update. The peak `learning_rate` is
+    reached in `warmup_share` of the updates; from there it falls linearly to 0. `masked_share` is
+    that of the words in a batch to be guessed; BERT's is 0.15. `seed` is for the order, the masks,
+    the head's initial weights and dropout. `precision` is "fp32" or "bf16" (autocast). `track`
+    yields the batches it is given, for example to show progress.
 
-    Raises `ValueError` if the student's tokenizer has no mask token, or no held-out document has a
-    word to guess; `FloatingPointError` if the loss is not finite.
+    `ValueError` if the student's tokenizer has no mask token, or no held-out document has a word to
+    guess; `FloatingPointError` if the loss is not finite.
     """
     if getattr(student.tokenizer, "mask_token_id", None) is None:
         raise ValueError("no mask token to hide words with: set student.language_model=null")
@@ -137,7 +119,7 @@ def guess_words(
     precision: str,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "words vocabulary"], Int[Tensor, " words"]]:
-    """Mask some words of documents. Returns the scores of all tokens for each, and their ids."""
+    """Mask some words of documents; the scores of all tokens for each of them, and their ids."""
     packed = pack(documents, student.config.vocab_size, student.padding, student.max_positions)
     read, places = mask_words(student, packed.ids, masked_share, generator)
     device = head.bias.device
@@ -150,10 +132,9 @@ def guess_words(
 def mask_words(
     student: Student, ids: Int[Tensor, " tokens"], share: float, generator: torch.Generator
 ) -> tuple[Int[Tensor, " tokens"], Int[Tensor, " words"]]:
-    """Choose a share of the words to guess, at least one: their places in `ids`.
+    """Choose a share of the words to guess, at least one: what the student reads, and their places.
 
-    Returns first what the student reads instead, (tokens,): the mask in 80% of these places and a
-    random token in 10%.
+    Of these places in `ids`, 80% get the mask and 10% a random token.
     """
     candidates = (~_is_special(student, ids)).nonzero().flatten()
     count = max(1, round(share * len(candidates)))
@@ -167,7 +148,7 @@ def mask_words(
 
 
 def count_words(student: Student, documents: TokenIds) -> Float[Tensor, " vocabulary"]:
-    """Return each token's share of the documents' words, with add-one (Laplace) smoothing."""
+    """Each token's share of the documents' words, with add-one (Laplace) smoothing."""
     ids = torch.cat([torch.as_tensor(document, dtype=torch.long) for document in documents])
     words = ids[~_is_special(student, ids)]
     counts = torch.bincount(words, minlength=student.config.vocab_size) + 1.0

@@ -31,29 +31,11 @@ def embed_batches(
     shape: tuple,
     precision: str,
 ) -> np.ndarray:
-    """Embed batches of rows without gradient or dropout.
+    """Embed batches of rows without gradient or dropout, (documents, dim) float32.
 
-    Parameters
-    ----------
-    model : nn.Module
-        It is in evaluation mode during the call.
-    embed : callable
-        Maps the rows of a batch to their embeddings, (rows, dim).
-    batches : iterable of lists of int
-        Each row is in exactly one of them.
-    shape : tuple
-        (documents, dim).
-    precision : {"fp32", "bf16"}
-        "bf16" is bfloat16 autocast.
-
-    Returns
-    -------
-    float32 array (documents, dim)
-
-    Raises
-    ------
-    ValueError
-        For an unknown precision, and for embeddings that are not finite.
+    `embed` maps the rows of a batch to (rows, dim); each row is in exactly one batch. The model is
+    in evaluation mode meanwhile. `precision` is "fp32" or "bf16" (autocast). `ValueError` for
+    another one, and for embeddings that are not finite.
     """
     if precision not in ("fp32", "bf16"):
         raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
@@ -88,45 +70,32 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
 
 
 def tokenize(tokenizer: Any, texts: Sequence[str], max_positions: int) -> list[list[int]]:
-    """Return the token ids of texts, special ones included, cut to `max_positions`.
+    """Token ids of texts, special ones included, cut to `max_positions`.
 
-    Raises
-    ------
-    ValueError
-        If the tokenizer is None, for something that is not a text, and for a text without tokens
-        other than special ones.
+    `ValueError` if the tokenizer is None, for something that is not a text, and for a text without
+    tokens other than special ones.
     """
     texts = [*check_texts(texts)]
     if tokenizer is None:
-        raise ValueError(
-            "this student's checkpoint has no tokenizer; pass token ids, or set student.tokenizer"
-        )
+        raise ValueError("it has no tokenizer; pass token ids, or set student.tokenizer")
     options = {"truncation": True, "max_length": max_positions, "return_attention_mask": False}
     ids = [*tokenize_texts(tokenizer, texts, **options)]
     least = tokenizer.num_special_tokens_to_add() + 1
     for index, row in enumerate(ids):
         if len(row) < least:
-            raise ValueError(
-                f"document {index} has no tokens except special ones: {texts[index][:60]!r}"
-            )
+            raise ValueError(f"document {index} has only special tokens: {texts[index][:60]!r}")
     return ids
 
 
 def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Iterator[np.ndarray]:
     """Yield documents as integer arrays.
 
-    Raises
-    ------
-    ValueError
-        For the first document that is no list of ids, is empty or too long, or has an id out of
-        range.
+    `ValueError` for one that is no list of ids, is empty or too long, or has an id out of range.
     """
     for index, document in enumerate(documents):
         ids = np.asarray(document)
         if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
-            raise ValueError(
-                f"expected texts or lists of token ids; document {index} is {show_value(document)}"
-            )
+            raise ValueError(f"expected token ids, document {index} is {show_value(document)}")
         if len(ids) > max_positions or ids.min() < 0 or ids.max() >= vocab_size:
             raise ValueError(
                 f"document {index} has {len(ids)} tokens with ids from {ids.min()} to {ids.max()}; "
@@ -138,9 +107,8 @@ def check_ids(documents: TokenIds, vocab_size: int, max_positions: int) -> Itera
 def pack(documents: TokenIds, vocab_size: int, padding: int, max_positions: int) -> Packed:
     """Pack token id lists; errors as in `check_ids`.
 
-    Positions count from `padding` + 1 in every document, as in RoBERTa. If a document contains the
-    id `padding`, that token has position `padding` and is not counted, exactly as in
-    `transformers.LongformerModel`.
+    Positions count from `padding` + 1 in every document, as in RoBERTa. A token with the id
+    `padding` has position `padding` and is not counted, as in `transformers.LongformerModel`.
     """
     arrays, positions = [], []
     for ids in check_ids(documents, vocab_size, max_positions):

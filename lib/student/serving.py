@@ -39,8 +39,8 @@ class Student(encoder.Student):
 
         Precision "int8", for CPUs only, has 8 bits for the weights of linear layers and for their
         inputs, which are scaled token by token. It is fast on processors with AVX-512 VNNI; on
-        others it is equally accurate, but no faster than float32. For "int8" and "bf16", every call
-        first makes a converted copy of the layers.
+        others it is equally accurate, but no faster than float32. "int8" and "bf16" convert a copy
+        of the layers in every call.
         """
         if precision not in ("fp32", "bf16", "int8"):
             raise ValueError(f'precision must be "fp32", "bf16" or "int8", got {precision!r}')
@@ -61,10 +61,7 @@ class Student(encoder.Student):
         export.save_longformer(self, folder)
 
     def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
-        """Write a standard SentenceTransformer, which gives the same embeddings.
-
-        See `lib.student.export.save_sentence_transformer` for `card` and errors.
-        """
+        """Write a SentenceTransformer: see `lib.student.export.save_sentence_transformer`."""
         from lib.student import export
 
         export.save_sentence_transformer(self, folder, card)

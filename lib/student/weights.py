@@ -55,10 +55,7 @@ def from_longformer(source: Source, revision: str | None) -> Checkpoint:
     """Read a Longformer without its heads, and with global attention and pooler if it has them."""
     config = _read_config(source, revision)
     if not isinstance(config, LongformerConfig):
-        raise ValueError(
-            f"{source} is a {config.model_type}, expected a longformer; "
-            "load it with Student.from_encoder"
-        )
+        raise ValueError(f"{source} is a {config.model_type}; load it with Student.from_encoder")
     tensors = _read_tensors(LongformerModel, source, revision)
     return Checkpoint(config, tensors, _read_tokenizer(source, revision))
 
@@ -82,10 +79,7 @@ def from_encoder(
     available = range(config.num_hidden_layers)
     layers = list(available if layers is None else layers)
     if not layers or not {*layers} <= {*available}:
-        raise ValueError(
-            f"layers must be indices from 0 to {config.num_hidden_layers - 1} of {source}, "
-            f"got {layers!r}"
-        )
+        raise ValueError(f"layers of {source} must be from 0 to {max(available)}, got {layers!r}")
     longformer = LongformerConfig(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,
@@ -105,8 +99,8 @@ def from_encoder(
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     """Repeat learned positions (old, width) up to `max_positions`, after padding + 1 unused rows.
 
-    The authors of Longformer copied RoBERTa's 512 positions eight times in the same way (Beltagy et
-    al. 2020, section 5). The local structure is preserved everywhere except at the seams.
+    So did the authors of Longformer (Beltagy et al. 2020, section 5): the local structure is
+    preserved except at the seams.
     """
     repeats = math.ceil(max_positions / len(table))
     tiled = table.repeat(repeats, 1)[:max_positions]
@@ -116,9 +110,8 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
 def add_unused_weights(weights: dict[str, Tensor], unused: dict[str, Tensor]) -> dict[str, Tensor]:
     """Complete a student's weights to those of a standard `LongformerModel`, float32 on the CPU.
 
-    The student has no global attention. If its checkpoint had weights for it, they are restored
-    from `unused`; otherwise the local projections are copied, which is how Longformer initialises
-    them. A missing pooler becomes zeros, since nothing here reads it.
+    Global attention, which the student lacks, comes from `unused`, or is a copy of the local
+    projections, which is how Longformer initialises it. A missing pooler becomes zeros.
     """
     complete = {
         name: tensor.detach().float().cpu().contiguous() for name, tensor in weights.items()

@@ -29,10 +29,7 @@ def cut_text(text: str, most: int = LONGEST) -> str:
 def split_text(
     tokenizer: Any, text: str, size: int = SIZE, most: int | None = MOST
 ) -> list[tuple[int, int, int]]:
-    """Start and end of a text's pieces, in characters, and their numbers of tokens.
-
-    There are at most `most` pieces of `size` tokens, the last perhaps of fewer.
-    """
+    """(start, end, tokens) of a text's pieces, in characters: at most `most`, of `size` tokens."""
     start = 0
     if most is not None:
         characters = 100 * size * most  # more cannot be needed

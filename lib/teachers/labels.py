@@ -23,14 +23,14 @@ class Spec(NamedTuple):
     min_count: str  # as printed, a number or "10%"
 
     def occurrences(self, documents: int, share: float) -> int:
-        """Return how often a word must occur to be known; `10%` stands for a share of documents."""
+        """How often a word must occur to be known; `10%` stands for a share of documents."""
         if self.min_count == SHARE:
             return max(2, int(share * documents + 0.5))  # rounds half up
         return int(self.min_count)
 
 
 def parse(label: str, width: float) -> tuple[Spec, ...]:
-    """Read a label, or a short name such as `PV;2048d`, as one or two models.
+    """One or two models of a label, or of a short name such as `PV;2048d`.
 
     `width` is a factor for their sizes. `ValueError` for a malformed label.
     """

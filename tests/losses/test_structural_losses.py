@@ -66,7 +66,7 @@ def test_gradient_with_a_mask(masked_loss):
 
 @pytest.mark.parametrize("mask", [torch.ones(2), torch.ones(3, dtype=torch.bool)])
 def test_masks_of_another_type_or_shape_are_refused(masked_loss, mask):
-    with pytest.raises(ValueError, match=r"mask must be bool of shape \(batch,\).*\(2, 3\)"):
+    with pytest.raises(ValueError, match=r"mask must be bool of shape \(2,\)"):
         masked_loss(torch.ones(2, 3), torch.ones(2, 3), mask=mask)
 
 

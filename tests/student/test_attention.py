@@ -150,13 +150,13 @@ def test_not_a_bit_depends_on_equally_long_neighbours(dtype):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"lengths": [4, 5]}, r"positive and sum to the 10 tokens of q, k and v, got \[4, 5\]"),
-        ({"lengths": [10, 0]}, r"positive and sum to the 10 tokens of q, k and v, got \[10, 0\]"),
+        ({"lengths": [4, 5]}, r"positive and sum to 10 tokens, got \[4, 5\]"),
+        ({"lengths": [10, 0]}, r"positive and sum to 10 tokens, got \[10, 0\]"),
         (
             {"k": torch.zeros(10, 2, 5)},
-            r"same shape .* \(10, 2, 4\) torch.float32, \(10, 2, 5\) torch.float32",
+            r"equal shapes .* \(10, 2, 4\) torch.float32, \(10, 2, 5\) torch.float32",
         ),
-        ({"v": torch.zeros(10, 2, 4).double()}, "same shape .* dtype, .* torch.float64"),
+        ({"v": torch.zeros(10, 2, 4).double()}, "equal shapes .* dtypes, .* torch.float64"),
     ],
 )
 def test_errors(change, message):

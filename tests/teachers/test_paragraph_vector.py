@@ -304,7 +304,7 @@ def test_untrained_and_untrainable():
     model = ParagraphVector.parse("DM;8;None;2")
     with pytest.raises(ValueError, match="at least one text to train on"):
         model.train([])
-    with pytest.raises(ValueError, match="no word occurs 2 times in the 2 training documents"):
+    with pytest.raises(ValueError, match="no word occurs 2 times"):
         model.train(["river", "bank"])
     with pytest.raises(ValueError, match="negative must be at least 1.*got 0"):
         model.train(make_texts(), negative=0)
