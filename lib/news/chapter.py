@@ -17,7 +17,7 @@ from lib.experiments.lexical import Words
 from lib.experiments.model import Model
 from lib.experiments.structural import PACKAGES, Teacher
 from lib.jobs import run_jobs
-from lib.news import designs, events, models, reports, tokens
+from lib.news import designs, events, models, reports
 from lib.news.events import Side, Windows
 from lib.news.models import AverageTokens, DistilledStudent, OneCluster
 from lib.store import Arrays, Product
@@ -34,10 +34,7 @@ _SLOW = ("GRU", "Transformer(2", "BiLSTM")  # the slowest students first
 
 
 class News:
-    """The news chapter of a bench's profile.
-
-    The "use" of a text is its side, "train", "public" or "private", or in mini also "rated".
-    """
+    """The news chapter of a bench's profile."""
 
     def __init__(self, bench: Bench):
         self.bench, self.profile, self.store = bench, bench.profile, bench.store
@@ -51,22 +48,28 @@ class News:
 
     @functools.cached_property
     def ratings(self) -> tuple[tuple[str, ...], np.ndarray] | None:
-        """Stories and people's ratings of their likeness, see `events`; None except in mini."""
-        return events.read_ratings() if self._is_mini else None
+        """In mini the 50 Lee stories and people's mean ratings of their likeness, (50, 50)."""
+        if not self._is_mini:
+            return None
+        from lib.data.builders.mini import gensim_files
+
+        path = gensim_files.path(gensim_files.RATINGS)
+        ratings = np.triu(np.loadtxt(path), 1)  # the file holds each pair once
+        return (*gensim_files.lines(gensim_files.STORIES),), ratings + ratings.T
 
     @functools.cached_property
     def clustered(self) -> dict[str, tuple[str, ...]]:
-        """The texts that models embed, by use."""
+        """The texts that models embed, by use: the three sides, in mini also "rated"."""
         texts = {name: side.texts for name, side in self.sides.items()}
         return texts if self.ratings is None else texts | {"rated": self.ratings[0]}
 
     @functools.cached_property
     def windows(self) -> Windows:
         """The texts to distil on."""
-        settings = self.settings
-        places = tuple(self._find_dataset(name) for name in settings.texts)
-        drawn = (settings.words, settings.documents, self.profile.corpus.seed)
-        return Windows(self.store, places, events.list_tested(self.sides), *drawn)
+        words, documents = self.settings.words, self.settings.documents
+        places = tuple(self._find_dataset(name) for name in self.settings.texts)
+        tested, seed = events.list_tested(self.sides), self.profile.corpus.seed
+        return Windows(self.store, places, tested, words, documents, seed)
 
     @property
     def _is_mini(self) -> bool:
@@ -81,8 +84,8 @@ class News:
 
     @functools.cached_property
     def untuned(self) -> Teacher:
-        """The structural teacher, which reads as much as is said of a clustered document."""
-        return tokens.limit_teacher(self.bench.teacher, self.settings.max_tokens)
+        """The structural teacher, which reads `max_tokens` of a clustered document."""
+        return models.limit_teacher(self.bench.teacher, self.settings.max_tokens)
 
     @functools.cached_property
     def teacher(self) -> Teacher:
@@ -93,7 +96,7 @@ class News:
 
         side, section = self.sides["train"], self.untuned.section
         lesson = {"documents": side.texts, "triplets": events.draw_triplets(side, tuning.SEED)}
-        untuned = tokens.limit_teacher(self.untuned, min(tuning.TOKENS, section.max_tokens))
+        untuned = models.limit_teacher(self.untuned, min(tuning.TOKENS, section.max_tokens))
         return tuning.TunedTeacher(self.store, section, untuned=untuned, **lesson)
 
     def model(self, name: str, seed: int = 0, use: str = "public") -> Model:
@@ -104,7 +107,9 @@ class News:
         if name == TFIDF:
             return Words(self.store, self.clustered[use])
         if name == TFIDF_BEFORE:
-            return Words(self.store, events.Chain(self.windows, self.clustered["train"]))
+            from torch.utils.data import ConcatDataset  # windows stay on disk
+
+            return Words(self.store, ConcatDataset([self.windows, self.clustered["train"]]))
         if name == TOKENS:
             return AverageTokens(self.store, self.teacher, width)
         if name in (TEACHER, UNTUNED):
@@ -115,28 +120,23 @@ class News:
     def _choose_lesson(self, name: str, seed: int) -> tuple[Any, ...]:
         """What a student learns from: its teacher, documents, examples and held-out examples."""
         design, settings, side = designs.parse(name), self.settings, self.sides["train"]
-        if not design.reads_annotated:
-            # A word has at least one token. So whole windows, cut to as many tokens as they have
-            # words, are equally long and need no padding.
-            most = min(settings.words + 2, settings.max_tokens)
-            rows = np.arange(len(self.windows))[:, None]
-            parts = np.split(rows, [settings.documents])
-            return tokens.limit_teacher(self.teacher, most), self.windows, *parts
         own = models.derive_seed(name, seed)
         if design.annotated:
             examples, most = np.unique(side.pairs)[:, None], None
-        else:
+        elif design.takes_triplets:
             examples, most = events.draw_triplets(side, own), settings.triplets
+        else:
+            # A word has at least one token. So whole windows, cut to as many tokens as they have
+            # words, are equally long and need no padding.
+            most = min(settings.words + 2, settings.max_tokens)
+            parts = np.split(np.arange(len(self.windows))[:, None], [settings.documents])
+            return models.limit_teacher(self.teacher, most), self.windows, *parts
         examples = np.random.default_rng(own).permutation(examples)[:most]
         parts = np.split(examples, [len(examples) - events.count_held_out(len(examples))])
         return self.teacher, side.texts, *parts
 
     def prepare(self, pairs: Sequence[tuple[str, int]]) -> None:
-        """Make what (model, seed) pairs lack, in one queue of jobs.
-
-        Teachers go first, then the slowest students, so that no core waits at the end. The first
-        student has its teacher embed the windows; others wait for the file's lock.
-        """
+        """Make what (model, seed) pairs lack. The slowest go first: no core waits at the end."""
         jobs = []
         for name, seed in sorted(pairs, key=_rank_speed):
             model = self.model(name, seed)
@@ -158,31 +158,20 @@ class News:
         """Megabytes of a model; NaN for one without weights."""
         model = self.model(name)
         if isinstance(model, Teacher):
-            facts = tokens.read_embeddings(model, self.profile.width, "megabytes")
+            facts = models.read_embeddings(model, self.profile.width, "megabytes")
             return float(facts["megabytes"])
         return getattr(model, "megabytes", np.nan)
 
     def measure_times(self, students: Sequence[str]) -> dict[str, np.ndarray]:
         """Model -> CPU milliseconds per document, alone and in a batch; the teacher is included."""
+        teacher, width = self.teacher, self.profile.width
         texts = [*self.clustered["public"][:TIMED]]
-        inputs = {
-            "students": [*students],
-            "width": self.profile.width,
-            "teacher": self.teacher.product,
-            "texts": models.name_texts(texts),
-        }
-        modules = ("news.timing", *models.MODULES)
-        product = Product("news_times", inputs, modules, PACKAGES, "times")
+        inputs = {"students": [*students], "width": width, "teacher": teacher.product}
+        inputs["texts"] = models.name_texts(texts)
+        product = Product("news_times", inputs, models.MODULES, PACKAGES, "times")
 
         def measure() -> Arrays:
-            from lib.news import timing
-
-            sbert = self.teacher.sbert
-            sbert.model.to("cpu")  # even if there is a GPU: the paper's times are CPU times
-            ids = tokens.read_ids(self.teacher, texts)[:]
-            sizes = models.read_sizes(self.teacher, self.profile.width)
-            others = {TEACHER: (sbert.encode, texts)}
-            return {"times": timing.measure_students(students, sizes, ids, others)}
+            return {"times": models.measure_times(teacher, students, width, texts)}
 
         times = self.store.get(product, measure)["times"]  # kept: a second measurement would differ
         return dict(zip((TEACHER, *students), times, strict=True))

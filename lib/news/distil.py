@@ -31,18 +31,16 @@ def train(
 
     Parameters
     ----------
-    student : NewsStudent
-    rows, teacher : documents
-        Their token ids, none of them empty, and (documents, dim) vectors, which are scaled to
+    rows, teacher : token ids of documents, and their (documents, dim) vectors, which are scaled to
         length 1 here. Both may stay on disk.
-    examples, held_out : (examples, 1 or 3)
-        Rows of documents; triplets for the losses that take them.
-    settings : NewsSettings
-        `epochs`, `batch_size`, `rates` (new token embeddings have their own, because a step sees
-        few of them), `patience` and `plateau_patience`: after so many epochs without improvement
-        training ends, or the schedule `plateau` divides the rates by ten.
+    examples, held_out : (examples, 1 or 3) rows of documents; triplets for losses that take them.
+    settings : after `patience` epochs without improvement training ends, and after
+        `plateau_patience` the schedule `plateau` divides the rates by ten.
+    seed : of the order and of dropout
 
-    Returns the held-out loss after each epoch. The seed is that of the order and of dropout.
+    Returns
+    -------
+    The held-out loss after each epoch.
     """
     parts = (rows[start : start + COUNTED] for start in range(0, len(rows), COUNTED))
     lengths = np.array([len(row) for part in parts for row in part])
@@ -76,6 +74,7 @@ def train(
 
 def _make_optimizer(student: NewsStudent, settings: NewsSettings) -> torch.optim.Adam:
     rate = settings.rates.get(student.design.architecture, settings.rates["other"])
+    # New token embeddings have a rate of their own, because a step sees few of them.
     others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
     tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
     # Frozen token embeddings get no gradient, and Adam leaves them as they are.
@@ -83,10 +82,7 @@ def _make_optimizer(student: NewsStudent, settings: NewsSettings) -> torch.optim
 
 
 def compute_losses(student: NewsStudent, rows: Any, teacher: Any, batch: np.ndarray) -> Tensor:
-    """(examples,) losses of a batch, which has (examples, 1 or 3) rows of documents.
-
-    Neighbouring triplets share documents, and each document is embedded once.
-    """
+    """(examples,) losses of a batch, (examples, 1 or 3) rows of documents, each embedded once."""
     design = student.design
     documents, places = batch[:, 0], None
     if design.takes_triplets:

@@ -1,10 +1,4 @@
-"""Documents with the events that they report: three sides, labelled pairs, texts to distil on.
-
-A task folder has `clusters.jsonl`, documents with their events, or three files of pairs,
-`train.jsonl`, `public.jsonl` and `private.jsonl`. An event called `<topic>_<name>` belongs to a
-topic, and a topic to one side: the side that it is named after, or else the sides in turn. With
-files of pairs, a document's `group` is its side.
-"""
+"""Documents with the events that they report: three sides, labelled pairs, texts to distil on."""
 
 import functools
 import math
@@ -16,52 +10,45 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
-from lib.data.dataset_folder import Documents, Id, content, read_json_lines, validate
+from lib.data.dataset_folder import Documents, content, read_json_lines
 from lib.store import Arrays, Product, Store, hash_file, hash_texts
 from lib.texts import has_token, split_words
 
 SIDES = ("train", "public", "private")
 TESTED = SIDES[1:]
-CLUSTERS = "clusters.jsonl"
-_ID = TypeAdapter(Id)
 
 
 @dataclass(frozen=True)
 class Side:
-    """The documents of a side, all of which are clustered, and its labelled pairs, which score.
-
-    If only pairs are known, documents that positive pairs connect have one event.
-    """
+    """The documents of a side, all of which are clustered, and its labelled pairs, which score."""
 
     texts: tuple[str, ...]
     groups: tuple[str, ...]  # of texts
     pairs: np.ndarray  # (pairs, 2) rows of documents
     positive: np.ndarray  # (pairs,) whether both documents report the same event
-    events: np.ndarray  # (documents,) the number of each document's event
+    events: np.ndarray  # (documents,) numbers; if only pairs are known, what positive ones connect
     complete: bool  # whether all events are known
 
 
 def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
     """The three sides of a task folder, `<dataset folder>/tasks/<task>`.
 
-    `positives` and `seed` are for known events: the share of positive pairs among the labelled
-    ones, and the seed for drawing negative pairs.
+    It has `clusters.jsonl`, documents with their events, or a file of pairs for each side, whose
+    documents have the side as `group`. An event `<topic>_<name>` belongs to a topic, and a topic to
+    the side that it is named after, or else to the sides in turn. Of known events, `positives` is
+    the share of positive pairs among the labelled ones; negative pairs are drawn with `seed`.
     """
-    if (task / CLUSTERS).is_file():
+    if (task / "clusters.jsonl").is_file():
         sides = _read_clusters(task, positives, seed)
     else:
         sides = {name: _read_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
-        for wanted, kind in ((True, "positive"), (False, "negative")):
-            if wanted not in side.positive:
-                raise ValueError(
-                    f"{task}: the side {name} has no {kind} pair; give it other events"
-                )
+        if len({*side.positive}) < 2:
+            raise ValueError(f"{task}: the side {name} needs positive and negative pairs")
     return sides
 
 
@@ -103,15 +90,10 @@ def _read_pairs(folder: Path, name: str) -> Side:
     texts = {each.id: each.text for each in Documents(folder.parents[1]) if each.group == name}
     rows = {text_id: row for row, text_id in enumerate(texts)}
     pairs, positive = [], []
-    for where, values in read_json_lines(folder / f"{name}.jsonl"):
-        ends = [validate(where, _ID, values.get(key)) for key in ("a", "b")]
-        if not {*ends} <= rows.keys() or values.get("label") not in ("yes", "no"):
-            raise ValueError(
-                f"{where}: expected two documents of the side {name}, and the label yes or no"
-            )
-        pairs.append([rows[end] for end in ends])
-        positive.append(values["label"] == "yes")
-    ends, same = np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(positive, dtype=bool)
+    for _, values in read_json_lines(folder / f"{name}.jsonl"):
+        pairs.append([rows[str(values[end])] for end in ("a", "b")])
+        positive.append({"yes": True, "no": False}[values["label"]])
+    ends, same = np.array(pairs), np.array(positive)
     links = coo_array((np.ones(same.sum()), ends[same].T), shape=(len(rows), len(rows)))
     events = connected_components(links, directed=False)[1].astype(np.int64)
     return Side((*texts.values(),), (*texts,), ends, same, events, complete=False)
@@ -140,10 +122,9 @@ def draw_triplets(side: Side, seed: int) -> np.ndarray:
 class Windows(Sequence[str]):
     """Windows of words from documents to distil on, in random order, read from disk when needed.
 
-    A document is left out if its text is on a tested side, or if it shares a group with such a
-    text: `tested` are checksums of texts, and groups. A document's last window is kept if it has at
-    least half the words, or if it is the whole document. Windows without a token are left out.
-    `documents` windows are for training; the held-out ones come last.
+    `tested` are checksums and groups of texts on tested sides: documents with one of them are left
+    out, and so are windows without a token. A document's last window is kept if it has at least
+    half the words, or if it is the whole document. The last windows are held out.
     """
 
     store: Store
@@ -159,7 +140,6 @@ class Windows(Sequence[str]):
 
     @functools.cached_property
     def product(self) -> Product:
-        """The rows."""
         inputs = {
             "files": [[hash_file(path) for path in folder.files] for folder in self.folders],
             "tested": [sorted(each) for each in self.tested],
@@ -195,27 +175,10 @@ class Windows(Sequence[str]):
                         cut.extend((number, row, start, end))
         windows = np.array(cut, dtype=np.int64).reshape(-1, 4)
         if len(windows) < len(self):
-            raise ValueError(
-                f"the folders of news.texts hold {len(windows)} windows of {self.words} words, "
-                f"{len(self)} are wanted; lower news.documents or add a folder"
-            )
+            counts = f"{len(windows)} windows of {self.words} words, {len(self)} are wanted"
+            raise ValueError(f"the folders of news.texts hold {counts}; lower news.documents")
         order = np.random.default_rng(self.seed).permutation(len(windows))
         return {"rows": windows[order[: len(self)]]}
-
-
-@dataclass
-class Chain(Sequence[str]):
-    """The texts of two sequences, one after the other."""
-
-    first: Sequence[str]
-    second: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self.first) + len(self.second)
-
-    def __getitem__(self, row: Any) -> str:
-        behind = row - len(self.first)
-        return self.first[row] if behind < 0 else self.second[behind]
 
 
 def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]:
@@ -226,26 +189,17 @@ def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]
 
 
 def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
-    starts, end = list[int](), 0
+    borders, end = list[int](), 0
     for word in split_words(text):
-        starts.append(text.index(word, end))
-        end = starts[-1] + len(word)
-    count = len(starts)
+        borders.append(text.index(word, end))
+        end = borders[-1] + len(word)
+    count = len(borders)
     last = count - math.ceil(words / 2)  # where a window of half the words begins
-    ends = [*starts, len(text)]
     firsts = range(0, max(last + 1, min(count, 1)), words)
-    return [(starts[first], ends[min(first + words, count)]) for first in firsts]
+    borders.append(len(text))
+    return [(borders[first], borders[min(first + words, count)]) for first in firsts]
 
 
 def count_held_out(count: int) -> int:
     """How many documents are held out for early stopping: a tenth, at least one."""
     return max(1, count // 10)
-
-
-def read_ratings() -> tuple[tuple[str, ...], np.ndarray]:
-    """The 50 Lee stories and people's mean ratings of their likeness, (50, 50) from 0 to 1."""
-    from lib.data.builders.mini import gensim_files
-
-    path = gensim_files.path(gensim_files.RATINGS)
-    ratings = np.triu(np.loadtxt(path), 1)  # the file holds each pair once
-    return (*gensim_files.lines(gensim_files.STORIES),), ratings + ratings.T

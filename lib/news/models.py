@@ -1,31 +1,37 @@
-"""The models of the news chapter: its students, averaged token embeddings, and one cluster."""
+"""The models of the news chapter: its students, averaged token embeddings, and one cluster.
+
+Students have more from their teacher than its vectors: token ids, and token embeddings.
+"""
 
 from __future__ import annotations
 
 import functools
+import time
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lib.config.schema import NewsSettings
 from lib.experiments.devices import find_device
 from lib.experiments.model import Model
-from lib.news import designs, tokens
-from lib.news.designs import Design
-from lib.store import Product, hash_arrays, hash_texts
+from lib.news import designs
+from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 
 if TYPE_CHECKING:
     from lib.experiments.structural import Teacher
     from lib.news.students import NewsStudent, Sizes
 
+SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
+ROUNDS = 3  # of measured times
 TRAINING = {"epochs", "batch_size", "rates", "patience", "plateau_patience"}
+TOKENS = ("news.models", "news.designs", "teachers.sbert", "texts")
 MODULES = (
-    *("news.models", "news.distil", "news.losses", "news.students"),
+    *("news.distil", "news.losses", "news.students"),
     *("losses._checks", "losses.cosine", "losses.mse"),
-    *tokens.MODULES,
+    *TOKENS,
 )
 
 
@@ -33,10 +39,8 @@ MODULES = (
 class DistilledStudent(Model):
     """One of the paper's students. Only its vectors are kept: who lacks some trains it again.
 
-    For `identity` see `designs`; `width` is relative to the paper's. `teacher` and `taught` are the
-    same teacher, as it reads texts that are embedded, and `documents`, which the student learns
-    from. `examples` and `held_out`, (examples, 1 or 3), are rows of documents; triplets for the
-    losses that take them.
+    `teacher` reads the texts that are embedded. `taught` is the same one as it reads `documents`,
+    which the student learns from: `examples` and `held_out`, see `distil.train`, are rows of them.
     """
 
     identity: str
@@ -65,37 +69,32 @@ class DistilledStudent(Model):
         label = f"{self.identity}, seed {self.seed}"
         return Product("news_student", inputs, MODULES, ("torch", "numpy"), label)
 
-    @property
-    def design(self) -> Design:
-        return designs.parse(self.identity)
-
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        return self._trained.encode(tokens.read_ids(self.teacher, texts)[:])
+        return self._trained.encode(read_ids(self.teacher, texts)[:])
 
     @property
     def _start(self) -> str | None:
         """The token embeddings that it starts from; None for random ones."""
-        if self.design.tokens == "teacher":
-            return "tokens"
-        return "reduced" if (self.design.tokens, self.settings.tokens) == ("new", "pca") else None
+        reduced = "reduced" if self.settings.tokens == "pca" else None
+        kinds = {"teacher": "tokens", "new": reduced, "random": None}
+        return kinds[designs.parse(self.identity).tokens]
 
     @functools.cached_property
     def _trained(self) -> NewsStudent:
         import torch
 
         from lib.news import distil
-        from lib.news.students import NewsStudent
 
         seed, sizes = derive_seed(self.identity, self.seed), read_sizes(self.teacher, self.width)
         torch.manual_seed(seed)  # after what may load a teacher, which draws random numbers
-        student = NewsStudent(self.design, sizes)
+        student = make_student(self.identity, sizes)
         if self._start is not None:
-            table = tokens.read_embeddings(self.teacher, self.width, self._start)[self._start]
+            table = read_embeddings(self.teacher, self.width, self._start)[self._start]
             weights = student.embedding.weight
             with torch.no_grad():
                 weights.copy_(torch.from_numpy(table)[:, : weights.shape[1]])
         student.to(find_device())
-        rows = tokens.read_ids(self.taught, self.documents)
+        rows = read_ids(self.taught, self.documents)
         lesson = (rows, self.taught.embed(self.documents), self.examples, self.held_out)
         distil.train(student, *lesson, settings=self.settings, seed=seed)
         return student
@@ -104,10 +103,8 @@ class DistilledStudent(Model):
     def megabytes(self) -> float:
         import torch
 
-        from lib.news.students import NewsStudent
-
         with torch.device("meta"):
-            return NewsStudent(self.design, read_sizes(self.teacher, self.width)).megabytes
+            return make_student(self.identity, read_sizes(self.teacher, self.width)).megabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +117,11 @@ class AverageTokens(Model):
     @property
     def product(self) -> Product:
         inputs = {"teacher": self.teacher.product}
-        return Product("news_average", inputs, MODULES, (), "teacher tokens, averaged")
+        return Product("news_average", inputs, TOKENS, (), "teacher tokens, averaged")
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        table = tokens.read_embeddings(self.teacher, self.width, "tokens")["tokens"]
-        ids = tokens.read_ids(self.teacher, texts)[:]
-        return np.stack([table[row[1:-1]].mean(0) for row in ids])
+        table = read_embeddings(self.teacher, self.width, "tokens")["tokens"]
+        return np.stack([table[row[1:-1]].mean(0) for row in read_ids(self.teacher, texts)[:]])
 
     @property
     def megabytes(self) -> float:
@@ -144,20 +140,94 @@ class OneCluster(Model):
         return np.ones((len(texts), 1), dtype=np.float32)
 
 
+def limit_teacher(teacher: Teacher, most: int) -> Any:
+    """The same teacher, reading so many tokens of a text."""
+    return replace(teacher, section=teacher.section.model_copy(update={"max_tokens": most}))
+
+
+def read_ids(teacher: Teacher, texts: Sequence[str]) -> Rows:
+    """Token ids of what the teacher reads of texts, int32 arrays with special tokens."""
+    product = Product("news_ids", {"teacher": teacher.product}, TOKENS, (), "token ids")
+    rows = teacher.store.rows(product, texts, lambda part: {"ids": teacher.sbert.tokenize(part)[0]})
+    return rows["ids"]
+
+
+def read_embeddings(teacher: Teacher, width: float, *names: str) -> Arrays:
+    """Those named of: the teacher's token embeddings `tokens` (vocabulary, dim) and their `shape`;
+    `reduced`, their principal components, from which students start; `megabytes` of the teacher;
+    `output`, the width of its vectors.
+    """
+    dim = designs.scale_width(designs.TOKEN_DIM, width)
+    inputs = {"teacher": teacher.product, "dim": dim}
+    packages = ("scikit-learn", "numpy", "scipy")
+    product = Product("news_embeddings", inputs, TOKENS, packages, "token embeddings")
+
+    def reduce() -> Arrays:
+        from sklearn.decomposition import PCA
+
+        model = teacher.sbert.model
+        tokens = model.get_input_embeddings().weight.cpu().numpy()
+        reduced = PCA(dim, svd_solver="covariance_eigh").fit_transform(tokens)
+        return {
+            "tokens": tokens,
+            "shape": tokens.shape,
+            "reduced": (SPREAD * reduced / reduced.std()).astype(np.float32),
+            "megabytes": 4 * sum(values.numel() for values in model.parameters()) / 2**20,
+            "output": teacher.sbert.dim,
+        }
+
+    return teacher.store.find(product, *names) or teacher.store.get(product, reduce)
+
+
 def derive_seed(identity: str, seed: int) -> int:
     """Each identity is a run of its own, as in the paper: twins share no random numbers."""
     own = np.random.SeedSequence([seed, zlib.crc32(identity.encode())])
     return int(own.generate_state(1)[0])
 
 
+def make_student(identity: str, sizes: Sizes) -> NewsStudent:
+    from lib.news.students import NewsStudent
+
+    return NewsStudent(designs.parse(identity), sizes)
+
+
 def read_sizes(teacher: Teacher, width: float) -> Sizes:
     """The widths of a teacher's students, relative to the paper's."""
     from lib.news.students import Sizes
 
-    facts = tokens.read_embeddings(teacher, width, "shape", "output")
+    facts = read_embeddings(teacher, width, "shape", "output")
     return Sizes.scale(width, *facts["shape"].tolist(), int(facts["output"]))
 
 
 def name_texts(texts: Sequence[str]) -> Product | str:
     """What stands for texts in a name: how they are drawn, or their content."""
     return getattr(texts, "product", None) or hash_arrays(hash_texts(texts))
+
+
+def measure_times(
+    teacher: Any, students: Sequence[str], width: float, texts: Sequence[str]
+) -> np.ndarray:
+    """(1 + students, 2) CPU milliseconds per document: one at a time, and in a batch of all.
+
+    The shortest of several rounds counts. Students are untrained: weights do not matter.
+    """
+    teacher.sbert.model.to("cpu")  # even if there is a GPU: the paper's times are CPU times
+    sizes, ids = read_sizes(teacher, width), read_ids(teacher, texts)[:]
+    rounds = []
+    for _ in range(ROUNDS):
+        times = [_measure_encoder(teacher.sbert.encode, texts)]
+        times += [_measure_encoder(make_student(name, sizes).encode, ids) for name in students]
+        rounds.append(times)
+    return np.min(rounds, axis=0)
+
+
+def _measure_encoder(encode: Callable[[Any], Any], rows: Sequence[Any]) -> np.ndarray:
+    """(2,) CPU milliseconds per document: alone (median of every second one), and in a batch."""
+
+    def measure_seconds(batch: Sequence[Any]) -> float:
+        started = time.process_time()
+        encode(batch)
+        return time.process_time() - started
+
+    alone = np.median([measure_seconds([row]) for row in rows[::2]])
+    return 1000 * np.array([alone, measure_seconds(rows) / len(rows)])

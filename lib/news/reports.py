@@ -32,25 +32,18 @@ def list_stories() -> dict[str, list[str]]:
     return {f"story {number:03d}": gensim_files.sentences(texts[index]) for number, index in kept}
 
 
-def list_reports(seed: int) -> list[dict[str, str]]:
-    """Rows of id, text, `group` (story), `label` (`<side>_<story>`); sides get alike lengths."""
+def _write(folder: Path, seed: int) -> None:
     stories = list_stories()
     luck = np.random.default_rng([seed, zlib.crc32(b"reports")]).random(len(stories))
     luck_of = dict(zip(stories, luck, strict=True))
     by_length = sorted(stories, key=lambda name: (len(stories[name]), luck_of[name]))
-    reports = []
-    for place, name in enumerate(by_length):
+    documents, labels = [], []
+    for place, name in enumerate(by_length):  # in turn, so that sides get alike lengths
         sentences, side = stories[name], ("train", "public", "private")[place % 3]
         count = min(MOST, max(1, len(sentences) // SENTENCES))
         for part in range(count):
-            row = {"id": f"{name}/{part}", "text": " ".join(sentences[part::count])}
-            reports.append(row | {"group": name, "label": f"{side}_{name}"})
-    return reports
-
-
-def _write(folder: Path, seed: int) -> None:
-    reports = list_reports(seed)
-    files = {"documents": ("id", "text", "group"), "tasks/events/clusters": ("id", "label")}
-    for name, keys in files.items():
-        rows = [{key: row[key] for key in keys} for row in reports]
-        write_lines(folder / f"{name}.jsonl", rows)
+            text = " ".join(sentences[part::count])
+            documents.append({"id": f"{name}/{part}", "text": text, "group": name})
+            labels.append({"id": f"{name}/{part}", "label": f"{side}_{name}"})
+    write_lines(folder / "documents.jsonl", documents)
+    write_lines(folder / "tasks/events/clusters.jsonl", labels)

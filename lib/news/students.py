@@ -1,9 +1,8 @@
 """The students of the news paper: token embeddings, a body, an aggregation, linear layers.
 
-They follow the paper's tables and printed sizes. Where these say nothing, the choice is ours: the
-convolutions of CNN-1 and CNN-2 (within the number of weights that their sizes leave), ReLU and
-dropout between two linear layers, and tanh after CLS. Transformers have no positions, so these
-students are blind to word order.
+They follow the paper's tables and printed sizes. These do not say the convolutions (but how many
+weights they have), what is between two linear layers, and tanh after CLS. Transformers have no
+positions, so they are blind to word order.
 """
 
 import itertools
@@ -64,14 +63,10 @@ class NewsStudent(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch tokens"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch output"]:
-        """Embed documents given on the CPU, because reading lengths would stall a GPU.
-
-        Values beyond a document's length, which is at least 1, do not matter.
-        """
+        """Embed documents given on the CPU, because reading lengths would stall a GPU."""
         ids, counts = (given.to(self.embedding.weight.device) for given in (ids, lengths[:, None]))
         inside = torch.arange(ids.shape[1], device=ids.device) < counts
-        states = self.body(self.embedding(ids * inside), inside, lengths)
-        states = self.per_token(states)
+        states = self.per_token(self.body(self.embedding(ids * inside), inside, lengths))
         if self.design.aggregation == "CLS":
             pooled = states[:, 0]
         else:
@@ -110,8 +105,7 @@ class Recurrent(nn.Module):
     def __init__(self, design: Design, token: int, hidden: int):
         super().__init__()
         options = {"num_layers": design.layers, "bidirectional": design.bidirectional}
-        cells = getattr(nn, design.architecture)
-        self.cells = cells(token, hidden, batch_first=True, **options)
+        self.cells = getattr(nn, design.architecture)(token, hidden, batch_first=True, **options)
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
         # A single direction meets padding only after a document, and packing is far slower.
@@ -119,8 +113,7 @@ class Recurrent(nn.Module):
             return self.cells(vectors)[0]
         packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
         states, _ = self.cells(packed)
-        padded, _ = pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])
-        return padded
+        return pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])[0]
 
 
 class Transformer(nn.Module):
@@ -128,9 +121,8 @@ class Transformer(nn.Module):
 
     def __init__(self, design: Design, token: int, feed_forward: int):
         super().__init__()
-        layer = nn.TransformerEncoderLayer(
-            token, design.heads, feed_forward, DROPOUT, batch_first=True
-        )
+        sizes = (token, design.heads, feed_forward)
+        layer = nn.TransformerEncoderLayer(*sizes, DROPOUT, batch_first=True)
         self.layers = nn.TransformerEncoder(layer, design.layers, enable_nested_tensor=False)
 
     def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:

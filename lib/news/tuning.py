@@ -33,11 +33,7 @@ MODULES = ("news.tuning", "news.losses", "losses._checks", "losses.cosine", "los
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TunedTeacher(Teacher):
-    """The structural teacher with a linear layer, tuned on events. It is an untuned one's `sbert`.
-
-    While it is tuned, it reads as much of `documents`, the train side's, as `untuned`. `triplets`
-    are (triplets, 3) rows of documents: anchors, positives, negatives.
-    """
+    """`untuned` with a linear layer, tuned on (triplets, 3) rows of documents, see `events`."""
 
     untuned: Teacher
     documents: Sequence[str]
@@ -45,7 +41,6 @@ class TunedTeacher(Teacher):
 
     @functools.cached_property
     def tuned(self) -> Product:
-        """The weights."""
         inputs = {"teacher": self.untuned.product, "triplets": hash_arrays(self.triplets)}
         inputs["documents"] = hash_arrays(hash_texts(self.documents))
         modules = (*self.untuned.product.modules, *MODULES)
@@ -78,7 +73,7 @@ class TunedSBERT:
 
     def __init__(self, sbert: Any):
         self.encoder, self.tokenizer, self.model = sbert, sbert.tokenizer, sbert.model
-        self.dim, self.max_tokens = DIM, sbert.max_tokens
+        self.dim, self.max_tokens, self.tokenize = DIM, sbert.max_tokens, sbert.tokenize
         self.model.news_head = nn.Linear(sbert.dim, DIM).to(self.model.device)
 
     def embed(self, texts: Iterable[str]) -> Tensor:
@@ -107,9 +102,8 @@ def tune(
     order, model = np.random.default_rng(SEED), sbert.model
     parts = np.split(triplets, range(TRIPLETS, len(triplets), TRIPLETS))
     model.requires_grad_(True).train()
-    body = [part for name, part in model.named_parameters() if not name.startswith("news_head.")]
-    head = [*model.news_head.parameters()]
-    groups = [{"params": body, "lr": RATE}, {"params": head, "lr": HEAD_RATE}]
+    *body, weight, bias = model.parameters()  # the layer comes last
+    groups = [{"params": body, "lr": RATE}, {"params": [weight, bias], "lr": HEAD_RATE}]
     optimizer = torch.optim.AdamW(groups, fused=True)
     torch.manual_seed(SEED)  # of dropout
     history = []

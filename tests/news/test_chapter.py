@@ -29,9 +29,10 @@ class FakeSBERT:
         self.model = torch.nn.Embedding(200, 16).requires_grad_(False)
         self.model.get_input_embeddings = lambda: self.model
 
-    def tokenizer(self, texts, max_length, **_):
-        counts = (min(len(text.split()), max_length - 2) for text in texts)
-        return {"input_ids": [[1, *range(5, 5 + count), 2] for count in counts]}
+    def tokenize(self, texts):
+        counts = [min(len(text.split()), self.max_tokens - 2) for text in texts]
+        ids = [np.array([1, *range(5, 5 + count), 2], dtype=np.int32) for count in counts]
+        return ids, np.array(counts)
 
     def encode(self, texts, batch_size=32):
         return np.array([[self.max_tokens, len(text), 1, 1] for text in texts], dtype=np.float32)
