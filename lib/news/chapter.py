@@ -30,7 +30,6 @@ UNTUNED = "teacher, untuned"  # only if `TEACHER` is a tuned one
 TOKENS = "teacher tokens, averaged"
 NOT_TRAINED = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)
 TIMED = 20  # documents that are timed, alone and as one batch
-_SLOW = ("GRU", "Transformer(2", "BiLSTM")  # the slowest students first
 
 
 class News:
@@ -136,10 +135,9 @@ class News:
         return self.teacher, side.texts, *parts
 
     def prepare(self, pairs: Sequence[tuple[str, int]]) -> None:
-        """Make what (model, seed) pairs lack. The slowest go first: no core waits at the end."""
+        """Make what (model, seed) pairs lack, in one queue of jobs."""
         jobs = []
-        for name, seed in sorted(pairs, key=_rank_speed):
-            model = self.model(name, seed)
+        for model in (self.model(*pair) for pair in pairs):
             parts = [texts for texts in self.clustered.values() if not model.is_embedded(texts)]
             if parts:
                 jobs.append((model.product.label, embed_parts, (model, parts)))
@@ -182,8 +180,3 @@ def embed_parts(model: Model, parts: Sequence[Sequence[str]]) -> None:
     copy = replace(model)
     for texts in parts:
         copy.embed(texts)
-
-
-def _rank_speed(pair: tuple[str, int]) -> int:
-    slow = [place for place, part in enumerate(_SLOW, 1) if part in pair[0]]
-    return 0 if pair[0] in NOT_TRAINED else min(slow, default=len(_SLOW) + 1)

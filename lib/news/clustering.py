@@ -44,11 +44,6 @@ def choose_threshold(merges: np.ndarray, side: Side) -> float:
     return float(heights[best : best + 2].mean())
 
 
-def cut(merges: np.ndarray, distance: float) -> np.ndarray:
-    """(documents,) cluster of each document."""
-    return hierarchy.fcluster(merges, distance, "distance")
-
-
 def score(clusters: np.ndarray, side: Side) -> dict[str, float]:
     """How well clusters (documents,) match a side.
 

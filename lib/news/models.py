@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import time
+import timeit
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from lib.news.students import NewsStudent, Sizes
 
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
-ROUNDS = 3  # of measured times
+REPEATS = 3  # of a measured time
 TRAINING = {"epochs", "batch_size", "rates", "patience", "plateau_patience"}
 TOKENS = ("news.models", "news.designs", "teachers.sbert", "texts")
 MODULES = (
@@ -158,8 +159,7 @@ def read_embeddings(teacher: Teacher, width: float, *names: str) -> Arrays:
     `output`, the width of its vectors.
     """
     dim = designs.scale_width(designs.TOKEN_DIM, width)
-    inputs = {"teacher": teacher.product, "dim": dim}
-    packages = ("scikit-learn", "numpy", "scipy")
+    inputs, packages = {"teacher": teacher.product, "dim": dim}, ("scikit-learn", "numpy", "scipy")
     product = Product("news_embeddings", inputs, TOKENS, packages, "token embeddings")
 
     def reduce() -> Arrays:
@@ -209,25 +209,18 @@ def measure_times(
 ) -> np.ndarray:
     """(1 + students, 2) CPU milliseconds per document: one at a time, and in a batch of all.
 
-    The shortest of several rounds counts. Students are untrained: weights do not matter.
+    The shortest of several times counts. Students are untrained: weights do not matter.
     """
     teacher.sbert.model.to("cpu")  # even if there is a GPU: the paper's times are CPU times
     sizes, ids = read_sizes(teacher, width), read_ids(teacher, texts)[:]
-    rounds = []
-    for _ in range(ROUNDS):
-        times = [_measure_encoder(teacher.sbert.encode, texts)]
-        times += [_measure_encoder(make_student(name, sizes).encode, ids) for name in students]
-        rounds.append(times)
-    return np.min(rounds, axis=0)
+    times = [_measure_encoder(teacher.sbert.encode, texts)]
+    times += [_measure_encoder(make_student(name, sizes).encode, ids) for name in students]
+    return np.array(times)
 
 
-def _measure_encoder(encode: Callable[[Any], Any], rows: Sequence[Any]) -> np.ndarray:
-    """(2,) CPU milliseconds per document: alone (median of every second one), and in a batch."""
+def _measure_encoder(encode: Callable[[Any], Any], rows: Sequence[Any]) -> list[float]:
+    def measure(batch: Sequence[Any]) -> float:
+        timer = timeit.Timer(lambda: encode(batch), timer=time.process_time)
+        return 1000 * min(timer.repeat(REPEATS, number=1))
 
-    def measure_seconds(batch: Sequence[Any]) -> float:
-        started = time.process_time()
-        encode(batch)
-        return time.process_time() - started
-
-    alone = np.median([measure_seconds([row]) for row in rows[::2]])
-    return 1000 * np.array([alone, measure_seconds(rows) / len(rows)])
+    return [np.median([measure([row]) for row in rows[::2]]), measure(rows) / len(rows)]

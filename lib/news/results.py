@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from lib import published
@@ -88,7 +89,8 @@ def score_model(
     threshold = clustering.choose_threshold(clustering.link(vectors["train"]), sides["train"])
     rows = []
     for name in TESTED:
-        side, clusters = sides[name], clustering.cut(clustering.link(vectors[name]), threshold)
+        side, tree = sides[name], clustering.link(vectors[name])
+        clusters = hierarchy.fcluster(tree, threshold, "distance")
         row = {"side": name, "threshold": threshold, "events": len(np.unique(side.events))}
         row |= clustering.score(clusters, side)
         rows.append(row | {"draws": clustering.score_draws(clusters, side, weights[name])})

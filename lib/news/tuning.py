@@ -23,7 +23,7 @@ from lib.texts import list_texts
 
 DIM = 256  # width of the paper's teacher
 TOKENS = 96  # read of a document while tuning: a story begins with its event, more costs minutes
-TRIPLETS = 256  # in a step; those of one topic share documents, each of which is embedded once
+TRIPLETS = 256  # in a step; those of one topic share documents
 EPOCHS = 2
 RATE = 3e-5  # published 1e-5, for many more steps
 HEAD_RATE = 1e-3  # the layer is new, the encoder is not
@@ -41,8 +41,8 @@ class TunedTeacher(Teacher):
 
     @functools.cached_property
     def tuned(self) -> Product:
-        inputs = {"teacher": self.untuned.product, "triplets": hash_arrays(self.triplets)}
-        inputs["documents"] = hash_arrays(hash_texts(self.documents))
+        lesson = hash_arrays(self.triplets, hash_texts(self.documents))
+        inputs = {"teacher": self.untuned.product, "lesson": lesson}
         modules = (*self.untuned.product.modules, *MODULES)
         return Product("news_tuned", inputs, modules, PACKAGES, "teacher, tuned")
 
@@ -55,8 +55,8 @@ class TunedTeacher(Teacher):
     def sbert(self) -> TunedSBERT:
         arrays = self.store.get(self.tuned, self._tune)
         sbert = TunedSBERT(super().sbert)
-        state = {name: torch.from_numpy(arrays[name]) for name in sbert.model.state_dict()}
-        sbert.model.load_state_dict(state)
+        weights = {name: torch.from_numpy(values) for name, values in arrays.items()}
+        sbert.model.load_state_dict(weights)
         sbert.model.requires_grad_(False)
         return sbert
 
@@ -92,10 +92,8 @@ class TunedSBERT:
         return nn.functional.normalize(self.model.news_head(means)).cpu().numpy()
 
 
-def tune(
-    sbert: TunedSBERT, texts: Sequence[str], triplets: np.ndarray, epochs: int = EPOCHS
-) -> list[float]:
-    """Tune encoder and layer in place; returns the mean loss of each epoch.
+def tune(sbert: TunedSBERT, texts: Sequence[str], triplets: np.ndarray, epochs: int = EPOCHS):
+    """Tune encoder and layer in place.
 
     Neighbouring triplets share documents, so they are in one batch; the order of batches is random.
     """
@@ -106,17 +104,12 @@ def tune(
     groups = [{"params": body, "lr": RATE}, {"params": [weight, bias], "lr": HEAD_RATE}]
     optimizer = torch.optim.AdamW(groups, fused=True)
     torch.manual_seed(SEED)  # of dropout
-    history = []
     for _ in range(epochs):
-        total = 0.0
         for number in order.permutation(len(parts)):
             documents, places = np.unique(parts[number], return_inverse=True)
             vectors = sbert.embed([texts[row] for row in documents])
-            losses = triplet(*vectors[places.reshape(-1, 3)].unbind(1))
+            loss = triplet(*vectors[places.reshape(-1, 3)].unbind(1)).mean()
             optimizer.zero_grad()
-            losses.mean().backward()
+            loss.backward()
             optimizer.step()
-            total += float(losses.detach().sum())
-        history.append(total / len(triplets))
     model.eval().requires_grad_(False)
-    return history
