@@ -20,14 +20,12 @@ from lib.jobs import run_jobs
 from lib.news import designs, events, models, reports
 from lib.news.events import Side, Windows
 from lib.news.models import AverageTokens, DistilledStudent, OneCluster
-from lib.store import Arrays, Product
+from lib.store import Product, hash_arrays, hash_texts
 
-ONE = "one cluster"
+ONE, TOKENS = "one cluster", "teacher tokens, averaged"
 TFIDF = "TF-IDF"  # fitted to the texts that are clustered: news is full of new names
 TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # fitted to what students learn from
-TEACHER = "teacher"
-UNTUNED = "teacher, untuned"  # only if `TEACHER` is a tuned one
-TOKENS = "teacher tokens, averaged"
+TEACHER, UNTUNED = "teacher", "teacher, untuned"  # the second only if the first is a tuned one
 NOT_TRAINED = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)
 TIMED = 20  # documents that are timed, alone and as one batch
 
@@ -38,6 +36,7 @@ class News:
     def __init__(self, bench: Bench):
         self.bench, self.profile, self.store = bench, bench.profile, bench.store
         self.settings = bench.profile.news
+        self.is_mini = getattr(self.profile.build, "builder", "") == "mini"
 
     @functools.cached_property
     def sides(self) -> dict[str, Side]:
@@ -48,7 +47,7 @@ class News:
     @functools.cached_property
     def ratings(self) -> tuple[tuple[str, ...], np.ndarray] | None:
         """In mini the 50 Lee stories and people's mean ratings of their likeness, (50, 50)."""
-        if not self._is_mini:
+        if not self.is_mini:
             return None
         from lib.data.builders.mini import gensim_files
 
@@ -59,8 +58,8 @@ class News:
     @functools.cached_property
     def clustered(self) -> dict[str, tuple[str, ...]]:
         """The texts that models embed, by use: the three sides, in mini also "rated"."""
-        texts = {name: side.texts for name, side in self.sides.items()}
-        return texts if self.ratings is None else texts | {"rated": self.ratings[0]}
+        rated = {"rated": self.ratings[0]} if self.is_mini else {}
+        return {name: side.texts for name, side in self.sides.items()} | rated
 
     @functools.cached_property
     def windows(self) -> Windows:
@@ -70,13 +69,9 @@ class News:
         tested, seed = events.list_tested(self.sides), self.profile.corpus.seed
         return Windows(self.store, places, tested, words, documents, seed)
 
-    @property
-    def _is_mini(self) -> bool:
-        return getattr(self.profile.build, "builder", "") == "mini"
-
     def _find_dataset(self, name: str) -> Path:
         """A dataset folder. The reports of mini are written first if they are missing."""
-        if self._is_mini and name == reports.NAME:
+        if self.is_mini and name == reports.NAME:
             home = sources.find_built(self.profile.build, paths.artifacts()).parent
             return reports.write_reports(self.profile.build.seed, home)
         return sources.find_dataset(self.bench.roots, name)
@@ -162,17 +157,14 @@ class News:
 
     def measure_times(self, students: Sequence[str]) -> dict[str, np.ndarray]:
         """Model -> CPU milliseconds per document, alone and in a batch; the teacher is included."""
-        teacher, width = self.teacher, self.profile.width
         texts = [*self.clustered["public"][:TIMED]]
-        inputs = {"students": [*students], "width": width, "teacher": teacher.product}
-        inputs["texts"] = models.name_texts(texts)
+        given = (self.teacher, students, self.profile.width, texts)
+        inputs = {"students": [*students], "width": self.profile.width}
+        inputs |= {"teacher": self.teacher.product, "texts": hash_arrays(hash_texts(texts))}
         product = Product("news_times", inputs, models.MODULES, PACKAGES, "times")
-
-        def measure() -> Arrays:
-            return {"times": models.measure_times(teacher, students, width, texts)}
-
-        times = self.store.get(product, measure)["times"]  # kept: a second measurement would differ
-        return dict(zip((TEACHER, *students), times, strict=True))
+        # Kept, because a second measurement would differ.
+        kept = self.store.get(product, lambda: {"times": models.measure_times(*given)})
+        return dict(zip((TEACHER, *students), kept["times"], strict=True))
 
 
 def embed_parts(model: Model, parts: Sequence[Sequence[str]]) -> None:

@@ -46,10 +46,14 @@ def train(
     lengths = np.array([len(row) for part in parts for row in part])
     order = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    optimizer = _make_optimizer(student, settings)
-    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
-        optimizer, patience=settings.plateau_patience
-    )
+    rate = settings.rates.get(student.design.architecture, settings.rates["other"])
+    # New token embeddings have a rate of their own: a step sees few of them. Those that are frozen
+    # get no gradient, and Adam leaves them as they are.
+    tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
+    others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
+    optimizer = torch.optim.Adam([{"params": others}, tokens], lr=rate, fused=True)
+    patience = settings.plateau_patience
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=patience)
     best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
     for _ in range(settings.epochs):
         student.train()
@@ -70,15 +74,6 @@ def train(
             break
     student.load_state_dict(weights)
     return history
-
-
-def _make_optimizer(student: NewsStudent, settings: NewsSettings) -> torch.optim.Adam:
-    rate = settings.rates.get(student.design.architecture, settings.rates["other"])
-    # New token embeddings have a rate of their own, because a step sees few of them.
-    others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
-    tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
-    # Frozen token embeddings get no gradient, and Adam leaves them as they are.
-    return torch.optim.Adam([{"params": others}, tokens], lr=rate, fused=True)
 
 
 def compute_losses(student: NewsStudent, rows: Any, teacher: Any, batch: np.ndarray) -> Tensor:

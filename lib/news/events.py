@@ -59,7 +59,7 @@ def _read_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]
     topics = {text_id: event.partition("_")[0] for text_id, event in task.clusters.items()}
     in_order = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
     in_turn = {topic: SIDES[number % 3] for number, topic in enumerate(in_order)}
-    side_of, sides = in_turn | dict(zip(SIDES, SIDES, strict=True)), {}
+    side_of, sides = in_turn | {name: name for name in SIDES}, {}
     for number, name in enumerate(SIDES):
         ids = [text_id for text_id, topic in topics.items() if side_of[topic] == name]
         events = np.unique([task.clusters[text_id] for text_id in ids], return_inverse=True)[1]
@@ -100,10 +100,10 @@ def _read_pairs(folder: Path, name: str) -> Side:
 
 
 def draw_triplets(side: Side, seed: int) -> np.ndarray:
-    """(triplets, 3) rows of documents: anchor, positive and negative.
+    """(triplets, 3) rows of documents: anchor, positive and a drawn negative.
 
-    Each annotated document is paired with each of its positives, or with itself if it has none. The
-    negative is drawn from its negative pairs; documents without one are left out.
+    An annotated document is an anchor with each of its positives, or with itself if it has none,
+    but not without a negative pair.
     """
     order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
     for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
@@ -201,5 +201,5 @@ def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
 
 
 def count_held_out(count: int) -> int:
-    """How many documents are held out for early stopping: a tenth, at least one."""
+    """How many examples are held out for early stopping."""
     return max(1, count // 10)

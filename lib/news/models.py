@@ -1,7 +1,4 @@
-"""The models of the news chapter: its students, averaged token embeddings, and one cluster.
-
-Students have more from their teacher than its vectors: token ids, and token embeddings.
-"""
+"""The models of the news chapter: its students, averaged token embeddings, and one cluster."""
 
 from __future__ import annotations
 
@@ -56,6 +53,7 @@ class DistilledStudent(Model):
 
     @functools.cached_property
     def product(self) -> Product:
+        windows = getattr(self.documents, "product", None)  # these are named by how they are drawn
         inputs = {
             "model": self.identity,
             "seed": self.seed,
@@ -63,7 +61,7 @@ class DistilledStudent(Model):
             "start": self._start,
             "width": self.width,
             "teachers": [self.teacher.product, self.taught.product],
-            "documents": name_texts(self.documents),
+            "documents": windows or hash_arrays(hash_texts(self.documents)),
             "examples": hash_arrays(self.examples, self.held_out),
             "computed": find_device(),
         }
@@ -154,9 +152,8 @@ def read_ids(teacher: Teacher, texts: Sequence[str]) -> Rows:
 
 
 def read_embeddings(teacher: Teacher, width: float, *names: str) -> Arrays:
-    """Those named of: the teacher's token embeddings `tokens` (vocabulary, dim) and their `shape`;
-    `reduced`, their principal components, from which students start; `megabytes` of the teacher;
-    `output`, the width of its vectors.
+    """The named ones of: the teacher's token embeddings `tokens` (vocabulary, dim), their `shape`,
+    `reduced`, from which students start, `megabytes` of the teacher, `output`, its vectors' width.
     """
     dim = designs.scale_width(designs.TOKEN_DIM, width)
     inputs, packages = {"teacher": teacher.product, "dim": dim}, ("scikit-learn", "numpy", "scipy")
@@ -197,11 +194,6 @@ def read_sizes(teacher: Teacher, width: float) -> Sizes:
 
     facts = read_embeddings(teacher, width, "shape", "output")
     return Sizes.scale(width, *facts["shape"].tolist(), int(facts["output"]))
-
-
-def name_texts(texts: Sequence[str]) -> Product | str:
-    """What stands for texts in a name: how they are drawn, or their content."""
-    return getattr(texts, "product", None) or hash_arrays(hash_texts(texts))
 
 
 def measure_times(

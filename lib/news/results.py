@@ -66,14 +66,17 @@ def make_records(news: News) -> pd.DataFrame:
     news.prepare(pairs)
     times = news.measure_times([model for model in seeds_of if model not in chapter.NOT_TRAINED])
     sizes = {model: news.measure_size(model) for model in seeds_of}
-    sides = [news.sides[name] for name in TESTED]
-    drawn = [clustering.draw_pairs(side, DRAWS, seed) for seed, side in enumerate(sides)]
-    weights, records = dict(zip(TESTED, drawn, strict=True)), []
+    records, weights = [], {}
+    for number, name in enumerate(TESTED):
+        weights[name] = clustering.draw_pairs(news.sides[name], DRAWS, seed=number)
     for model, seed in pairs:
         vectors = news.embed(model, seed)
         alone, in_batch = times.get(model, [np.nan, np.nan])
         facts = {"model": model, "seed": seed, "megabytes": sizes[model], "milliseconds": alone}
-        facts |= {"milliseconds_batch": in_batch, "rated": _correlate(vectors, news.ratings)}
+        facts |= {"milliseconds_batch": in_batch, "rated": np.nan}
+        if news.ratings is not None:
+            distances = pd.Series(clustering.measure_distances(vectors["rated"]))
+            facts["rated"] = -distances.corr(pd.Series(squareform(news.ratings[1])))
         records += [facts | row for row in score_model(vectors, news.sides, weights)]
     return pd.DataFrame(records)
 
@@ -97,15 +100,8 @@ def score_model(
     return rows
 
 
-def _correlate(vectors: Mapping[str, Any], ratings: tuple[Any, np.ndarray] | None) -> float:
-    if ratings is None:
-        return np.nan
-    distances = clustering.measure_distances(vectors["rated"])
-    return -pd.Series(distances).corr(pd.Series(squareform(ratings[1])))
-
-
 def read_records(bench: Bench) -> pd.DataFrame | None:
-    """`make_records` if the store has everything; None if something would have to be computed."""
+    """`make_records` if the store has everything, else None."""
     try:
         return make_records(News(bench.reading()))
     except NotComputed:
