@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lib.config import paths
-from lib.data import sources
+from lib.data import sources, task_files
 from lib.experiments.bench import Bench
 from lib.experiments.lexical import Words
 from lib.experiments.model import Model
@@ -40,9 +38,11 @@ class News:
 
     @functools.cached_property
     def sides(self) -> dict[str, Side]:
-        dataset, _, task = self.settings.events.partition("/")
-        folder = sources.find_folder(self._find_dataset(dataset) / "tasks", task)
-        return events.read_sides(folder, self.settings.positives, self.profile.corpus.seed)
+        if self.is_mini and self.settings.events == reports.NAME:
+            task = reports.deal_reports(self.profile.build.seed)
+        else:
+            task = task_files.find_task(self.bench.roots, self.settings.events)
+        return events.read_sides(task, self.settings.positives, self.profile.corpus.seed)
 
     @functools.cached_property
     def ratings(self) -> tuple[tuple[str, ...], np.ndarray] | None:
@@ -65,16 +65,9 @@ class News:
     def windows(self) -> Windows:
         """The texts to distil on."""
         words, documents = self.settings.words, self.settings.documents
-        places = tuple(self._find_dataset(name) for name in self.settings.texts)
+        places = tuple(sources.find_dataset(self.bench.roots, name) for name in self.settings.texts)
         tested, seed = events.list_tested(self.sides), self.profile.corpus.seed
         return Windows(self.store, places, tested, words, documents, seed)
-
-    def _find_dataset(self, name: str) -> Path:
-        """A dataset folder. The reports of mini are written first if they are missing."""
-        if self.is_mini and name == reports.NAME:
-            home = sources.find_built(self.profile.build, paths.artifacts()).parent
-            return reports.write_reports(self.profile.build.seed, home)
-        return sources.find_dataset(self.bench.roots, name)
 
     @functools.cached_property
     def untuned(self) -> Teacher:

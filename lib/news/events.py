@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
 from lib.data.dataset_folder import Documents, content, read_json_lines
+from lib.data.task_files import Task
 from lib.store import Arrays, Product, Store, hash_file, hash_texts
 from lib.texts import has_token, split_words
 
@@ -34,28 +35,29 @@ class Side:
     complete: bool  # whether all events are known
 
 
-def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
-    """The three sides of a task folder, `<dataset folder>/tasks/<task>`.
+def read_sides(task: Path | Task, positives: float, seed: int) -> dict[str, Side]:
+    """The three sides of a task of clusters, or of a folder, `<dataset folder>/tasks/<task>`.
 
-    It has `clusters.jsonl`, documents with their events, or a file of pairs for each side, whose
+    It has documents with their events, in `clusters.jsonl`, or a file of pairs for each side, whose
     documents have the side as `group`. An event `<topic>_<name>` belongs to a topic, and a topic to
     the side that it is named after, or else to the sides in turn. Of known events, `positives` is
     the share of positive pairs among the labelled ones; negative pairs are drawn with `seed`.
     """
-    if (task / "clusters.jsonl").is_file():
-        sides = _read_clusters(task, positives, seed)
+    if isinstance(task, Task):
+        sides = _deal_clusters(task, positives, seed)
+    elif (task / "clusters.jsonl").is_file():
+        sides = _deal_clusters(task_files.read_task(task), positives, seed)
     else:
         sides = {name: _read_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
         if len({*side.positive}) < 2:
-            raise ValueError(f"{task}: the side {name} needs positive and negative pairs")
+            raise ValueError(f"events: the side {name} needs positive and negative pairs")
     return sides
 
 
-def _read_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
-    task = task_files.read_task(folder)
+def _deal_clusters(task: Task, positives: float, seed: int) -> dict[str, Side]:
     for note in task.notes:  # documents without words, which are left out, and the like
-        warnings.warn(f"{folder}: {note}", stacklevel=3)
+        warnings.warn(f"events: {note}", stacklevel=3)
     topics = {text_id: event.partition("_")[0] for text_id, event in task.clusters.items()}
     in_order = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
     in_turn = {topic: SIDES[number % 3] for number, topic in enumerate(in_order)}
