@@ -71,7 +71,7 @@ class News:
 
     @functools.cached_property
     def untuned(self) -> Teacher:
-        """The structural teacher, which reads `max_tokens` of a clustered document."""
+        """The structural teacher, reading `max_tokens` of a clustered document."""
         return models.limit_teacher(self.bench.teacher, self.settings.max_tokens)
 
     @functools.cached_property
@@ -134,19 +134,17 @@ class News:
 
     def embed(self, name: str, seed: int) -> dict[str, Any]:
         """Vectors of the texts that are clustered, {use: (documents, dim)}; TF-IDF's are sparse."""
-        model = self.model(name, seed)
-        return {
-            use: (self.model(name, use=use) if name == TFIDF else model).embed(texts)[:]
-            for use, texts in self.clustered.items()
-        }
+        model, parts = self.model(name, seed), self.clustered.items()
+        if name == TFIDF:
+            return {use: self.model(name, use=use).embed(texts) for use, texts in parts}
+        return {use: model.embed(texts)[:] for use, texts in parts}
 
     def measure_size(self, name: str) -> float:
         """Megabytes of a model; NaN for one without weights."""
-        model = self.model(name)
+        model, key = self.model(name), "megabytes"
         if isinstance(model, Teacher):
-            facts = models.read_embeddings(model, self.profile.width, "megabytes")
-            return float(facts["megabytes"])
-        return getattr(model, "megabytes", np.nan)
+            return float(models.read_embeddings(model, self.profile.width, key)[key])
+        return getattr(model, key, np.nan)
 
     def measure_times(self, students: Sequence[str]) -> dict[str, np.ndarray]:
         """Model -> CPU milliseconds per document, alone and in a batch; the teacher is included."""

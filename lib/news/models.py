@@ -25,11 +25,9 @@ if TYPE_CHECKING:
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
 REPEATS = 3  # of a measured time
 TRAINING = {"epochs", "batch_size", "rates", "patience", "plateau_patience"}
-TOKENS = ("news.models", "news.designs", "teachers.sbert", "texts")
 MODULES = (
-    *("news.distil", "news.losses", "news.students"),
-    *("losses._checks", "losses.cosine", "losses.mse"),
-    *TOKENS,
+    *("news.models", "news.designs", "news.distil", "news.losses", "news.students"),
+    *("losses._checks", "losses.cosine", "losses.mse", "teachers.sbert", "texts"),
 )
 
 
@@ -116,7 +114,7 @@ class AverageTokens(Model):
     @property
     def product(self) -> Product:
         inputs = {"teacher": self.teacher.product}
-        return Product("news_average", inputs, TOKENS, (), "teacher tokens, averaged")
+        return Product("news_average", inputs, MODULES, (), "teacher tokens, averaged")
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         table = read_embeddings(self.teacher, self.width, "tokens")["tokens"]
@@ -133,7 +131,7 @@ class OneCluster(Model):
 
     @property
     def product(self) -> Product:
-        return Product("news_one_cluster", {}, ("news.models",))
+        return Product("news_one_cluster", {}, MODULES)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         return np.ones((len(texts), 1), dtype=np.float32)
@@ -146,7 +144,7 @@ def limit_teacher(teacher: Teacher, most: int) -> Any:
 
 def read_ids(teacher: Teacher, texts: Sequence[str]) -> Rows:
     """Token ids of what the teacher reads of texts, int32 arrays with special tokens."""
-    product = Product("news_ids", {"teacher": teacher.product}, TOKENS, (), "token ids")
+    product = Product("news_ids", {"teacher": teacher.product}, MODULES, (), "token ids")
     rows = teacher.store.rows(product, texts, lambda part: {"ids": teacher.sbert.tokenize(part)[0]})
     return rows["ids"]
 
@@ -157,7 +155,7 @@ def read_embeddings(teacher: Teacher, width: float, *names: str) -> Arrays:
     """
     dim = designs.scale_width(designs.TOKEN_DIM, width)
     inputs, packages = {"teacher": teacher.product, "dim": dim}, ("scikit-learn", "numpy", "scipy")
-    product = Product("news_embeddings", inputs, TOKENS, packages, "token embeddings")
+    product = Product("news_embeddings", inputs, MODULES, packages, "token embeddings")
 
     def reduce() -> Arrays:
         from sklearn.decomposition import PCA

@@ -33,7 +33,7 @@ PROCESSOR_SD = 0.0099
 BASELINES = (*chapter.NOT_TRAINED, "bag;cosine")  # in every table of ours, below the paper's rows
 # Share of positive pairs in the published annotations of 27 and 29 May 2020.
 POSITIVE = {"public": 3918 / 8493, "private": 3897 / 8480}
-# Models without a size, which are drawn as lines: the style of each.
+# Models without a size are drawn as lines.
 _SIZELESS = {chapter.ONE: "--", chapter.TFIDF: ":", chapter.TFIDF_BEFORE: "-."}
 _FAMILIES = ("LSTM", "GRU", "RNN", "Transformer", "CNN", "FFN", "bag")
 
@@ -121,7 +121,7 @@ def collect_evidence(scores: pd.DataFrame) -> Evidence:
 
 
 def compare_with_promise(ours: pd.DataFrame) -> dict[str, float]:
-    """F1 that the chosen student loses, and how many times smaller and faster; may be empty."""
+    """F1 that the chosen student loses, and how many times smaller and faster; or nothing."""
     rows = ours.set_index("model")
     if CHOSEN not in rows.index:
         return {}

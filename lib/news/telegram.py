@@ -23,7 +23,7 @@ DAYS = {"0525": "train", "0527": "public", "0529": "private"}
 
 
 class _Page(HTMLParser):
-    """The properties of a page, in `<meta property=...>`, and its paragraphs."""
+    """The `<meta property=...>` of a page, and its paragraphs."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__()
