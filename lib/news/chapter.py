@@ -5,84 +5,74 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lib.config import paths
-from lib.data import sources
+from lib.data import sources, task_files
 from lib.experiments.bench import Bench
 from lib.experiments.lexical import Words
 from lib.experiments.model import Model
 from lib.experiments.structural import PACKAGES, Teacher
 from lib.jobs import run_jobs
-from lib.news import designs, events, models, reports, tokens
+from lib.news import designs, events, models, reports
 from lib.news.events import Side, Windows
 from lib.news.models import AverageTokens, DistilledStudent, OneCluster
-from lib.store import Arrays, Product
+from lib.store import Product, hash_arrays, hash_texts
 
-ONE = "one cluster"
+ONE, TOKENS = "one cluster", "teacher tokens, averaged"
 TFIDF = "TF-IDF"  # fitted to the texts that are clustered: news is full of new names
 TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # fitted to what students learn from
-TEACHER = "teacher"
-UNTUNED = "teacher, untuned"  # only if `TEACHER` is a tuned one
-TOKENS = "teacher tokens, averaged"
+TEACHER, UNTUNED = "teacher", "teacher, untuned"  # the second only if the first is a tuned one
 NOT_TRAINED = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, UNTUNED, TOKENS)
 TIMED = 20  # documents that are timed, alone and as one batch
-_SLOW = ("GRU", "Transformer(2", "BiLSTM")  # the slowest students first
 
 
 class News:
-    """The news chapter of a bench's profile.
-
-    The "use" of a text is its side, "train", "public" or "private", or in mini also "rated".
-    """
+    """The news chapter of a bench's profile."""
 
     def __init__(self, bench: Bench):
         self.bench, self.profile, self.store = bench, bench.profile, bench.store
         self.settings = bench.profile.news
+        self.is_mini = getattr(self.profile.build, "builder", "") == "mini"
 
     @functools.cached_property
     def sides(self) -> dict[str, Side]:
-        dataset, _, task = self.settings.events.partition("/")
-        folder = sources.find_folder(self._find_dataset(dataset) / "tasks", task)
-        return events.read_sides(folder, self.settings.positives, self.profile.corpus.seed)
+        if self.is_mini and self.settings.events == reports.NAME:
+            task = reports.deal_reports(self.profile.build.seed)
+        else:
+            task = task_files.find_task(self.bench.roots, self.settings.events)
+        return events.read_sides(task, self.settings.positives, self.profile.corpus.seed)
 
     @functools.cached_property
     def ratings(self) -> tuple[tuple[str, ...], np.ndarray] | None:
-        """Stories and people's ratings of their likeness, see `events`; None except in mini."""
-        return events.read_ratings() if self._is_mini else None
+        """In mini the 50 Lee stories and people's mean ratings of their likeness, (50, 50)."""
+        if not self.is_mini:
+            return None
+        from lib.data.builders.mini import gensim_files
+
+        path = gensim_files.path(gensim_files.RATINGS)
+        ratings = np.triu(np.loadtxt(path), 1)  # the file holds each pair once
+        return (*gensim_files.lines(gensim_files.STORIES),), ratings + ratings.T
 
     @functools.cached_property
     def clustered(self) -> dict[str, tuple[str, ...]]:
-        """The texts that models embed, by use."""
-        texts = {name: side.texts for name, side in self.sides.items()}
-        return texts if self.ratings is None else texts | {"rated": self.ratings[0]}
+        """The texts that models embed, by use: the three sides, in mini also "rated"."""
+        rated = {"rated": self.ratings[0]} if self.is_mini else {}
+        return {name: side.texts for name, side in self.sides.items()} | rated
 
     @functools.cached_property
     def windows(self) -> Windows:
         """The texts to distil on."""
-        settings = self.settings
-        places = tuple(self._find_dataset(name) for name in settings.texts)
-        drawn = (settings.words, settings.documents, self.profile.corpus.seed)
-        return Windows(self.store, places, events.list_tested(self.sides), *drawn)
-
-    @property
-    def _is_mini(self) -> bool:
-        return getattr(self.profile.build, "builder", "") == "mini"
-
-    def _find_dataset(self, name: str) -> Path:
-        """A dataset folder. The reports of mini are written first if they are missing."""
-        if self._is_mini and name == reports.NAME:
-            home = sources.find_built(self.profile.build, paths.artifacts()).parent
-            return reports.write_reports(self.profile.build.seed, home)
-        return sources.find_dataset(self.bench.roots, name)
+        words, documents = self.settings.words, self.settings.documents
+        places = tuple(sources.find_dataset(self.bench.roots, name) for name in self.settings.texts)
+        tested, seed = events.list_tested(self.sides), self.profile.corpus.seed
+        return Windows(self.store, places, tested, words, documents, seed)
 
     @functools.cached_property
     def untuned(self) -> Teacher:
-        """The structural teacher, which reads as much as is said of a clustered document."""
-        return tokens.limit_teacher(self.bench.teacher, self.settings.max_tokens)
+        """The structural teacher, reading `max_tokens` of a clustered document."""
+        return models.limit_teacher(self.bench.teacher, self.settings.max_tokens)
 
     @functools.cached_property
     def teacher(self) -> Teacher:
@@ -93,7 +83,7 @@ class News:
 
         side, section = self.sides["train"], self.untuned.section
         lesson = {"documents": side.texts, "triplets": events.draw_triplets(side, tuning.SEED)}
-        untuned = tokens.limit_teacher(self.untuned, min(tuning.TOKENS, section.max_tokens))
+        untuned = models.limit_teacher(self.untuned, min(tuning.TOKENS, section.max_tokens))
         return tuning.TunedTeacher(self.store, section, untuned=untuned, **lesson)
 
     def model(self, name: str, seed: int = 0, use: str = "public") -> Model:
@@ -104,7 +94,9 @@ class News:
         if name == TFIDF:
             return Words(self.store, self.clustered[use])
         if name == TFIDF_BEFORE:
-            return Words(self.store, events.Chain(self.windows, self.clustered["train"]))
+            from torch.utils.data import ConcatDataset  # windows stay on disk
+
+            return Words(self.store, ConcatDataset([self.windows, self.clustered["train"]]))
         if name == TOKENS:
             return AverageTokens(self.store, self.teacher, width)
         if name in (TEACHER, UNTUNED):
@@ -115,31 +107,25 @@ class News:
     def _choose_lesson(self, name: str, seed: int) -> tuple[Any, ...]:
         """What a student learns from: its teacher, documents, examples and held-out examples."""
         design, settings, side = designs.parse(name), self.settings, self.sides["train"]
-        if not design.reads_annotated:
-            # A word has at least one token. So whole windows, cut to as many tokens as they have
-            # words, are equally long and need no padding.
-            most = min(settings.words + 2, settings.max_tokens)
-            rows = np.arange(len(self.windows))[:, None]
-            parts = np.split(rows, [settings.documents])
-            return tokens.limit_teacher(self.teacher, most), self.windows, *parts
         own = models.derive_seed(name, seed)
         if design.annotated:
             examples, most = np.unique(side.pairs)[:, None], None
-        else:
+        elif design.takes_triplets:
             examples, most = events.draw_triplets(side, own), settings.triplets
+        else:
+            # A word has at least one token. So whole windows, cut to as many tokens as they have
+            # words, are equally long and need no padding.
+            most = min(settings.words + 2, settings.max_tokens)
+            parts = np.split(np.arange(len(self.windows))[:, None], [settings.documents])
+            return models.limit_teacher(self.teacher, most), self.windows, *parts
         examples = np.random.default_rng(own).permutation(examples)[:most]
         parts = np.split(examples, [len(examples) - events.count_held_out(len(examples))])
         return self.teacher, side.texts, *parts
 
     def prepare(self, pairs: Sequence[tuple[str, int]]) -> None:
-        """Make what (model, seed) pairs lack, in one queue of jobs.
-
-        Teachers go first, then the slowest students, so that no core waits at the end. The first
-        student has its teacher embed the windows; others wait for the file's lock.
-        """
+        """Make what (model, seed) pairs lack, in one queue of jobs."""
         jobs = []
-        for name, seed in sorted(pairs, key=_rank_speed):
-            model = self.model(name, seed)
+        for model in (self.model(*pair) for pair in pairs):
             parts = [texts for texts in self.clustered.values() if not model.is_embedded(texts)]
             if parts:
                 jobs.append((model.product.label, embed_parts, (model, parts)))
@@ -148,44 +134,28 @@ class News:
 
     def embed(self, name: str, seed: int) -> dict[str, Any]:
         """Vectors of the texts that are clustered, {use: (documents, dim)}; TF-IDF's are sparse."""
-        model = self.model(name, seed)
-        return {
-            use: (self.model(name, use=use) if name == TFIDF else model).embed(texts)[:]
-            for use, texts in self.clustered.items()
-        }
+        model, parts = self.model(name, seed), self.clustered.items()
+        if name == TFIDF:
+            return {use: self.model(name, use=use).embed(texts) for use, texts in parts}
+        return {use: model.embed(texts)[:] for use, texts in parts}
 
     def measure_size(self, name: str) -> float:
         """Megabytes of a model; NaN for one without weights."""
-        model = self.model(name)
+        model, key = self.model(name), "megabytes"
         if isinstance(model, Teacher):
-            facts = tokens.read_embeddings(model, self.profile.width, "megabytes")
-            return float(facts["megabytes"])
-        return getattr(model, "megabytes", np.nan)
+            return float(models.read_embeddings(model, self.profile.width, key)[key])
+        return getattr(model, key, np.nan)
 
     def measure_times(self, students: Sequence[str]) -> dict[str, np.ndarray]:
         """Model -> CPU milliseconds per document, alone and in a batch; the teacher is included."""
         texts = [*self.clustered["public"][:TIMED]]
-        inputs = {
-            "students": [*students],
-            "width": self.profile.width,
-            "teacher": self.teacher.product,
-            "texts": models.name_texts(texts),
-        }
-        modules = ("news.timing", *models.MODULES)
-        product = Product("news_times", inputs, modules, PACKAGES, "times")
-
-        def measure() -> Arrays:
-            from lib.news import timing
-
-            sbert = self.teacher.sbert
-            sbert.model.to("cpu")  # even if there is a GPU: the paper's times are CPU times
-            ids = tokens.read_ids(self.teacher, texts)[:]
-            sizes = models.read_sizes(self.teacher, self.profile.width)
-            others = {TEACHER: (sbert.encode, texts)}
-            return {"times": timing.measure_students(students, sizes, ids, others)}
-
-        times = self.store.get(product, measure)["times"]  # kept: a second measurement would differ
-        return dict(zip((TEACHER, *students), times, strict=True))
+        given = (self.teacher, students, self.profile.width, texts)
+        inputs = {"students": [*students], "width": self.profile.width}
+        inputs |= {"teacher": self.teacher.product, "texts": hash_arrays(hash_texts(texts))}
+        product = Product("news_times", inputs, models.MODULES, PACKAGES, "times")
+        # Kept, because a second measurement would differ.
+        kept = self.store.get(product, lambda: {"times": models.measure_times(*given)})
+        return dict(zip((TEACHER, *students), kept["times"], strict=True))
 
 
 def embed_parts(model: Model, parts: Sequence[Sequence[str]]) -> None:
@@ -193,8 +163,3 @@ def embed_parts(model: Model, parts: Sequence[Sequence[str]]) -> None:
     copy = replace(model)
     for texts in parts:
         copy.embed(texts)
-
-
-def _rank_speed(pair: tuple[str, int]) -> int:
-    slow = [place for place, part in enumerate(_SLOW, 1) if part in pair[0]]
-    return 0 if pair[0] in NOT_TRAINED else min(slow, default=len(_SLOW) + 1)

@@ -1,7 +1,4 @@
-"""Clusters of documents, their threshold, and how well they match the events.
-
-Clusters come from average linkage of cosine distances.
-"""
+"""Clusters of documents, their threshold, and how well they match the events."""
 
 import numpy as np
 from scipy.cluster import hierarchy
@@ -20,9 +17,7 @@ def measure_distances(vectors: np.ndarray | csr_array) -> np.ndarray:
     """Cosine distances of all pairs of (documents, dim) vectors, in scipy's condensed form."""
     lengths = row_norms(vectors.astype(np.float64, copy=False))
     if not lengths.all():
-        raise ValueError(
-            f"the vector of document {lengths.argmin()} is zero: it has no cosine distance"
-        )
+        raise ValueError(f"document {lengths.argmin()} has a zero vector: no cosine distance")
     if issparse(vectors):
         return squareform(cosine_distances(vectors), checks=False)
     return np.maximum(pdist(vectors, "cosine"), 0)
@@ -36,8 +31,7 @@ def link(vectors: np.ndarray | csr_array) -> np.ndarray:
 def choose_threshold(merges: np.ndarray, side: Side) -> float:
     """The distance at which cutting the tree gives the best F1 on the side's labelled pairs.
 
-    All merge heights are tried. The lowest of equally good ones is taken, and the cut is halfway to
-    the next height.
+    It is halfway between the best merge height, the lowest of equally good ones, and the next.
     """
     heights = np.unique(merges[:, 2])
     low, high = np.sort(side.pairs).T
@@ -50,18 +44,12 @@ def choose_threshold(merges: np.ndarray, side: Side) -> float:
     return float(heights[best : best + 2].mean())
 
 
-def cut(merges: np.ndarray, distance: float) -> np.ndarray:
-    """(documents,) cluster of each document."""
-    return hierarchy.fcluster(merges, distance, "distance")
-
-
 def score(clusters: np.ndarray, side: Side) -> dict[str, float]:
     """How well clusters (documents,) match a side.
 
     On the labelled pairs: `f1`, `precision` and `recall`, from 0 to 1, and `one_cluster`, the F1 of
-    a single cluster, 2p / (1 + p) with a share p of positives. `f1_all` is F1 on all pairs of
-    documents, NaN if not all events are known. `cluster_size` is the mean number of documents per
-    cluster. `collapsed` says whether there is one cluster, or F1 is near `one_cluster`.
+    a single cluster, 2p / (1 + p) with a share p of positives. `f1_all` is F1 on all pairs, NaN if
+    not all events are known. `collapsed`: there is one cluster, or F1 is near `one_cluster`.
     """
     same = np.equal(*clusters[side.pairs].T)
     right, share = (same & side.positive).sum(), side.positive.mean()
@@ -80,10 +68,10 @@ def score(clusters: np.ndarray, side: Side) -> dict[str, float]:
 
 
 def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
-    """How often each pair counts when events are drawn with replacement (bootstrap).
+    """(draws, pairs) float64: how often each pair counts when events are redrawn (bootstrap).
 
-    A positive pair counts as often as its event is drawn. The count of a negative pair is the
-    product of the counts of its two events. Returns (draws, pairs) float64.
+    A positive pair counts as often as its event is drawn, a negative one as often as its first
+    event times as often as its second.
     """
     names, events = np.unique(side.events, return_inverse=True)
     shares = np.full(len(names), 1 / len(names))

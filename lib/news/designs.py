@@ -6,18 +6,13 @@ from typing import Any
 
 TOKEN_DIM = 128  # of token embeddings, as the paper prints it
 RECURRENT = ("LSTM", "GRU", "RNN")
-_STRUCTURES = (
-    r"(?P<bidirectional>Bi)?(?P<architecture>LSTM|GRU|RNN)(\((?P<layers>[2-9])\))?"
-    r"(\+(?P<linear_layers>[12]) linear)?((?<=2 linear)(?P<dropout>\+dropout))?"
-    r"(;(?P<aggregation>attentive))?",
-    r"(?P<architecture>Transformer)\((?P<layers>[1-9])x(?P<heads>[1-9]\d?)\)(?P<relu>\+ReLU)?"
-    r"(;(?P<aggregation>attentive|CLS))?",
-    r"(?P<architecture>FFN)\((?P<layers>[23])\)",
-    r"(?P<architecture>CNN-[12]|bag)",
-)
-_TRAINING = (
+_IDENTITY = re.compile(
+    r"(?P<bidirectional>Bi(?=LSTM|GRU|RNN))?"
+    r"(?P<architecture>LSTM|GRU|RNN|Transformer(?=\(\dx)|FFN|CNN-[12]|bag)"
+    r"(\((?P<layers>[1-9])(x(?P<heads>\d+))?\))?(\+(?P<linear_layers>[12]) linear)?"
+    r"(?P<dropout>\+dropout)?(?P<relu>\+ReLU)?(;(?P<aggregation>attentive|CLS))?"
     r"(;(?P<token_dim>64)d)?(;(?P<tokens>teacher|random) tokens)?"
-    r";(?P<loss>MSE|cosine|triplet|complex(?=;α))((?<=complex);α=(?P<alpha>0(\.\d+)?|1(\.0+)?))?"
+    r";(?P<loss>MSE|cosine|triplet|complex(?=;α))(;α=(?P<alpha>0(\.\d+)?|1(\.0+)?))?"
     r"(;(?P<annotated>annotated)|;(?P<schedule>plateau))?"
 )
 _TYPES: dict[str, Any] = {
@@ -56,11 +51,6 @@ class Design:
     def takes_triplets(self) -> bool:
         return self.loss in ("triplet", "complex")
 
-    @property
-    def reads_annotated(self) -> bool:
-        """Whether it learns from the documents of training pairs alone."""
-        return self.annotated or self.takes_triplets
-
 
 def scale_width(number: int, width: float) -> int:
     """A width of the paper times a profile's `width`, rounded to a multiple of 8, at least 8."""
@@ -68,9 +58,9 @@ def scale_width(number: int, width: float) -> int:
 
 
 def parse(identity: str) -> Design:
-    """The design of an identity; `ValueError` if no student of the tables could have it."""
-    for structure in _STRUCTURES:
-        if match := re.fullmatch(structure + _TRAINING, identity):
-            parts = {name: value for name, value in match.groupdict().items() if value is not None}
-            return Design(identity, **{k: _TYPES.get(k, str)(parts[k]) for k in parts})
-    raise ValueError(f"{identity!r} is no student; BiGRU(2)+1 linear;attentive;64d;MSE is one")
+    """The design of an identity. It may combine what no student of the tables does."""
+    match = _IDENTITY.fullmatch(identity)
+    if not match:
+        raise ValueError(f"{identity!r} is no student; BiGRU(2)+1 linear;attentive;64d;MSE is one")
+    parts = {name: value for name, value in match.groupdict().items() if value is not None}
+    return Design(identity, **{name: _TYPES.get(name, str)(parts[name]) for name in parts})

@@ -31,27 +31,29 @@ def train(
 
     Parameters
     ----------
-    student : NewsStudent
-    rows, teacher : documents
-        Their token ids, none of them empty, and (documents, dim) vectors, which are scaled to
+    rows, teacher : token ids of documents, and their (documents, dim) vectors, which are scaled to
         length 1 here. Both may stay on disk.
-    examples, held_out : (examples, 1 or 3)
-        Rows of documents; triplets for the losses that take them.
-    settings : NewsSettings
-        `epochs`, `batch_size`, `rates` (new token embeddings have their own, because a step sees
-        few of them), `patience` and `plateau_patience`: after so many epochs without improvement
-        training ends, or the schedule `plateau` divides the rates by ten.
+    examples, held_out : (examples, 1 or 3) rows of documents; triplets for losses that take them.
+    settings : after `patience` epochs without improvement training ends, and after
+        `plateau_patience` the schedule `plateau` divides the rates by ten.
+    seed : of the order and of dropout
 
-    Returns the held-out loss after each epoch. The seed is that of the order and of dropout.
+    Returns
+    -------
+    The held-out loss after each epoch.
     """
     parts = (rows[start : start + COUNTED] for start in range(0, len(rows), COUNTED))
     lengths = np.array([len(row) for part in parts for row in part])
     order = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    optimizer = _make_optimizer(student, settings)
-    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
-        optimizer, patience=settings.plateau_patience
-    )
+    rate = settings.rates.get(student.design.architecture, settings.rates["other"])
+    # New token embeddings have a rate of their own: a step sees few of them. Those that are frozen
+    # get no gradient, and Adam leaves them as they are.
+    tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
+    others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
+    optimizer = torch.optim.Adam([{"params": others}, tokens], lr=rate, fused=True)
+    patience = settings.plateau_patience
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=patience)
     best, weights, history = np.inf, copy.deepcopy(student.state_dict()), list[float]()
     for _ in range(settings.epochs):
         student.train()
@@ -74,19 +76,8 @@ def train(
     return history
 
 
-def _make_optimizer(student: NewsStudent, settings: NewsSettings) -> torch.optim.Adam:
-    rate = settings.rates.get(student.design.architecture, settings.rates["other"])
-    others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
-    tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
-    # Frozen token embeddings get no gradient, and Adam leaves them as they are.
-    return torch.optim.Adam([{"params": others}, tokens], lr=rate, fused=True)
-
-
 def compute_losses(student: NewsStudent, rows: Any, teacher: Any, batch: np.ndarray) -> Tensor:
-    """(examples,) losses of a batch, which has (examples, 1 or 3) rows of documents.
-
-    Neighbouring triplets share documents, and each document is embedded once.
-    """
+    """(examples,) losses of a batch, (examples, 1 or 3) rows of documents, each embedded once."""
     design = student.design
     documents, places = batch[:, 0], None
     if design.takes_triplets:

@@ -1,10 +1,4 @@
-"""Documents with the events that they report: three sides, labelled pairs, texts to distil on.
-
-A task folder has `clusters.jsonl`, documents with their events, or three files of pairs,
-`train.jsonl`, `public.jsonl` and `private.jsonl`. An event called `<topic>_<name>` belongs to a
-topic, and a topic to one side: the side that it is named after, or else the sides in turn. With
-files of pairs, a document's `group` is its side.
-"""
+"""Documents with the events that they report: three sides, labelled pairs, texts to distil on."""
 
 import functools
 import math
@@ -16,63 +10,58 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
-from lib.data.dataset_folder import Documents, Id, content, read_json_lines, validate
+from lib.data.dataset_folder import Documents, content, read_json_lines
+from lib.data.task_files import Task
 from lib.store import Arrays, Product, Store, hash_file, hash_texts
 from lib.texts import has_token, split_words
 
 SIDES = ("train", "public", "private")
 TESTED = SIDES[1:]
-CLUSTERS = "clusters.jsonl"
-_ID = TypeAdapter(Id)
 
 
 @dataclass(frozen=True)
 class Side:
-    """The documents of a side, all of which are clustered, and its labelled pairs, which score.
-
-    If only pairs are known, documents that positive pairs connect have one event.
-    """
+    """The documents of a side, all of which are clustered, and its labelled pairs, which score."""
 
     texts: tuple[str, ...]
     groups: tuple[str, ...]  # of texts
     pairs: np.ndarray  # (pairs, 2) rows of documents
     positive: np.ndarray  # (pairs,) whether both documents report the same event
-    events: np.ndarray  # (documents,) the number of each document's event
+    events: np.ndarray  # (documents,) numbers; if only pairs are known, what positive ones connect
     complete: bool  # whether all events are known
 
 
-def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
-    """The three sides of a task folder, `<dataset folder>/tasks/<task>`.
+def read_sides(task: Path | Task, positives: float, seed: int) -> dict[str, Side]:
+    """The three sides of a task of clusters, or of a folder, `<dataset folder>/tasks/<task>`.
 
-    `positives` and `seed` are for known events: the share of positive pairs among the labelled
-    ones, and the seed for drawing negative pairs.
+    It has documents with their events, in `clusters.jsonl`, or a file of pairs for each side, whose
+    documents have the side as `group`. An event `<topic>_<name>` belongs to a topic, and a topic to
+    the side that it is named after, or else to the sides in turn. Of known events, `positives` is
+    the share of positive pairs among the labelled ones; negative pairs are drawn with `seed`.
     """
-    if (task / CLUSTERS).is_file():
-        sides = _read_clusters(task, positives, seed)
+    if isinstance(task, Task):
+        sides = _deal_clusters(task, positives, seed)
+    elif (task / "clusters.jsonl").is_file():
+        sides = _deal_clusters(task_files.read_task(task), positives, seed)
     else:
         sides = {name: _read_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
-        for wanted, kind in ((True, "positive"), (False, "negative")):
-            if wanted not in side.positive:
-                raise ValueError(
-                    f"{task}: the side {name} has no {kind} pair; give it other events"
-                )
+        if len({*side.positive}) < 2:
+            raise ValueError(f"events: the side {name} needs positive and negative pairs")
     return sides
 
 
-def _read_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
-    task = task_files.read_task(folder)
+def _deal_clusters(task: Task, positives: float, seed: int) -> dict[str, Side]:
     for note in task.notes:  # documents without words, which are left out, and the like
-        warnings.warn(f"{folder}: {note}", stacklevel=3)
+        warnings.warn(f"events: {note}", stacklevel=3)
     topics = {text_id: event.partition("_")[0] for text_id, event in task.clusters.items()}
     in_order = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
     in_turn = {topic: SIDES[number % 3] for number, topic in enumerate(in_order)}
-    side_of, sides = in_turn | dict(zip(SIDES, SIDES, strict=True)), {}
+    side_of, sides = in_turn | {name: name for name in SIDES}, {}
     for number, name in enumerate(SIDES):
         ids = [text_id for text_id, topic in topics.items() if side_of[topic] == name]
         events = np.unique([task.clusters[text_id] for text_id in ids], return_inverse=True)[1]
@@ -103,25 +92,20 @@ def _read_pairs(folder: Path, name: str) -> Side:
     texts = {each.id: each.text for each in Documents(folder.parents[1]) if each.group == name}
     rows = {text_id: row for row, text_id in enumerate(texts)}
     pairs, positive = [], []
-    for where, values in read_json_lines(folder / f"{name}.jsonl"):
-        ends = [validate(where, _ID, values.get(key)) for key in ("a", "b")]
-        if not {*ends} <= rows.keys() or values.get("label") not in ("yes", "no"):
-            raise ValueError(
-                f"{where}: expected two documents of the side {name}, and the label yes or no"
-            )
-        pairs.append([rows[end] for end in ends])
-        positive.append(values["label"] == "yes")
-    ends, same = np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(positive, dtype=bool)
+    for _, values in read_json_lines(folder / f"{name}.jsonl"):
+        pairs.append([rows[str(values[end])] for end in ("a", "b")])
+        positive.append({"yes": True, "no": False}[values["label"]])
+    ends, same = np.array(pairs), np.array(positive)
     links = coo_array((np.ones(same.sum()), ends[same].T), shape=(len(rows), len(rows)))
     events = connected_components(links, directed=False)[1].astype(np.int64)
     return Side((*texts.values(),), (*texts,), ends, same, events, complete=False)
 
 
 def draw_triplets(side: Side, seed: int) -> np.ndarray:
-    """(triplets, 3) rows of documents: anchor, positive and negative.
+    """(triplets, 3) rows of documents: anchor, positive and a drawn negative.
 
-    Each annotated document is paired with each of its positives, or with itself if it has none. The
-    negative is drawn from its negative pairs; documents without one are left out.
+    An annotated document is an anchor with each of its positives, or with itself if it has none,
+    but not without a negative pair.
     """
     order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
     for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
@@ -140,10 +124,9 @@ def draw_triplets(side: Side, seed: int) -> np.ndarray:
 class Windows(Sequence[str]):
     """Windows of words from documents to distil on, in random order, read from disk when needed.
 
-    A document is left out if its text is on a tested side, or if it shares a group with such a
-    text: `tested` are checksums of texts, and groups. A document's last window is kept if it has at
-    least half the words, or if it is the whole document. Windows without a token are left out.
-    `documents` windows are for training; the held-out ones come last.
+    `tested` are checksums and groups of texts on tested sides: documents with one of them are left
+    out, and so are windows without a token. A document's last window is kept if it has at least
+    half the words, or if it is the whole document. The last windows are held out.
     """
 
     store: Store
@@ -159,7 +142,6 @@ class Windows(Sequence[str]):
 
     @functools.cached_property
     def product(self) -> Product:
-        """The rows."""
         inputs = {
             "files": [[hash_file(path) for path in folder.files] for folder in self.folders],
             "tested": [sorted(each) for each in self.tested],
@@ -195,27 +177,10 @@ class Windows(Sequence[str]):
                         cut.extend((number, row, start, end))
         windows = np.array(cut, dtype=np.int64).reshape(-1, 4)
         if len(windows) < len(self):
-            raise ValueError(
-                f"the folders of news.texts hold {len(windows)} windows of {self.words} words, "
-                f"{len(self)} are wanted; lower news.documents or add a folder"
-            )
+            counts = f"{len(windows)} windows of {self.words} words, {len(self)} are wanted"
+            raise ValueError(f"the folders of news.texts hold {counts}; lower news.documents")
         order = np.random.default_rng(self.seed).permutation(len(windows))
         return {"rows": windows[order[: len(self)]]}
-
-
-@dataclass
-class Chain(Sequence[str]):
-    """The texts of two sequences, one after the other."""
-
-    first: Sequence[str]
-    second: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self.first) + len(self.second)
-
-    def __getitem__(self, row: Any) -> str:
-        behind = row - len(self.first)
-        return self.first[row] if behind < 0 else self.second[behind]
 
 
 def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]:
@@ -226,26 +191,17 @@ def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]
 
 
 def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
-    starts, end = list[int](), 0
+    borders, end = list[int](), 0
     for word in split_words(text):
-        starts.append(text.index(word, end))
-        end = starts[-1] + len(word)
-    count = len(starts)
+        borders.append(text.index(word, end))
+        end = borders[-1] + len(word)
+    count = len(borders)
     last = count - math.ceil(words / 2)  # where a window of half the words begins
-    ends = [*starts, len(text)]
     firsts = range(0, max(last + 1, min(count, 1)), words)
-    return [(starts[first], ends[min(first + words, count)]) for first in firsts]
+    borders.append(len(text))
+    return [(borders[first], borders[min(first + words, count)]) for first in firsts]
 
 
 def count_held_out(count: int) -> int:
-    """How many documents are held out for early stopping: a tenth, at least one."""
+    """How many examples are held out for early stopping."""
     return max(1, count // 10)
-
-
-def read_ratings() -> tuple[tuple[str, ...], np.ndarray]:
-    """The 50 Lee stories and people's mean ratings of their likeness, (50, 50) from 0 to 1."""
-    from lib.data.builders.mini import gensim_files
-
-    path = gensim_files.path(gensim_files.RATINGS)
-    ratings = np.triu(np.loadtxt(path), 1)  # the file holds each pair once
-    return (*gensim_files.lines(gensim_files.STORIES),), ratings + ratings.T

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from lib import published
@@ -26,23 +27,19 @@ REFERENCES = ("BiGRU(2)+1 linear;attentive;cosine", "BiLSTM(2)+1 linear;attentiv
 # The paper's "20 times smaller, 5 times faster, 1 % worse".
 CHOSEN = "BiGRU(2)+1 linear;attentive;64d;MSE;plateau"
 DRAWS = 2000  # bootstrap draws of a side's events
-# Standard deviation of one student's F1, averaged over both sides, due to the processor. Between
-# two sets of kernels the F1 of mini's 50 students differed by .0140 (root mean square), so one
-# value varies by .0140 / sqrt(2). Cutting a tree at a chosen height turns last bits into clusters.
+# Standard deviation of a student's mean F1 due to the processor: between two sets of kernels mini's
+# 50 students differed by .0140 = .0099 * sqrt(2). Cutting a tree turns last bits into clusters.
 PROCESSOR_SD = 0.0099
 BASELINES = (*chapter.NOT_TRAINED, "bag;cosine")  # in every table of ours, below the paper's rows
 # Share of positive pairs in the published annotations of 27 and 29 May 2020.
 POSITIVE = {"public": 3918 / 8493, "private": 3897 / 8480}
-# Models without a size, which are drawn as lines: the style of each.
+# Models without a size are drawn as lines.
 _SIZELESS = {chapter.ONE: "--", chapter.TFIDF: ":", chapter.TFIDF_BEFORE: "-."}
 _FAMILIES = ("LSTM", "GRU", "RNN", "Transformer", "CNN", "FFN", "bag")
 
 
 def list_models(news: News) -> dict[str, tuple[int, ...]]:
-    """Model -> seeds: baselines, the paper's 48 students and ours.
-
-    The profile's `only` and `max_variants` may leave out students.
-    """
+    """Model -> seeds: baselines, and the students of paper and ours that the profile chooses."""
     profile = news.profile
     students = [*figure_models.news_students(), *figure_models.OWN_NEWS]
     if profile.only:
@@ -51,9 +48,9 @@ def list_models(news: News) -> dict[str, tuple[int, ...]]:
         first = [model for model in (*REFERENCES, "bag;cosine") if model in students]
         others = [model for model in students if model not in first]
         students = [*first, *others[: profile.max_variants]]
-    left_out = () if news.settings.tuned_teacher else (chapter.UNTUNED,)
-    given = [model for model in chapter.NOT_TRAINED if model not in left_out]
-    seeds = dict.fromkeys(students, profile.seeds) | dict.fromkeys(given, (0,))
+    seeds = dict.fromkeys(students, profile.seeds) | dict.fromkeys(chapter.NOT_TRAINED, (0,))
+    if not news.settings.tuned_teacher:
+        del seeds[chapter.UNTUNED]
     repeated = tuple(sorted({*profile.seeds, *profile.reference_seeds}))
     return seeds | {model: repeated for model in REFERENCES if model in seeds}
 
@@ -61,26 +58,25 @@ def list_models(news: News) -> dict[str, tuple[int, ...]]:
 def make_records(news: News) -> pd.DataFrame:
     """A row for each model, seed and tested side. Missing models are trained.
 
-    Columns: model, seed, side, those of `clustering.score`, events (their number), threshold
-    (chosen on the training side's pairs), megabytes, milliseconds (per document, one at a time),
-    milliseconds_batch (in a batch), rated (Pearson correlation of cosines with people's ratings),
-    draws ((`DRAWS`,) F1 with redrawn events, the same draws for every model).
+    Columns: model, seed, those of `score_model`, megabytes, milliseconds per document (one at a
+    time, and `_batch`), rated (Pearson correlation of cosines with people's ratings, or NaN).
     """
     seeds_of = list_models(news)
     pairs = [(model, seed) for model, seeds in seeds_of.items() for seed in seeds]
     news.prepare(pairs)
     times = news.measure_times([model for model in seeds_of if model not in chapter.NOT_TRAINED])
     sizes = {model: news.measure_size(model) for model in seeds_of}
-    weights = {
-        name: clustering.draw_pairs(news.sides[name], DRAWS, seed=number)
-        for number, name in enumerate(TESTED)
-    }
-    records = []
+    records, weights = [], {}
+    for number, name in enumerate(TESTED):
+        weights[name] = clustering.draw_pairs(news.sides[name], DRAWS, seed=number)
     for model, seed in pairs:
         vectors = news.embed(model, seed)
         alone, in_batch = times.get(model, [np.nan, np.nan])
         facts = {"model": model, "seed": seed, "megabytes": sizes[model], "milliseconds": alone}
-        facts |= {"milliseconds_batch": in_batch, "rated": correlate(vectors, news.ratings)}
+        facts |= {"milliseconds_batch": in_batch, "rated": np.nan}
+        if news.ratings is not None:
+            distances = pd.Series(clustering.measure_distances(vectors["rated"]))
+            facts["rated"] = -distances.corr(pd.Series(squareform(news.ratings[1])))
         records += [facts | row for row in score_model(vectors, news.sides, weights)]
     return pd.DataFrame(records)
 
@@ -88,28 +84,24 @@ def make_records(news: News) -> pd.DataFrame:
 def score_model(
     vectors: Mapping[str, Any], sides: Mapping[str, Side], weights: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
-    """A model's scores on both tested sides."""
-    merges = {name: clustering.link(vectors[name]) for name in sides}
-    threshold = clustering.choose_threshold(merges["train"], sides["train"])
+    """A model's scores on both tested sides, with the threshold that suits the training pairs.
+
+    Those of `clustering.score`, and side, threshold, events (their number), draws ((`DRAWS`,) F1
+    with redrawn events, the same draws for every model).
+    """
+    threshold = clustering.choose_threshold(clustering.link(vectors["train"]), sides["train"])
     rows = []
     for name in TESTED:
-        side, clusters = sides[name], clustering.cut(merges[name], threshold)
+        side, tree = sides[name], clustering.link(vectors[name])
+        clusters = hierarchy.fcluster(tree, threshold, "distance")
         row = {"side": name, "threshold": threshold, "events": len(np.unique(side.events))}
         row |= clustering.score(clusters, side)
         rows.append(row | {"draws": clustering.score_draws(clusters, side, weights[name])})
     return rows
 
 
-def correlate(vectors: Mapping[str, Any], ratings: tuple[Any, np.ndarray] | None) -> float:
-    """Correlation of cosines with people's ratings; NaN without ratings, or if all are equal."""
-    if ratings is None:
-        return np.nan
-    distances = clustering.measure_distances(vectors["rated"])
-    return -pd.Series(distances).corr(pd.Series(squareform(ratings[1])))
-
-
 def read_records(bench: Bench) -> pd.DataFrame | None:
-    """`make_records` if the store has everything; None if something would have to be computed."""
+    """`make_records` if the store has everything, else None."""
     try:
         return make_records(News(bench.reading()))
     except NotComputed:
@@ -123,17 +115,13 @@ def collect_evidence(scores: pd.DataFrame) -> Evidence:
     models = evidence.means.index
     draws = scores.groupby("model")["draws"].agg(lambda parts: np.mean([*parts], axis=0))[models]
     runs = np.where(models.isin(chapter.NOT_TRAINED), np.inf, evidence.runs)
-    return replace(
-        evidence,
-        runs=runs,
-        sampling=np.cov(np.stack(draws)),
-        groups=float(scores.groupby("side")["events"].first().sum()),
-        processor=PROCESSOR_SD**2 / runs,
-    )
+    events = float(scores.groupby("side")["events"].first().sum())
+    noise = {"sampling": np.cov(np.stack(draws)), "processor": PROCESSOR_SD**2 / runs}
+    return replace(evidence, runs=runs, groups=events, **noise)
 
 
 def compare_with_promise(ours: pd.DataFrame) -> dict[str, float]:
-    """F1 that the chosen student loses, and how many times smaller and faster; may be empty."""
+    """F1 that the chosen student loses, and how many times smaller and faster; or nothing."""
     rows = ours.set_index("model")
     if CHOSEN not in rows.index:
         return {}
@@ -149,24 +137,19 @@ def compare_with_promise(ours: pd.DataFrame) -> dict[str, float]:
 def summarize(scores: pd.DataFrame) -> pd.DataFrame:
     """A row for each model: means over seeds, and 95% intervals of F1 over redrawn events.
 
-    Columns: model, seeds; for each side f1_, low_, high_, recall_, precision_, cluster_size_,
-    f1_all_, collapsed_ (with any seed); size_mb, ms_per_document, ms_in_batch, rated. F1, recall
-    and precision are in percent.
+    Columns: model, seeds; for each side f1_, low_, high_, recall_, precision_, f1_all_ (percent),
+    cluster_size_, collapsed_ (with any seed); size_mb, ms_per_document, ms_in_batch, rated.
     """
-    rows = []
-    for model, runs in scores.groupby("model", sort=False):
-        row = {"model": model, "seeds": runs["seed"].nunique()}
-        for side, part in runs.groupby("side", sort=False):
-            low, high = np.quantile(np.mean([*part["draws"]], axis=0), [0.025, 0.975])
-            numbers = part[["f1", "recall", "precision", "f1_all"]].mean() * 100
-            row |= {f"{name}_{side}": value for name, value in numbers.items()}
-            row |= {f"low_{side}": 100 * low, f"high_{side}": 100 * high}
-            row[f"cluster_size_{side}"] = part["cluster_size"].mean()
-            row[f"collapsed_{side}"] = bool(part["collapsed"].any())
-        facts = runs[["megabytes", "milliseconds", "milliseconds_batch", "rated"]].mean()
-        names = ("size_mb", "ms_per_document", "ms_in_batch", "rated")
-        rows.append(row | dict(zip(names, facts, strict=True)))
-    return pd.DataFrame(rows)
+    sides = scores.groupby(["model", "side"], sort=False)
+    table = 100 * sides[["f1", "recall", "precision", "f1_all"]].mean()
+    draws = [np.mean([*part], axis=0) for _, part in sides["draws"]]
+    table[["low", "high"]] = 100 * np.quantile(draws, [0.025, 0.975], axis=1).T
+    table = table.join(sides.agg({"cluster_size": "mean", "collapsed": "any"})).unstack(sort=False)
+    table.columns = [f"{name}_{side}" for name, side in table.columns]
+    models = scores.groupby("model", sort=False)
+    facts = models[["megabytes", "milliseconds", "milliseconds_batch", "rated"]].mean()
+    facts.columns = ["size_mb", "ms_per_document", "ms_in_batch", "rated"]
+    return table.join(facts).assign(seeds=models["seed"].nunique()).reset_index()
 
 
 def make_table(number: int, ours: pd.DataFrame) -> pd.DataFrame:
@@ -186,10 +169,9 @@ def make_table(number: int, ours: pd.DataFrame) -> pd.DataFrame:
 
 
 def collect_sizes(ours: pd.DataFrame) -> pd.DataFrame:
-    """The data of `news_fig1`, from `summarize` or an empty frame.
+    """The data of `news_fig1`: published rows, and those of `summarize` or of an empty frame.
 
-    Columns: source (published, ours), model, family, size_mb, f1_public, f1_private, f1 (the mean
-    of both), ms_per_document; F1 in percent.
+    `f1` is the mean of both sides, in percent.
     """
     printed = published.load(published.NEWS)
     facts = printed.drop_duplicates("model").set_index("model")[["size_mb", "ms_per_document"]]
@@ -197,8 +179,7 @@ def collect_sizes(ours: pd.DataFrame) -> pd.DataFrame:
     theirs = f1.add_prefix("f1_").join(facts.apply(pd.to_numeric)).reset_index()
     one = {f"f1_{side}": 200 * share / (1 + share) for side, share in POSITIVE.items()}
     theirs = pd.concat([theirs, pd.DataFrame([{"model": chapter.ONE} | one])])
-    parts = [theirs.assign(source="published"), ours.assign(source="ours")]
-    frame = pd.concat(parts, ignore_index=True)
+    frame = pd.concat([theirs.assign(source="published"), ours.assign(source="ours")])
     frame["f1"] = frame[["f1_public", "f1_private"]].mean(axis=1)
     families = frame["model"].str.extract(f"^[^;]*?({'|'.join(_FAMILIES)})", expand=False)
     frame["family"] = families.fillna("encoder")
@@ -210,34 +191,33 @@ def collect_sizes(ours: pd.DataFrame) -> pd.DataFrame:
 
 @style()
 def draw_sizes(frame: pd.DataFrame) -> Figure:
-    """`news_fig1`: F1 against size, a panel for each source on common axes, ours on the left.
+    """`news_fig1` from `collect_sizes`: F1 against size, a panel for each source, ours on the left.
 
-    Families are shifted a little, so that markers of equal sizes do not hide each other. `frame`
-    is as `collect_sizes` returns it.
+    Families are shifted a little, so that markers of equal sizes do not hide each other.
     """
     sources = sorted(frame["source"].unique(), key=lambda name: name != "ours")
     figure, axes = plt.subplots(1, len(sources), figsize=(WIDTH, 4.4), sharex=True, sharey=True)
-    drawn_as = zip((*_FAMILIES, "encoder"), COLORS, "os^DvPX*", strict=False)
-    looks = {family: {"color": color, "marker": marker} for family, color, marker in drawn_as}
+    families = (*_FAMILIES, "encoder")
     told = {chapter.TEACHER: ("teacher", (9, -3)), CHOSEN: ("chosen\nstudent", (6, -34))}
     text = {"textcoords": "offset points", "fontsize": 8}
     text["arrowprops"] = {"arrowstyle": "-", "color": INK, "linewidth": 0.7}
     for axis, source in zip(axes, sources, strict=True):
         shown = frame[frame["source"] == source]
         teacher = shown.set_index("model")["size_mb"].get(chapter.TEACHER, np.nan)
-        apart = shown["family"].map([*looks].index) - len(looks) // 2
+        apart = shown["family"].map(families.index) - len(families) // 2
         shown = shown.assign(place=teacher / shown["size_mb"] * 1.05**apart)
         for family, part in shown.dropna(subset="place").groupby("family", sort=False):
-            dots = {"label": family, "alpha": 0.8, "ec": "none", "s": 30}
-            axis.scatter("place", "f1", data=part, **dots, **looks[family])
+            number = families.index(family)
+            dots = {"color": COLORS[number], "marker": "os^DvPX*"[number], "label": family}
+            axis.scatter("place", "f1", data=part, alpha=0.8, ec="none", s=30, **dots)
         for row in shown[shown["model"].isin(told)].itertuples():
             words, where = told[row.model]
             axis.annotate(words, (row.place, row.f1), where, **text)
         for row in shown[shown["size_mb"].isna()].itertuples():
             line = {"color": settings()["chance"]["color"], "linewidth": 1.1}
             axis.axhline(row.f1, label=row.model, linestyle=_SIZELESS[row.model], **line)
-        axis.set(xscale="log", xlim=(0.8, 45), xlabel="times smaller than the teacher")
-        axis.set_title(source)
+        limits = {"xscale": "log", "xlim": (0.8, 45)}
+        axis.set(**limits, xlabel="times smaller than the teacher", title=source)
     ticks = (1, 2, 5, 10, 20, 50)
     axes[0].set_xticks(ticks, [str(times) for times in ticks])
     axes[0].minorticks_off()

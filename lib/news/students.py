@@ -1,9 +1,8 @@
 """The students of the news paper: token embeddings, a body, an aggregation, linear layers.
 
-They follow the paper's tables and printed sizes. Where these say nothing, the choice is ours: the
-convolutions of CNN-1 and CNN-2 (within the number of weights that their sizes leave), ReLU and
-dropout between two linear layers, and tanh after CLS. Transformers have no positions, so these
-students are blind to word order.
+They follow the paper's tables and printed sizes. These do not say the convolutions (but how many
+weights they have), what is between two linear layers, and tanh after CLS. Transformers have no
+positions, so they are blind to word order.
 """
 
 import itertools
@@ -64,14 +63,10 @@ class NewsStudent(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch tokens"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch output"]:
-        """Embed documents given on the CPU, because reading lengths would stall a GPU.
-
-        Values beyond a document's length, which is at least 1, do not matter.
-        """
+        """Embed documents given on the CPU, because reading lengths would stall a GPU."""
         ids, counts = (given.to(self.embedding.weight.device) for given in (ids, lengths[:, None]))
         inside = torch.arange(ids.shape[1], device=ids.device) < counts
-        states = self.body(self.embedding(ids * inside), inside, lengths)
-        states = self.per_token(states)
+        states = self.per_token(self._read(self.embedding(ids * inside), inside, lengths))
         if self.design.aggregation == "CLS":
             pooled = states[:, 0]
         else:
@@ -80,6 +75,26 @@ class NewsStudent(nn.Module):
                 weights = self.scorer(states).squeeze(2).masked_fill(~inside, -torch.inf).softmax(1)
             pooled = (states * weights[:, :, None]).sum(1)
         return self.after(pooled)
+
+    def _read(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
+        """The body's states of all tokens, which do not depend on padding."""
+        body = self.body
+        if isinstance(body, nn.TransformerEncoder):
+            return body(vectors, src_key_padding_mask=~inside)
+        if isinstance(body, nn.ModuleList):  # convolutions: beyond a document everything is 0
+            for layer in body:
+                vectors = (
+                    layer((vectors * inside[:, :, None]).transpose(1, 2)).transpose(1, 2).relu()
+                )
+            return vectors
+        if not isinstance(body, nn.RNNBase):
+            return body(vectors)
+        # A single direction meets padding only after a document, and packing is far slower.
+        if not body.bidirectional or bool((lengths == vectors.shape[1]).all()):
+            return body(vectors)[0]
+        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+        states, _ = body(packed)
+        return pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])[0]
 
     @torch.inference_mode()
     def encode(self, rows: Sequence[Any], batch_size: int = BATCH) -> np.ndarray:
@@ -104,79 +119,32 @@ class NewsStudent(nn.Module):
         return 4 * sum(weights.numel() for weights in self.parameters()) / 2**20
 
 
-class Recurrent(nn.Module):
-    """An LSTM, GRU or RNN that reads each document to its end and no further."""
-
-    def __init__(self, design: Design, token: int, hidden: int):
-        super().__init__()
-        options = {"num_layers": design.layers, "bidirectional": design.bidirectional}
-        cells = getattr(nn, design.architecture)
-        self.cells = cells(token, hidden, batch_first=True, **options)
-
-    def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
-        # A single direction meets padding only after a document, and packing is far slower.
-        if not self.cells.bidirectional or bool((lengths == vectors.shape[1]).all()):
-            return self.cells(vectors)[0]
-        packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-        states, _ = self.cells(packed)
-        padded, _ = pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])
-        return padded
-
-
-class Transformer(nn.Module):
-    """PyTorch's encoder; no token attends to padding."""
-
-    def __init__(self, design: Design, token: int, feed_forward: int):
-        super().__init__()
-        layer = nn.TransformerEncoderLayer(
-            token, design.heads, feed_forward, DROPOUT, batch_first=True
-        )
-        self.layers = nn.TransformerEncoder(layer, design.layers, enable_nested_tensor=False)
-
-    def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
-        return self.layers(vectors, src_key_padding_mask=~inside)
-
-
-class Convolutions(nn.Module):
-    """Convolutions with ReLU over the positions of a document, beyond which everything is 0."""
-
-    def __init__(self, *shapes: tuple[int, int, int]):
-        super().__init__()
-        self.layers = nn.ModuleList(nn.Conv1d(*shape, padding="same") for shape in shapes)
-
-    def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
-        for layer in self.layers:
-            vectors = layer((vectors * inside[:, :, None]).transpose(1, 2)).transpose(1, 2).relu()
-        return vectors
-
-
-class PerToken(nn.Sequential):
-    """Layers that see one token at a time; the identity if there are none."""
-
-    def forward(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
-        return super().forward(vectors)
-
-
 def _make_body(design: Design, sizes: Sizes, token: int) -> tuple[nn.Module, int]:
     """The module that turns token vectors into states, and the width of these."""
-    kind, hidden = design.architecture, sizes.hidden
+    kind, hidden, layers = design.architecture, sizes.hidden, design.layers
     if kind in RECURRENT:
         directions = 1 + design.bidirectional
         if not design.linear_layers:  # the states are the embedding, as wide as the teacher's
             hidden = sizes.output // directions
-        return Recurrent(design, token, hidden), directions * hidden
+        options = {"bidirectional": design.bidirectional, "batch_first": True}
+        return getattr(nn, kind)(token, hidden, layers, **options), directions * hidden
     if kind == "Transformer":
-        return Transformer(design, token, sizes.feed_forward), token
+        widths = (token, design.heads, sizes.feed_forward)
+        layer = nn.TransformerEncoderLayer(*widths, DROPOUT, batch_first=True)
+        return nn.TransformerEncoder(layer, layers, enable_nested_tensor=False), token
     if kind == "FFN":
-        widths = [token, *(hidden * 2 ** (number + 1) for number in range(design.layers))]
+        widths = [token, *(hidden * 2 ** (number + 1) for number in range(layers))]
         pairs = itertools.pairwise(widths)
-        layers = [each for pair in pairs for each in (nn.Linear(*pair), nn.ReLU())]
-        return PerToken(*layers), widths[-1]
-    if kind == "CNN-1":
-        return Convolutions((token, FILTERS, 3)), FILTERS
-    if kind == "CNN-2":
-        return Convolutions((token, hidden, 3), (hidden, 2 * hidden, 2)), 2 * hidden
-    return PerToken(), token  # bag
+        parts = [each for pair in pairs for each in (nn.Linear(*pair), nn.ReLU())]
+        return nn.Sequential(*parts), widths[-1]
+    if kind == "bag":
+        return nn.Identity(), token
+    shapes = {
+        "CNN-1": [(token, FILTERS, 3)],
+        "CNN-2": [(token, hidden, 3), (hidden, 2 * hidden, 2)],
+    }
+    parts = [nn.Conv1d(*shape, padding="same") for shape in shapes[kind]]
+    return nn.ModuleList(parts), shapes[kind][-1][1]
 
 
 def _make_linear(design: Design, sizes: Sizes, width: int) -> tuple[nn.Module, nn.Module]:

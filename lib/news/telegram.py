@@ -14,21 +14,23 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas as pd
+
 from lib.data.archives import open_archive
 from lib.data.builders.writing import write_lines
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
-_LABELS = {"OK": "yes", "BAD": "no"}
 
 
 class _Page(HTMLParser):
-    """The properties of a page, in `<meta property=...>`, and its paragraphs."""
+    """The `<meta property=...>` of a page, and its paragraphs."""
 
-    def __init__(self) -> None:
+    def __init__(self, content: bytes) -> None:
         super().__init__()
         self.properties = dict[str | None, str | None]()
         self.inside = False
         self.words = list[str]()
+        self.feed(content.decode("utf-8", errors="replace"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
@@ -46,24 +48,6 @@ class _Page(HTMLParser):
             self.words.append(data)
 
 
-def parse_page(content: bytes) -> tuple[str, str, str] | None:
-    """URL, title and text of a page; None if it names no URL or has no text."""
-    parser = _Page()
-    parser.feed(content.decode("utf-8", errors="replace"))
-    url, title = (parser.properties.get(f"og:{name}") or "" for name in ("url", "title"))
-    text = " ".join("".join(parser.words).split())
-    return (url, title, text) if url and text else None
-
-
-def read_pages(archives: Path) -> Iterator[tuple[str, tuple[str, str, str]]]:
-    """(side, (URL, title, text)) of every HTML page that has an address and a text."""
-    for place in sorted(archives.glob("[!.]*")):  # macOS adds `._20200525.tar.gz` to an archive
-        side = next((DAYS[day] for day in DAYS if day in place.name), "")
-        for content in _read_contents(place):
-            if page := parse_page(content):
-                yield side, page
-
-
 def _read_contents(place: Path) -> Iterator[bytes]:
     if place.is_dir():
         yield from (path.read_bytes() for path in sorted(place.rglob("[!.]*.html")))
@@ -74,43 +58,40 @@ def _read_contents(place: Path) -> Iterator[bytes]:
                     yield archive.extractfile(member).read()
 
 
-def read_annotations(pairs: Path, day: str) -> list[dict[str, str]]:
-    rows, file = [], sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))[-1]  # the corrected version
-    lines = file.read_text(encoding="utf-8").split("\n")
-    reader = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-    for number, values in enumerate(reader, start=2):
-        a, b, quality = (values.get(name) for name in ("first_url", "second_url", "quality"))
-        if quality not in _LABELS or not (a and b):
-            raise ValueError(f"{file}:{number}: expected two URLs and OK or BAD, got {quality!r}")
-        rows.append({"a": a, "b": b, "label": _LABELS[quality]})
-    return rows
+def _read_documents(archives: Path, sides: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The first page of every URL, those of annotated days first; `sides` gets {URL: side}."""
+    places = archives.glob("[!.]*")  # macOS adds `._20200525.tar.gz` to an archive
+    days = {place: next((day for day in DAYS if day in place.name), "") for place in places}
+    for place in sorted(days, key=lambda place: (not days[place], place)):
+        for content in _read_contents(place):
+            page = _Page(content)
+            url, title = (page.properties.get(f"og:{name}") or "" for name in ("url", "title"))
+            text = " ".join("".join(page.words).split())
+            if url and text and url not in sides:
+                sides[url] = side = DAYS.get(days[place], "")
+                yield {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": side}
 
 
 def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
-    """Write the dataset folder. Pages are read twice, because all of them may not fit in memory.
+    """Write the dataset folder.
 
-    If a URL has several pages, the first is taken; a page of an annotated day goes before others.
-    Pairs of URLs that are missing from the archives of their day are left out. Returns these URLs,
+    Pairs with a URL that is missing from the archive of their day are left out. Returns these URLs,
     which `missing_urls.txt` lists.
     """
-    chosen: dict[str, tuple[int, str]] = {}  # URL -> number of its page, and side
-    for number, (side, (url, _, _)) in enumerate(read_pages(archives)):
-        if url not in chosen or side:
-            chosen[url] = number, side
+    sides: dict[str, str] = {}
+    write_lines(folder / "documents.jsonl", _read_documents(archives, sides))
     missing: dict[str, None] = {}
     for day, side in DAYS.items():
+        file = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))[-1]  # the corrected version
         kept = []
-        for row in read_annotations(pairs, day):
-            absent = [url for url in (row["a"], row["b"]) if chosen.get(url, (0, ""))[1] != side]
+        options = {"dtype": str, "keep_default_na": False}
+        table = pd.read_csv(file, sep="\t", quoting=csv.QUOTE_NONE, **options)
+        for a, b, quality in table[["first_url", "second_url", "quality"]].itertuples(index=False):
+            absent = [url for url in (a, b) if sides.get(url) != side]
             missing |= dict.fromkeys(absent)
-            kept += [] if absent else [row]
+            if not absent:
+                kept.append({"a": a, "b": b, "label": {"OK": "yes", "BAD": "no"}[quality]})
         write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept)
-    documents = (
-        {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": side}
-        for number, (side, (url, title, text)) in enumerate(read_pages(archives))
-        if chosen[url][0] == number
-    )
-    write_lines(folder / "documents.jsonl", documents)
     listed = "".join(f"{url}\n" for url in missing)
     (folder / "missing_urls.txt").write_text(listed, encoding="utf-8")
     return list(missing)

@@ -23,7 +23,7 @@ from lib.texts import list_texts
 
 DIM = 256  # width of the paper's teacher
 TOKENS = 96  # read of a document while tuning: a story begins with its event, more costs minutes
-TRIPLETS = 256  # in a step; those of one topic share documents, each of which is embedded once
+TRIPLETS = 256  # in a step; those of one topic share documents
 EPOCHS = 2
 RATE = 3e-5  # published 1e-5, for many more steps
 HEAD_RATE = 1e-3  # the layer is new, the encoder is not
@@ -33,11 +33,7 @@ MODULES = ("news.tuning", "news.losses", "losses._checks", "losses.cosine", "los
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TunedTeacher(Teacher):
-    """The structural teacher with a linear layer, tuned on events. It is an untuned one's `sbert`.
-
-    While it is tuned, it reads as much of `documents`, the train side's, as `untuned`. `triplets`
-    are (triplets, 3) rows of documents: anchors, positives, negatives.
-    """
+    """`untuned` with a linear layer, tuned on (triplets, 3) rows of documents, see `events`."""
 
     untuned: Teacher
     documents: Sequence[str]
@@ -45,9 +41,8 @@ class TunedTeacher(Teacher):
 
     @functools.cached_property
     def tuned(self) -> Product:
-        """The weights."""
-        inputs = {"teacher": self.untuned.product, "triplets": hash_arrays(self.triplets)}
-        inputs["documents"] = hash_arrays(hash_texts(self.documents))
+        lesson = hash_arrays(self.triplets, hash_texts(self.documents))
+        inputs = {"teacher": self.untuned.product, "lesson": lesson}
         modules = (*self.untuned.product.modules, *MODULES)
         return Product("news_tuned", inputs, modules, PACKAGES, "teacher, tuned")
 
@@ -60,8 +55,8 @@ class TunedTeacher(Teacher):
     def sbert(self) -> TunedSBERT:
         arrays = self.store.get(self.tuned, self._tune)
         sbert = TunedSBERT(super().sbert)
-        state = {name: torch.from_numpy(arrays[name]) for name in sbert.model.state_dict()}
-        sbert.model.load_state_dict(state)
+        weights = {name: torch.from_numpy(values) for name, values in arrays.items()}
+        sbert.model.load_state_dict(weights)
         sbert.model.requires_grad_(False)
         return sbert
 
@@ -78,7 +73,7 @@ class TunedSBERT:
 
     def __init__(self, sbert: Any):
         self.encoder, self.tokenizer, self.model = sbert, sbert.tokenizer, sbert.model
-        self.dim, self.max_tokens = DIM, sbert.max_tokens
+        self.dim, self.max_tokens, self.tokenize = DIM, sbert.max_tokens, sbert.tokenize
         self.model.news_head = nn.Linear(sbert.dim, DIM).to(self.model.device)
 
     def embed(self, texts: Iterable[str]) -> Tensor:
@@ -97,32 +92,24 @@ class TunedSBERT:
         return nn.functional.normalize(self.model.news_head(means)).cpu().numpy()
 
 
-def tune(
-    sbert: TunedSBERT, texts: Sequence[str], triplets: np.ndarray, epochs: int = EPOCHS
-) -> list[float]:
-    """Tune encoder and layer in place; returns the mean loss of each epoch.
+def tune(sbert: TunedSBERT, texts: Sequence[str], triplets: np.ndarray, epochs: int = EPOCHS):
+    """Tune encoder and layer in place.
 
     Neighbouring triplets share documents, so they are in one batch; the order of batches is random.
     """
     order, model = np.random.default_rng(SEED), sbert.model
     parts = np.split(triplets, range(TRIPLETS, len(triplets), TRIPLETS))
     model.requires_grad_(True).train()
-    body = [part for name, part in model.named_parameters() if not name.startswith("news_head.")]
-    head = [*model.news_head.parameters()]
-    groups = [{"params": body, "lr": RATE}, {"params": head, "lr": HEAD_RATE}]
+    *body, weight, bias = model.parameters()  # the layer comes last
+    groups = [{"params": body, "lr": RATE}, {"params": [weight, bias], "lr": HEAD_RATE}]
     optimizer = torch.optim.AdamW(groups, fused=True)
     torch.manual_seed(SEED)  # of dropout
-    history = []
     for _ in range(epochs):
-        total = 0.0
         for number in order.permutation(len(parts)):
             documents, places = np.unique(parts[number], return_inverse=True)
             vectors = sbert.embed([texts[row] for row in documents])
-            losses = triplet(*vectors[places.reshape(-1, 3)].unbind(1))
+            loss = triplet(*vectors[places.reshape(-1, 3)].unbind(1)).mean()
             optimizer.zero_grad()
-            losses.mean().backward()
+            loss.backward()
             optimizer.step()
-            total += float(losses.detach().sum())
-        history.append(total / len(triplets))
     model.eval().requires_grad_(False)
-    return history

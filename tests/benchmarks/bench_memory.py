@@ -106,7 +106,7 @@ def stage(name: str, folder: Path, documents: int) -> None:
 
     from lib.config import profiles
     from lib.experiments.bench import Bench
-    from lib.news import tokens
+    from lib.news import models
     from lib.news.chapter import News
 
     torch.set_num_threads(1)
@@ -156,7 +156,7 @@ def stage(name: str, folder: Path, documents: int) -> None:
         read = [(student.taught, student.documents)]
         read += [(student.teacher, clustered) for clustered in news.clustered.values()]
         for teacher, part in read:
-            tokens.read_ids(teacher, part)
+            models.read_ids(teacher, part)
             teacher.embed(part)
     else:
         news.embed("bag;cosine", 0)

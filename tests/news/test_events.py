@@ -71,17 +71,13 @@ def test_topics_are_dealt_to_the_sides_and_pairs_stay_within_them(write_folder):
 
 
 @pytest.mark.parametrize(
-    ("topics", "count", "told"),
-    [
-        ((1, 2, 3), 1, "the side train has no negative pair"),
-        ((1, 2, 3), 4, "the side train has no positive pair"),
-        ((1, 2), 2, "the side private has no positive pair"),
-    ],
+    ("topics", "count", "side"),
+    [((1, 2, 3), 1, "train"), ((1, 2, 3), 4, "train"), ((1, 2), 2, "private")],
 )
-def test_events_that_cannot_be_scored(write_folder, topics, count, told):
+def test_events_that_cannot_be_scored(write_folder, topics, count, side):
     rows = make_documents(topics, 4)
     task = write_folder(rows, clusters=list_clusters(rows, count))
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=f"the side {side} needs positive and negative pairs"):
         events.read_sides(task, 0.5, SEED)
 
 
@@ -101,9 +97,9 @@ def test_a_side_of_pairs_joins_what_positive_pairs_connect(write_folder):
         assert side.pairs.tolist() == [[0, 1], [0, 2], [1, 3]] and not side.complete
         assert side.positive.tolist() == [True, False, True]
         assert (side.events == side.events[0]).tolist() == [True, True, False, True]
-    for wrong in ({"b": "train1"}, {"label": "maybe"}, {"label": ["yes"]}, {"a": ["public0"]}):
+    for wrong in ({"b": "train1"}, {"label": "maybe"}):
         write_folder(rows, **files | {"public": [files["public"][0] | wrong]})
-        with pytest.raises(ValueError, match=r"public.jsonl:1: "):
+        with pytest.raises(KeyError, match=next(iter(wrong.values()))):
             events.read_sides(task, 0.5, SEED)
 
 
@@ -131,8 +127,6 @@ def test_windows_are_words_of_their_documents(tmp_path, write_folder):
     assert len(drawn) == 10 and sorted(drawn) == sorted(" ".join(part) for part in expected)
     assert sorted(drawn) != [*drawn] == [*pickle.loads(pickle.dumps(drawn))]
     assert draw(tmp_path / "own", 9, 9).product.key != drawn.product.key
-    chain = events.Chain(drawn, ("more", "texts"))
-    assert [*chain] == [*drawn, "more", "texts"] and len(chain) == 12
 
 
 def test_too_few_windows_say_how_many_there_are(tmp_path, write_folder):
