@@ -105,8 +105,7 @@ def check_only(only: str, names: Collection[str]) -> None:
     """Raise ParameterError if a pattern of `only` matches no name of a model."""
     for pattern in only.split(","):
         if not any(matches(name, pattern) for name in names):
-            near = find_nearest(pattern, names)
-            raise ParameterError(f"only: no model is called {pattern.strip()!r}; nearest: {near}")
+            raise make_unknown_error("model in only", pattern.strip(), names)
 
 
 def read_yaml(file: str) -> Any:

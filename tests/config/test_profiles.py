@@ -130,5 +130,5 @@ def test_every_label_of_the_manifest_has_a_notebook_and_every_notebook_a_label()
 
 def test_patterns_of_only_match_a_model():
     profiles.check_only("cos*, MSE", ["cosine", "MSE"])
-    with pytest.raises(profiles.ParameterError, match="only: no model is called 'max;.*'; nearest"):
+    with pytest.raises(profiles.ParameterError, match="unknown model in only 'max;.*'; nearest"):
         profiles.check_only("MSE, max;*", ["cosine", "MSE"])
