@@ -19,7 +19,13 @@ OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_
 
 def process_variables(*, offline: bool) -> dict[str, str]:
     """The variables of a process that computes; `offline` keeps Hugging Face off the network."""
-    return _REPEATABLE | _openblas() | _MEMORY | (OFFLINE if offline else {})
+    variables = _REPEATABLE | _MEMORY | (OFFLINE if offline else {})
+    # On every processor with AVX2, the same kernels of OpenBLAS: gensim's Paragraph Vectors from
+    # sums in another order differ as if they had another seed. Its products are short for AVX-512.
+    processor = Path("/proc/cpuinfo")
+    if processor.exists() and {"avx2", "fma"} <= {*processor.read_text().split()}:
+        variables["OPENBLAS_CORETYPE"] = "Haswell"
+    return variables
 
 
 def set_process_environment(*, offline: bool) -> None:
@@ -27,15 +33,3 @@ def set_process_environment(*, offline: bool) -> None:
     os.environ.update(process_variables(offline=offline))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
-
-
-def _openblas() -> dict[str, str]:
-    """Choose OpenBLAS's kernels for AVX2, on every processor that has it.
-
-    gensim's Paragraph Vectors from sums in another order differ as if they had another seed.
-    AVX-512 would save no time, because the products are short.
-    """
-    processor = Path("/proc/cpuinfo")
-    if processor.exists() and {"avx2", "fma"} <= {*processor.read_text().split()}:
-        return {"OPENBLAS_CORETYPE": "Haswell"}
-    return {}

@@ -17,7 +17,7 @@ from ruamel.yaml.error import YAMLError
 from lib.config import paths
 from lib.config.schema import Profile
 
-Overrides = Mapping[str, Any] | list[str] | str | None
+Overrides = Mapping[str, Any] | list[str] | None
 
 
 class OneLine(BaseException):
@@ -56,9 +56,8 @@ def load(
 ) -> Profile:
     """Load and check a profile, with changes by the caller; `ParameterError` if one is not allowed.
 
-    `overrides` are values by dotted key, `{"training.documents": 60}`, assignments,
-    `["training.documents=60"]`, or either of these as text. `seeds` are one, several, or text such
-    as `"0,1"`. `only` has shell patterns for the variants to run, `"cosine,max-margin;MSE*"`.
+    `overrides` are `{"training.documents": 60}` or `["training.documents=60"]`. `seeds` are one,
+    several, or text such as `"0,1"`. `only` has shell patterns, `"cosine,max-margin;MSE*"`.
     """
     where = f"params/{name}.yaml"
     values = _read_profile(name)
@@ -106,8 +105,7 @@ def check_only(only: str, names: Collection[str]) -> None:
     """Raise ParameterError if a pattern of `only` matches no name of a model."""
     for pattern in only.split(","):
         if not any(matches(name, pattern) for name in names):
-            near = find_nearest(pattern, names)
-            raise ParameterError(f"only: no model is called {pattern.strip()!r}; nearest: {near}")
+            raise make_unknown_error("model in only", pattern.strip(), names)
 
 
 def read_yaml(file: str) -> Any:
@@ -132,13 +130,11 @@ def _parse(text: str | bytes, where: str) -> Any:
 
 
 def _read_overrides(overrides: Overrides) -> Mapping[str, Any]:
-    """Convert overrides in any accepted form to dotted key -> value."""
-    if isinstance(overrides, str) and overrides.startswith("{"):
-        overrides = _parse(overrides, "overrides")
+    """Convert overrides of either form to dotted key -> value."""
     if isinstance(overrides, Mapping):
         return overrides
     values = {}
-    for text in [overrides] if isinstance(overrides, str) else overrides or ():
+    for text in overrides or ():
         key, equals, value = text.partition("=")
         if not equals:
             raise ParameterError(f"override {text!r}: expected key=value, as in heads.repeats=2")

@@ -192,8 +192,8 @@ def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> 
             valid = [*names, *profiles.list_profiles()]
             raise profiles.make_unknown_error("label, notebook or profile", request, valid)
         if not any(request in run.names for run in runs):
-            labels = ", ".join(label for run in runs for label in run.makes)
-            raise ParameterError(f"{profile.name} does not make {request}; it makes {labels}")
+            listed = ", ".join(label for run in runs for label in run.makes)
+            raise ParameterError(f"{profile.name} does not make {request}; it makes {listed}")
     if requests:
         runs = [run for run in runs if not run.names.isdisjoint(requests)]
     if profile.only:

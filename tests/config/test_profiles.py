@@ -42,14 +42,13 @@ def test_overrides_and_seeds_in_every_accepted_form_mean_the_same():
     for form in (
         expected,
         ["training.documents=60", "training.learning_rate=1e-5"],
-        '{"training.documents": 60, "training.learning_rate": 0.00001}',
     ):
         assert profiles.load("mini", overrides=form).departures == expected
     for seeds, read in (("0,1", (0, 1)), ([3], (3,)), (2, (2,)), ("7", (7,)), (None, (0,))):
         assert profiles.load("mini", seeds=seeds).seeds == read
     shorter = profiles.load("mini", overrides=["final.rounds={1k: 30}"])
     assert shorter.departures == {"final.rounds": {"1k": 30}}, "a mapping is replaced"
-    one_key = profiles.load("mini", overrides="final.rounds.1k=30").final.rounds
+    one_key = profiles.load("mini", overrides=["final.rounds.1k=30"]).final.rounds
     assert one_key == profiles.load("mini").final.rounds | {"1k": 30}
     assert pickle.loads(pickle.dumps(shorter)).departures == shorter.departures, "in a worker"
 
@@ -86,7 +85,6 @@ REFUSED = [  # overrides, and what is said
     (["seeds=0,x"], "seeds.1: Input should be a valid integer, got 'x'"),
     ({"name": "lab"}, "name: expected 'mini', got 'lab'"),
     (["training.documents"], "expected key=value"),
-    ("{training.documents: 6", "overrides line 1: not valid YAML"),
     (["data_roots=[built,"], "override data_roots line 1: not valid YAML"),
 ]
 
@@ -132,5 +130,5 @@ def test_every_label_of_the_manifest_has_a_notebook_and_every_notebook_a_label()
 
 def test_patterns_of_only_match_a_model():
     profiles.check_only("cos*, MSE", ["cosine", "MSE"])
-    with pytest.raises(profiles.ParameterError, match="only: no model is called 'max;.*'; nearest"):
+    with pytest.raises(profiles.ParameterError, match="unknown model in only 'max;.*'; nearest"):
         profiles.check_only("MSE, max;*", ["cosine", "MSE"])

@@ -56,8 +56,8 @@ def test_start_gives_the_checked_profile_also_if_its_cell_runs_again():
         ({"seed": [1]}, "unknown parameter 'seed'; nearest: seeds"),
         ({"profile": "mnii"}, "unknown profile 'mnii'; nearest: mini"),
         ({"overrides": {"training.document": 6}}, "nearest: training.documents"),
-        ({"only": "cosin"}, "only: no model is called 'cosin'; nearest: cosine"),
-        ({"only": "cosine, DM;*"}, "no model is called 'DM;\\*'"),  # of notebook 04
+        ({"only": "cosin"}, "unknown model in only 'cosin'; nearest: cosine"),
+        ({"only": "cosine, DM;*"}, "unknown model in only 'DM;\\*'"),  # of notebook 04
         ({"profile": "published"}, "'published' is not for this notebook"),
     ],
 )

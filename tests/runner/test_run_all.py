@@ -205,7 +205,7 @@ REFUSED = {
     ("mini",): "two profiles at once: tiny and mini",
     ("--jobs", "2", "--dask", "tcp://x:1"): "--dask: not allowed with argument --jobs",
     ("--seeds", "a"): "seeds.0: Input should be a valid integer",
-    ("--only", "cosin", "fig2_1"): "only: no model is called 'cosin'",
+    ("--only", "cosin", "fig2_1"): "unknown model in only 'cosin'",
     ("--fast",): "unrecognized arguments: --fast",
     ("--set", "data_roots=[nowhere]"): "nowhere",
     ("--set", "labels=[fig1_2]"): "unknown label in the profile's labels 'fig1_2'; nearest: fig1_1",
