@@ -237,10 +237,7 @@ def _judge_halves(bench: Bench, seed: int, names: list[str]) -> pd.DataFrame:
 
 
 def _write_card(bench: Bench, model: TrainedStudent, own: bool, count: int) -> dict[str, Any]:
-    """The model card's description of a training by `count` processes.
-
-    `own` means that shares of the profile's folders are numbers of documents.
-    """
+    """Describe a training by `count` processes; if `own`, shares are numbers of documents."""
     profile, variant, losses = bench.profile, model.variant, model.history()["loss"]
     form = "{:g} documents, those held out among them" if own else "share {:g} of the documents"
     data = {folder.folder: form.format(folder.share) for folder in profile.corpus.folders}

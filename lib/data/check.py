@@ -141,10 +141,7 @@ def _find_folders(path: Path) -> list[Path]:
 
 
 def findings(path: Path, tasks: Iterable[str] | None = None, *, training: bool = True) -> list[str]:
-    """Describe, line by line, every dataset folder in `path` and the requested tasks (None: all).
-
-    `training` tells whether documents are trained on, or only embedded.
-    """
+    """Describe, line by line, the dataset folders in `path` and the given tasks (None: all)."""
     folders, wanted = _find_folders(path), None if tasks is None else {*map(compose_name, tasks)}
     lines = defaultdict[str, list[str]](list)
     if path not in folders:

@@ -115,10 +115,7 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def content(text: str) -> int:
-    """Return a 64-bit checksum of a text, whatever its white space and Unicode form.
-
-    It is 0 for a text without a token.
-    """
+    """Return a 64-bit checksum whatever the white space and Unicode form; 0 without a token."""
     words = " ".join(compose_name(text).split())
     digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
@@ -162,10 +159,7 @@ def select_fields(
 def read_rows(
     files: list[Path], needed: Sequence[str], others: Sequence[str] = ()
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (file:line, fields) for every row of Parquet or JSON Lines files.
-
-    The fields in `needed` must exist, `others` are read where they do.
-    """
+    """Yield (file:line, fields) for every row; `needed` fields must exist, `others` may."""
     for path in files:
         if path.suffix.lower() == ".parquet":
             yield from _read_parquet(path, needed, others)

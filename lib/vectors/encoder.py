@@ -185,11 +185,9 @@ def load(folder: str | Path) -> Encoder:
 def save_encoder(
     encoder: Encoder, write_dense: Callable[[Path], Any], card: Mapping[str, Any]
 ) -> None:
-    """Write an encoder into its folder, which must not exist.
+    """Write an encoder into its folder, which must not exist; `card` is what README.md says.
 
-    `write_dense` writes the stock SentenceTransformer into a folder. `card` is what README.md says:
-    `title`, `documents`, `longest` (tokens of a text that the dense part reads), `verdict`,
-    `scores` (rows), `provenance`.
+    `write_dense` writes the stock SentenceTransformer into a folder.
     """
     from lib.student.export import render_card
 

@@ -74,10 +74,7 @@ def fit_words(store: Store, documents: Sequence[str]) -> dict[str, Model]:
 def combine(
     dense: Mapping[str, Dense], words: Mapping[str, Model], texts: Sequence[str]
 ) -> dict[str, Model]:
-    """All models of the table by name; the mean vector of `texts` is subtracted.
-
-    `dense` is from `list_dense`, and `words` from `fit_words`.
-    """
+    """All models of the table by name; the mean vector of `texts` is subtracted."""
     models = {name: each.model for name, each in dense.items()}
     store = models[BASE].store
     centred = Centred(store, models[BASE], texts)

@@ -62,13 +62,8 @@ def render_page(
         "classes": classes,
         "class": [classes.index(e.label) if e.label in classes else -1 for e in entries],
     }
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader, strict = jinja2.FileSystemLoader(Path(__file__).parent), jinja2.StrictUndefined
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=strict)
     content = json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     template = environment.get_template("page.html.j2")
     return template.render(name=name, data=content, shown=len(entries), each=each, **facts)

@@ -83,11 +83,7 @@ def read_source(
     text: str | None = None,
     label: str | None = None,
 ) -> Source:
-    """Read and check all that the command asks for, without embedding or writing anything yet.
-
-    The arguments are those of `lib.embed`. Raises `ValueError` or `OSError`, in one line, if
-    something is wrong.
-    """
+    """Read and check what the arguments of `lib.embed` ask for; raises `ValueError`, `OSError`."""
     known = [name for name in SIMPLEST_FIRST if student or name != STUDENT]
     if model not in (None, *known):
         raise ValueError(f"unknown model {model!r}; expected one of {known}")
@@ -120,10 +116,8 @@ def read_source(
 
 
 def _read_task(place: Path, documents: Texts, limit: int) -> tuple[Task, str]:
-    """A task that can be judged, and what is said of it.
-
-    Texts of equal content become one text, so that no model is fitted to the copy of a tested one.
-    """
+    """A task that can be judged, and what is said of it."""
+    # Texts of equal content become one, so that no model is fitted to the copy of a tested one.
     whole = check.read_task(place)
     task = task_files.limit_texts(whole, limit, seed=42)
     note = f": judged by {limit} of its {len(whole.texts)} texts" * (task is not whole)
@@ -144,8 +138,7 @@ def _read_task(place: Path, documents: Texts, limit: int) -> tuple[Task, str]:
 def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
     """Judge the models on the user's texts, embed all texts with one, and write the result.
 
-    `say` shows a line to the user. Returns plain values for a script. Raises `ValueError` or
-    `OSError`, in one line, if the disk is full or the model was not judged.
+    Returns plain values for a script. Raises `ValueError` if the model was not judged.
     """
     notes: list[str] = []
 
@@ -181,9 +174,6 @@ def embed_texts(source: Source, say: Callable[[str], None]) -> dict[str, Any]:
         "table": table.astype(object).where(table.notna(), None).to_dict("records"),
         "line": choice.line,
     }
-
-
-# ---- judging ------------------------------------------------------------------------------------
 
 
 def judge_models(source: Source, note: Callable[[str], None]) -> list[pd.DataFrame]:
@@ -222,10 +212,7 @@ def pick_texts(texts: Sequence[str], most: int) -> list[str]:
 
 
 def embed_pieces(dense: Iterable[Dense], texts: Sequence[str], lengths: np.ndarray) -> None:
-    """Embed texts with dense models, piece by piece, and keep the vectors in the store.
-
-    `lengths`, (texts,) in tokens, approximately, are for a bar.
-    """
+    """Embed texts of about `lengths` tokens, (texts,), and keep the vectors in the store."""
     reads = [(each.model, pd.Series(np.minimum(lengths, each.longest))) for each in dense]
     total, options = int(sum(read.sum() for _, read in reads)), {"unit": "token", "leave": False}
     with tqdm(desc="embedding", total=total, unit_scale=True, mininterval=1, **options) as bar:
@@ -233,9 +220,6 @@ def embed_pieces(dense: Iterable[Dense], texts: Sequence[str], lengths: np.ndarr
             for _, piece in read.groupby(read.cumsum() // PIECE):
                 model.embed(texts[piece.index[0] : piece.index[-1] + 1])
                 bar.update(int(piece.sum()))
-
-
-# ---- what is written ----------------------------------------------------------------------------
 
 
 def write_result(source: Source, choice: comparison.Choice, table: pd.DataFrame) -> None:
