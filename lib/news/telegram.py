@@ -20,6 +20,7 @@ from lib.data.archives import open_archive
 from lib.data.builders.writing import write_lines
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
+LABELS = {"OK": "yes", "BAD": "no"}  # of a pair's quality
 
 
 class _Page(HTMLParser):
@@ -86,11 +87,16 @@ def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
         kept = []
         options = {"dtype": str, "keep_default_na": False}
         table = pd.read_csv(file, sep="\t", quoting=csv.QUOTE_NONE, **options)
-        for a, b, quality in table[["first_url", "second_url", "quality"]].itertuples(index=False):
+        columns = ["first_url", "second_url", "quality"]
+        if lacking := [name for name in columns if name not in table]:
+            raise ValueError(f"{file}: without columns {lacking}")
+        for a, b, quality in table[columns].itertuples(index=False):
+            if quality not in LABELS:
+                raise ValueError(f"{file}: quality {quality!r} of {a} and {b} is not OK or BAD")
             absent = [url for url in (a, b) if sides.get(url) != side]
             missing |= dict.fromkeys(absent)
             if not absent:
-                kept.append({"a": a, "b": b, "label": {"OK": "yes", "BAD": "no"}[quality]})
+                kept.append({"a": a, "b": b, "label": LABELS[quality]})
         write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept)
     listed = "".join(f"{url}\n" for url in missing)
     (folder / "missing_urls.txt").write_text(listed, encoding="utf-8")

@@ -73,3 +73,12 @@ def test_of_pages_of_one_address_the_annotated_one_is_kept_and_few_are_in_memory
     assert {row["group"] for row in rows} == {"", *events.SIDES}
     assert "Другой" not in kept["https://0525.ru/0?a=1&b=2"]["text"]  # that of the annotated day
     assert kept["https://more.ru/7"]["title"] == "Заголовок & 15"  # the first of two
+
+
+@pytest.mark.parametrize(("old", "new"), [("BAD", "GOOD"), ("quality", "label")])
+def test_a_bad_pair_or_header_names_its_file(contest, old, new):
+    archives, pairs, target = contest
+    file = pairs / "ru_clustering_0527_urls.tsv"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=f"^{file}: .*{new if old == 'BAD' else old}"):
+        telegram.write_dataset(archives, pairs, target)
