@@ -84,10 +84,11 @@ def shared(tmp_path_factory):
 def dataset_folders_are_built_once(shared):
     """Writing the folders of mini takes seconds: once for all tests, whatever their artifact
     root."""
-    from lib.data import builders, sources
+    from lib import recipes
+    from lib.data import sources
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "find_built", lambda build, _: builders.folder(build, shared))
+        patch.setattr(sources, "find_built", lambda build, _: recipes.write_folders(build, shared))
         yield
 
 

@@ -78,7 +78,7 @@ def command(place, *words):
 
 @pytest.fixture(scope="module")
 def rehearsed(place):
-    command(place, "lib.data.build", "thesis")
+    command(place, "lib.recipes", "thesis")
     # As on a GPU, a training has the machine to itself.
     return command(place, "lib.runner.run_all", "thesis", "--jobs", "1", "--set", *CUT)
 

@@ -28,7 +28,7 @@ from transformers import (
     MPNetTokenizerFast,
 )
 
-from lib.data.builders import thesis
+from lib.recipes import thesis
 
 SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]

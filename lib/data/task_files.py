@@ -1,8 +1,7 @@
 """Reads the tasks of dataset folders. The names of its files decide the kind of a task.
 
-Mistakes that would make results wrong are refused, with file and line. Other flaws are common in
-real data sets, such as a text that occurs twice or in two splits. They are kept and counted in
-`notes`.
+Mistakes that would make results wrong are refused. Flaws that are common in real data sets, such as
+a text that occurs twice or in two splits, are counted in `notes`.
 """
 
 import itertools
@@ -15,13 +14,14 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from lib.config.schema import CorpusSettings, TaskSettings
 from lib.data import dataset_folder
-from lib.data.dataset_folder import Documents, Id, Name, read_json_lines, select_fields, validate
+from lib.data.dataset_folder import Documents, Id, Name, content, validate
 from lib.data.examples import group_examples, hang_together, number_dependent
-from lib.data.sources import find_dataset, find_folder
+from lib.data.files import parse_object, read_json_lines
+from lib.data.sources import find_dataset
 
 SPLITS = ("train", "validation", "test")
 PARTS = 10  # one of ten parts of train becomes validation, if a folder has no validation split
@@ -30,9 +30,19 @@ FILES = {  # of each kind of task; the first must be there
     "clustering": ["clusters.jsonl"],
     "classification": [f"{split}.jsonl" for split in SPLITS],
 }
-_EXAMPLE = TypeAdapter(dict[str, Name])
 _Targets = Annotated[list[Id], Field(min_length=1)]
 _RELEVANT = TypeAdapter(Annotated[dict[Id, _Targets], Field(min_length=1)])
+
+
+class _Single(BaseModel):
+    id: Name
+    label: Name
+
+
+class _Pair(BaseModel):
+    a: Name
+    b: Name
+    label: Name
 
 
 @dataclass(frozen=True)
@@ -101,13 +111,13 @@ def check_data(roots: Sequence[Path], corpus: CorpusSettings, tasks: TaskSetting
 def find_task(roots: Sequence[Path], entry: str) -> Path:
     """Find the folder of a task, which is named `<dataset folder>/<task>`."""
     dataset, _, task = entry.partition("/")
-    return find_folder(find_dataset(roots, dataset) / "tasks", task)
+    return find_dataset(roots, dataset) / "tasks" / task
 
 
 def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
     """Return checksums, (texts,) uint64, of all texts that a corpus must not contain."""
     texts = (task.texts[text_id] for task in tasks.values() for text_id in task.held_out())
-    return np.unique(np.array([dataset_folder.content(text) for text in texts], dtype=np.uint64))
+    return np.unique(np.array([content(text) for text in texts], dtype=np.uint64))
 
 
 def kind(folder: Path) -> str:
@@ -132,15 +142,11 @@ def read_task(
 ) -> Task:
     """Read and check the task in a folder `<dataset folder>/tasks/<task>`.
 
-    With `folds`, train is cross-validated, there is no validation split, and test may be missing;
-    with `cross_fit`, test is cross-validated too. With neither folds nor validation.jsonl,
-    validation examples are taken from train, without splitting groups. With `blocks`, the examples
-    of all splits are cross-validated over so many blocks of texts, see `_deal_texts`. Folds of
-    pairs become blocks if the pairs hang together, see `hang_together`.
-
-    `texts` is the largest number of texts to keep, see `limit_texts`. `without` is a regular
-    expression; texts in which it finds something, for instance a mark of their class, are left out
-    with all examples that use them. `seed` chooses validation examples, texts and blocks.
+    With `folds`, train is cross-validated, and with `cross_fit` test, too. With neither folds nor
+    validation.jsonl, validation examples are taken from train. With `blocks`, the examples of all
+    splits are cross-validated over blocks of texts, see `_deal_texts`; so are folds of pairs that
+    hang together. `texts` is the largest number of texts, see `limit_texts`. Texts in which the
+    regular expression `without` finds something are left out with all examples that use them.
     """
     task_kind = kind(folder)
     given = SPLITS if task_kind == "classification" else ()
@@ -149,8 +155,6 @@ def read_task(
     if not ("test" in splits if blocks else folded if folds else not splits or "test" in splits):
         told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
         raise ValueError(f"{folder}: expected {told}")
-    if cross_fit and not (folds and "test" in splits):
-        raise ValueError(f"{folder}: expected folds and test.jsonl, which are cross-fitted")
     index = _index(Documents(folder.parents[1]))
     if task_kind == "retrieval":
         task = _read_retrieval(folder, index)
@@ -206,7 +210,7 @@ def _deal_texts(task: Task, count: int, seed: int) -> Task:
     class by class, so that blocks are alike.
     """
     names = {
-        text_id: task.groups.get(text_id) or str(dataset_folder.content(text))
+        text_id: task.groups.get(text_id) or str(content(text))
         for text_id, text in task.texts.items()
     }
     inputs = [*itertools.chain.from_iterable(task.inputs.values())]
@@ -228,14 +232,11 @@ def _deal_texts(task: Task, count: int, seed: int) -> Task:
 
 def _read_retrieval(folder: Path, index: _Index) -> Task:
     path, relevant = folder / "relevant.json", {}
-    value = dataset_folder.parse_object(path, path.read_bytes())
+    value = parse_object(path, path.read_bytes())
     gold = validate(path, _RELEVANT, value)
-    if len(gold) < len(value):  # two spellings of one id
-        raise ValueError(f"{path}: a source occurs twice")
     for source, targets in gold.items():
         if missing := {source, *targets} - index.contents.keys():
-            told = f"id {min(missing)!r} is no document of this folder"
-            raise ValueError(f"{path}: source {source!r}: {told}")
+            raise ValueError(f"{path}: id {min(missing)!r} is no document of this folder")
         if len({source, *targets}) <= len(targets):
             raise ValueError(f"{path}: source {source!r} lists itself or a target twice")
         kept = [target for target in targets if target in index.texts]
@@ -283,8 +284,7 @@ def _keep_texts(task: Task, kept: set[str]) -> Task:
             relevant[source] = left
     lost_class = any({*labels[split]} != {*task.labels[split]} for split in labels)
     if lost_class or (task.relevant and not relevant):
-        told = "texts leave a class without examples, or no source: allow more"
-        raise ValueError(f"{len(kept)} of {len(task.texts)} {told}")
+        raise ValueError(f"{len(kept)} texts leave a class without examples, or no source")
     texts = {text_id: text for text_id, text in task.texts.items() if text_id in kept}
     clusters = {text_id: name for text_id, name in task.clusters.items() if text_id in kept}
     return replace(
@@ -324,15 +324,14 @@ def _read_examples(
     folder: Path, splits: list[str], index: _Index
 ) -> tuple[list[_Example], list[str]]:
     """Read the examples that have texts, and notes on the others."""
-    examples, notes, trained, keys = [], [], set[str](), None
+    examples, notes, trained, form = [], [], set[str](), None
     first, homes = dict[tuple[str, ...], _Example](), dict[tuple[str, ...], str]()
     for split in splits:
         path, part = folder / f"{split}.jsonl", []
         for where, values in read_json_lines(path):
-            if keys is None:
-                pairs = split == "train" and "a" in values
-                keys = ("a", "b", "label") if pairs else ("id", "label")
-            *ids, label = validate(where, _EXAMPLE, select_fields(where, values, keys)).values()
+            if form is None:
+                form = TypeAdapter(_Pair if split == "train" and "a" in values else _Single)
+            *ids, label = validate(where, form, values).model_dump().values()
             example = _Example(split, where, tuple(ids), label)
             before = first.setdefault((split, *sorted(ids)), example)  # in either order
             home = homes.setdefault(example.ids, split)
@@ -341,19 +340,16 @@ def _read_examples(
             if len({*ids}) < len(ids):
                 raise ValueError(f"{where}: a and b are one document, {ids[0]!r}")
             if before.label != label:
-                told = f"label {label!r:.40}; {before.label!r:.40} at {before.where}"
-                raise ValueError(f"{where}: {told}")
+                raise ValueError(f"{where}: label {label!r:.40}, another one at {before.where}")
             if home != split:
                 raise ValueError(f"{where}: it is in {home}.jsonl too; keep it in one split")
             part.append(example)
         whole = [example for example in part if index.texts.keys() >= {*example.ids}]
         labels = {example.label for example in whole}
         trained = trained or labels
-        first_file = f"{splits[0]}.jsonl"
-        if not whole or len(trained) < 2:
-            raise ValueError(f"{path}: expected texts, of at least two classes in {first_file}")
-        if unknown := labels - trained:
-            raise ValueError(f"{path}: label {min(unknown)!r:.40} does not occur in {first_file}")
+        if not whole or len(trained) < 2 or labels - trained:
+            told = f"expected texts, of at least two classes, which are in {splits[0]}.jsonl"
+            raise ValueError(f"{path}: {told}; found {sorted(labels)[:5]}")
         if dropped := len(part) - len(whole):
             notes.append(f"{path.name}: {dropped} examples left out: a document without text")
         examples += whole

@@ -5,38 +5,25 @@ changed. The columns `text`, `id`, `title`, `group` and `label` of a table are r
 lower case. Without a column `id`, row numbers are the ids. Labels become a task.
 """
 
-import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
 from lib.config import paths
-from lib.data.builders.writing import write_lines, write_once
-from lib.data.dataset_folder import (
-    FORMS,
-    Document,
-    OptionalName,
-    name_errors,
-    read_fields,
-    read_rows,
-    validate_rows,
-)
-from lib.data.sources import compose_name
+from lib.data.dataset_folder import FORMS, Document, OptionalName, compose_name, validate_rows
+from lib.data.files import Rows, name_errors, open_text, read_csv, read_fields, read_rows
+from lib.data.writing import write_lines, write_once
 from lib.store import MARKER, hash_code, hash_file, hash_value
 
 TABLES = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".csv", ".parquet")
 PLAIN = (".txt", ".md")
 LABELS = "label"  # the column of labels, and the task that they become
 COLUMNS = ("text", "id", "title", "group", LABELS)
-_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks; UTF-8's is skipped
 # Next to a table or a dataset folder, files of these names are not texts but describe it.
 _ABOUT = ("readme", "license", "licence", "notice", "changelog", "citation")
-
-
-Rows = Iterator[tuple[str, dict[str, Any]]]  # file:line, and the fields of that row
 
 
 class _Row(Document, frozen=True):
@@ -67,14 +54,15 @@ def find_dataset_folder(
     if _is_table(path):
         ending = max((end for end in TABLES if path.name.lower().endswith(end)), key=len)
         return _convert_table(path, asked, path.name[: -len(ending)] or "texts")
-    given = path if _is_dataset_folder(path) else None
-    found = [] if given else sorted(_walk(path))
+    if _is_dataset_folder(path) and not asked:
+        return TextSource(path, path.name, [])
+    found = sorted(_walk(path))
     sets = [place for place in found if place.is_dir() or _is_table(place)]
     plain = [place for place in found if place.suffix.lower() in PLAIN]
     plain = [place for place in plain if not sets or place.stem.lower() not in _ABOUT]
     if plain and text is None:  # a table without texts may say what is known of plain files
         sets = [s for s in sets if s.is_dir() or "text" in map(_fold, _list_columns(s))]
-    if not given and (len(sets) + bool(plain) != 1 or any(place.is_dir() for place in sets)):
+    if len(sets) + bool(plain) != 1 or any(place.is_dir() for place in sets):
         forms = f"one table ({', '.join(TABLES)}), or {' and '.join(PLAIN)} files"
         names = _join([place.relative_to(path).as_posix() for place in (sets + plain) or found])
         raise ValueError(f"{path}: expected a folder with {forms}; found {names or 'nothing'}")
@@ -85,8 +73,7 @@ def find_dataset_folder(
         return source._replace(notes=notes + source.notes)
     if asked:
         raise ValueError(f"{path}: --{' and --'.join(asked)}: only a table has columns")
-    folder = given or _write_folder(path.name, plain, path, {})
-    return TextSource(folder, path.name, notes)
+    return TextSource(_write_folder(path.name, plain, path, {}), path.name, notes)
 
 
 def _is_table(path: Path) -> bool:
@@ -120,6 +107,17 @@ def _note_unread(where: str, what: str, unread: Sequence[str]) -> list[str]:
     return [f"{where}: note: {what} not read: {_join(unread)}"] if unread else []
 
 
+def _fold(name: str) -> str:
+    """Normalise case, surrounding spaces and Unicode form of a name."""
+    return compose_name(name).strip().lower()
+
+
+def _list_columns(path: Path) -> list[str]:
+    if path.suffix.lower() != ".csv":
+        return read_fields(path)
+    return next((row for _, row in read_csv(path)), [])
+
+
 def _convert_table(path: Path, asked: Mapping[str, str], name: str) -> TextSource:
     names = _list_columns(path)
     columns = {}  # field of a dataset folder -> column of the table, with the text first
@@ -141,7 +139,7 @@ def _convert_table(path: Path, asked: Mapping[str, str], name: str) -> TextSourc
 def _write_folder(name: str, files: Sequence[Path], root: Path, columns: Mapping[str, str]) -> Path:
     """Write the dataset folder of a table with these columns, or of plain files."""
     sums = [[path.relative_to(root).as_posix(), hash_file(path)] for path in files]
-    code = hash_code(("data.text_sources", "data.dataset_folder"))
+    code = hash_code(("data.text_sources", "data.files", "data.dataset_folder"))
     target = paths.artifacts() / "data" / "texts" / hash_value([code, sums, columns]) / name
     labels = []
 
@@ -162,16 +160,14 @@ def _write_folder(name: str, files: Sequence[Path], root: Path, columns: Mapping
 
 def _read_plain(files: Sequence[Path], root: Path) -> Rows:
     for path in files:
-        with name_errors(path), _open_text(path) as file:
+        with name_errors(path), open_text(path) as file:
             fields = {"id": path.relative_to(root).as_posix(), "text": file.read()}
         yield str(path), fields | {"title": path.stem}
 
 
 def _read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Yield the rows of a table, with the field names of a dataset folder."""
-    text, *others = columns.values()
-    is_csv = path.suffix.lower() == ".csv"
-    rows = _read_csv(path) if is_csv else read_rows([path], [text], others)
+    rows = _read_csv(path) if path.suffix.lower() == ".csv" else read_rows([path], columns.values())
     for number, (where, row) in enumerate(rows, start=1):
         fields = {key: _spell(row[name]) for key, name in columns.items() if name in row}
         if "id" in columns and "id" not in fields:
@@ -186,44 +182,12 @@ def _spell(value: Any) -> Any:
     return str(value) if isinstance(value, bool) else value
 
 
-def _fold(name: str) -> str:
-    """Normalise case, surrounding spaces and Unicode form of a name."""
-    return compose_name(name).strip().lower()
-
-
-def _open_text(path: Path) -> TextIO:
-    with open(path, "rb") as file:
-        encoding = _MARKS.get(file.read(2), "utf-8-sig")
-    return open(path, encoding=encoding, newline="")
-
-
-def _list_columns(path: Path) -> list[str]:
-    if path.suffix.lower() != ".csv":
-        return read_fields(path)
-    with name_errors(path), _open_text(path) as file:
-        return list(_open_csv(file).fieldnames or ())
-
-
-def _open_csv(file: TextIO) -> csv.DictReader:
-    """Choose comma, semicolon (usual for spreadsheets in many countries) or tab by the header."""
-    csv.field_size_limit(2**31 - 1)  # characters; the default is 131,072
-    header = file.readline()
-    file.seek(0)
-    delimiter = max(",;\t", key=lambda mark: len(next(csv.reader([header], delimiter=mark), [])))
-    return csv.DictReader(file, delimiter=delimiter, strict=True)
-
-
 def _read_csv(path: Path) -> Rows:
-    """Yield rows as they stand; pandas would fill short ones, and end at an open quotation."""
-    with name_errors(path), _open_text(path) as file:
-        reader, line = _open_csv(file), 1
-        try:
-            for row in reader:
-                line = reader.line_num  # where the row ends
-                if None in row or None in row.values():
-                    told = f"expected {len(reader.fieldnames)} values, as in the header"
-                    raise ValueError(f"{path}:{line}: {told}; put texts with commas in quotes")
-                yield f"{path}:{line}", row
-        except csv.Error as error:
-            told = f"{error}; a quotation mark may be missing"
-            raise ValueError(f"{path}: after line {line}: {told}") from error
+    """Yield the rows below the header; pandas would fill short ones."""
+    rows = read_csv(path)
+    _, names = next(rows)
+    for where, row in rows:
+        if len(row) != len(names):
+            told = f"expected {len(names)} values, as in the header, found {len(row)}"
+            raise ValueError(f"{where}: {told}; put texts with commas in quotes")
+        yield where, dict(zip(names, row, strict=True))

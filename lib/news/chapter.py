@@ -49,7 +49,7 @@ class News:
         """In mini the 50 Lee stories and people's mean ratings of their likeness, (50, 50)."""
         if not self.is_mini:
             return None
-        from lib.data.builders.mini import gensim_files
+        from lib.recipes import gensim_files
 
         path = gensim_files.path(gensim_files.RATINGS)
         ratings = np.triu(np.loadtxt(path), 1)  # the file holds each pair once

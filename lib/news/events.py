@@ -14,7 +14,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
-from lib.data.dataset_folder import Documents, content, read_json_lines
+from lib.data.dataset_folder import Documents, content
+from lib.data.files import read_json_lines
 from lib.data.task_files import Task
 from lib.store import Arrays, Product, Store, hash_file, hash_texts
 from lib.texts import has_token, split_words

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 
-from lib.data.builders.mini import gensim_files
+from lib.recipes import gensim_files
 from lib.data.task_files import Task
 
 NAME = "reports/events"

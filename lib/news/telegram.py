@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.data.archives import open_archive
-from lib.data.builders.writing import write_lines
+from lib.recipes.archives import open_archive
+from lib.data.writing import write_lines
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
 LABELS = {"OK": "yes", "BAD": "no"}  # of a pair's quality

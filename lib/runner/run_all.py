@@ -168,7 +168,7 @@ def _list_own_data(profile: Profile) -> list[list[Any]]:
     from lib.data import sources  # imports NumPy
 
     roots = {os.environ.get("THESIS_DATA", ""), *profile.data_roots} - {"", sources.BUILT}
-    places = [(sources.find_root(root), pattern) for root in roots for pattern in OWN_DATA]
+    places = [(paths.ROOT / root, pattern) for root in roots for pattern in OWN_DATA]
     files = sorted({file for root, pattern in places for file in root.glob(pattern)})
     return [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
 

@@ -92,7 +92,7 @@ def read_source(
     folder, name, notes = find_dataset_folder(path, text, label)
     out = check_target(out or Path(f"{name}_vectors"), KIND)
     documents = Documents(folder)
-    notes += [line for line in check.findings(folder, training=False) if ": note: " in line]
+    notes += [line for line in check.findings(folder) if ": note: " in line]
     contents = documents.contents
     _, first = np.unique(contents, return_index=True)
     rows = np.sort(first[contents[first] != 0])

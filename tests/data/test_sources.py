@@ -9,7 +9,7 @@ import pytest
 
 from lib.config import profiles
 from lib.data import sources
-from lib.data.builders.writing import write_once
+from lib.data.writing import write_once
 
 BUILD = profiles.load("mini").build
 

