@@ -82,9 +82,7 @@ def zenodo(monkeypatch):
 
 def test_a_record_is_downloaded_once(zenodo, tmp_path):
     for _ in range(2):
-        fetch.fetch_all(
-            {"wines.txt": zenodo.record, "wines.gt": f"{zenodo.url}/raw/gt"}, tmp_path
-        )
+        fetch.fetch_all({"wines.txt": zenodo.record, "wines.gt": f"{zenodo.url}/raw/gt"}, tmp_path)
         assert (tmp_path / "1/wines.txt").read_bytes() == TEXT
         assert (tmp_path / "wines.gt").read_bytes() == b"gold"
         assert len({*zenodo.asked}) == len(zenodo.asked) == 4, "record, its files, gold list"
