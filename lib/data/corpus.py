@@ -65,15 +65,14 @@ def draw(
     section: CorpusSettings,
     folders: list[Documents],
     held_out: np.ndarray,
-    count_tokens: Callable[[list[str]], Sequence[int]] | None = None,
+    count_tokens: Callable[[list[str]], Sequence[int]],
 ) -> Selection:
     """Draw the documents of a corpus from its folders, those of `section`, in their shares.
 
     Documents without text are left out, and those whose text is among the checksums `held_out`,
     (texts,) uint64, or repeats an earlier one, even of another folder. Validation documents are
     drawn first. Every prefix of the training documents has the given shares, until a folder runs
-    out and the others replace it. `count_tokens` maps texts to their lengths in the student's
-    tokens; a folder with `min_tokens` needs it. `ValueError` if there are too few documents.
+    out. `count_tokens` maps texts to their lengths in the student's tokens, for `min_tokens`.
     """
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}
@@ -91,14 +90,11 @@ def draw(
         rows = np.flatnonzero(~empty & ~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, number]).permutation(rows)
+        draw = iter(rows.tolist())
         if entry.min_tokens:
-            if count_tokens is None:
-                raise ValueError(f"{entry.folder}: min_tokens needs a tokenizer to count with")
-            draws.append(
-                _skip_short(documents, rows, entry.min_tokens, count_tokens, left_out[entry.folder])
-            )
-        else:
-            draws.append(iter(rows.tolist()))
+            counts = left_out[entry.folder]
+            draw = _skip_short(documents, rows, entry.min_tokens, count_tokens, counts)
+        draws.append(draw)
     shares = [entry.share for entry in section.folders]
     validation = _interleave(draws, shares, section.validation_documents)
     train = _interleave(draws, shares, section.train_documents)

@@ -29,7 +29,7 @@ def read_examples(
 ) -> Examples:
     """The examples that models are judged by. `ValueError` if folds cannot be made.
 
-    A task without `split` is cross-validated on "train", and a `cross_fit` task on that split. For
+    A task without `split` is cross-validated on "train", a `cross_fit` task on that split. For
     "validation" (Chapter 4) at most `cut` examples of each split are taken. `limit` is the number
     of training examples (Chapter 5), or below 1 their share.
     """
@@ -107,13 +107,11 @@ def number_groups(
     *,
     linked: bool = False,
 ) -> np.ndarray | None:
-    """Number examples of one or two ids, (examples,) int64, equal where they depend on each other.
+    """Number examples of one or two ids, (examples,) int64, equal where they depend on each other:
 
-    Two examples agree if they have the same texts, if the text of one is given again as another
-    document of the other, or if they share a group, also through further examples. Where there are
+    where they have the same texts, the text of one is given again as another document of the other,
+    they share a group, or, if `linked`, a text; also through further examples. Where there are
     groups, a text without one is a group of its own. None if no text has a group or is repeated.
-
-    `linked` tells whether pairs agree that share a text.
     """
     used = {*itertools.chain.from_iterable(inputs)}
     grouped = not used.isdisjoint(groups)
@@ -186,8 +184,7 @@ def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> lis
 def make_group_folds(groups: Sequence[str], contents: Sequence[int]) -> list[np.ndarray]:
     """Make at least two folds of items, each with a group and a text; returns (places,) for each.
 
-    The largest fold has at most one group more than the smallest. If everything belongs to one
-    group, groups are ignored. `ValueError` for one text.
+    The largest has at most one group more than the smallest. A single group is ignored.
     """
     from sklearn.model_selection import GroupKFold
 

@@ -148,28 +148,11 @@ def read_task(
     hang together. `texts` is the largest number of texts, see `limit_texts`. Texts in which the
     regular expression `without` finds something are left out with all examples that use them.
     """
-    task_kind = kind(folder)
-    given = SPLITS if task_kind == "classification" else ()
-    splits = [split for split in given if (folder / f"{split}.jsonl").is_file()]
-    folded = splits and "validation" not in splits
-    if not ("test" in splits if blocks else folded if folds else not splits or "test" in splits):
-        told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
-        raise ValueError(f"{folder}: expected {told}")
     index = _index(Documents(folder.parents[1]))
-    if task_kind == "retrieval":
+    if kind(folder) == "retrieval":
         task = _read_retrieval(folder, index)
     else:
-        examples, notes = _read_examples(folder, splits or ["clusters"], index)
-        if blocks:
-            examples = [example._replace(split="train") for example in examples]
-        elif splits and not folds and "validation" not in splits:
-            examples = _carve_validation(folder, examples, index, seed)
-            notes.append(
-                "no validation.jsonl: a tenth of each class of train serves, "
-                "of whole groups where there are any"
-            )
-        notes += _remark(examples, index, across=not (cross_fit or blocks))
-        task = _make_task(task_kind, examples, index, tuple(notes))
+        task = _read_labelled(folder, index, folds, blocks, cross_fit, seed)
     task = replace(task, folds=folds, cross_fit=cross_fit)
     if without is not None:
         kept = {text_id for text_id, text in task.texts.items() if not re.search(without, text)}
@@ -179,11 +162,33 @@ def read_task(
     if blocks:
         return _deal_texts(task, blocks, seed)
     paired = any(len(ids) == 2 for inputs in task.inputs.values() for ids in inputs)
-    if folds and paired and any(hang_together(group_examples(task, s), folds) for s in splits):
+    if folds and paired and any(hang_together(group_examples(task, s), folds) for s in task.inputs):
         task = _deal_texts(task, folds, seed)
         told = f"pairs share texts, so texts are dealt into {folds} parts, and a pair of two parts"
         return replace(task, notes=(*task.notes, f"{told} is tested by none"))
     return task
+
+
+def _read_labelled(
+    folder: Path, index: _Index, folds: int | None, blocks: int | None, cross_fit: bool, seed: int
+) -> Task:
+    """Read a classification or clustering, with validation examples unless it has folds."""
+    splits = [split for split in SPLITS if (folder / f"{split}.jsonl").is_file()]
+    folded = "validation" not in splits
+    if splits and not ("test" in splits if blocks or not folds else folded):
+        told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
+        raise ValueError(f"{folder}: expected {told}")
+    examples, notes = _read_examples(folder, splits or ["clusters"], index)
+    if blocks:
+        examples = [example._replace(split="train") for example in examples]
+    elif splits and not folds and folded:
+        examples = _carve_validation(folder, examples, index, seed)
+        notes.append(
+            "no validation.jsonl: a tenth of each class of train serves, "
+            "of whole groups where there are any"
+        )
+    notes += _remark(examples, index, across=not (cross_fit or blocks))
+    return _make_task("classification" if splits else "clustering", examples, index, tuple(notes))
 
 
 def _make_task(kind: str, examples: list[_Example], index: _Index, notes: tuple[str, ...]) -> Task:
@@ -329,12 +334,12 @@ def _read_examples(
     for split in splits:
         path, part = folder / f"{split}.jsonl", []
         for where, values in read_json_lines(path):
-            if form is None:
-                form = TypeAdapter(_Pair if split == "train" and "a" in values else _Single)
+            pairs = split == "train" and "a" in values
+            form = form or TypeAdapter(_Pair if pairs else _Single)
             *ids, label = validate(where, form, values).model_dump().values()
-            example = _Example(split, where, tuple(ids), label)
-            before = first.setdefault((split, *sorted(ids)), example)  # in either order
-            home = homes.setdefault(example.ids, split)
+            part.append(_Example(split, where, tuple(ids), label))
+            before = first.setdefault((split, *sorted(ids)), part[-1])  # in either order
+            home = homes.setdefault(part[-1].ids, split)
             if missing := {*ids} - index.contents.keys():
                 raise ValueError(f"{where}: id {min(missing)!r} is no document of this folder")
             if len({*ids}) < len(ids):
@@ -343,7 +348,6 @@ def _read_examples(
                 raise ValueError(f"{where}: label {label!r:.40}, another one at {before.where}")
             if home != split:
                 raise ValueError(f"{where}: it is in {home}.jsonl too; keep it in one split")
-            part.append(example)
         whole = [example for example in part if index.texts.keys() >= {*example.ids}]
         labels = {example.label for example in whole}
         trained = trained or labels

@@ -4,8 +4,8 @@ import zlib
 
 import numpy as np
 
-from lib.recipes import gensim_files
 from lib.data.task_files import Task
+from lib.recipes import gensim_files
 
 NAME = "reports/events"
 SENTENCES, MOST = 3, 4  # at least so many sentences per report; at most so many reports per story

@@ -6,7 +6,6 @@ Zenodo, and, for gold lists, from the code of the latter.
 """
 
 import ast
-import csv
 import functools
 import glob
 import hashlib
@@ -14,8 +13,7 @@ import io
 import itertools
 import os
 import pickle
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +44,6 @@ TASKS = {
 # The variant `no_ref` removes these from the texts, because a paper's header may name its class.
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
 ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
-PRINTED = [paths.PARAMS / "published" / f"{table}.csv" for table in ("tab5_4", "tab5_5")]
 PIECE = 20_000  # documents in one Parquet file, and in memory at once
 _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
@@ -93,16 +90,17 @@ def write_corpus(files: Sequence[str], folder: Path) -> None:
         if has_token(row["text"] or "")
     )
     _write_documents(folder, documents)
-    _compare(", ".join(files), [*(folder / "documents").iterdir()])
 
 
 def _write_documents(folder: Path, rows: Iterator[dict[str, str]]) -> None:
     (folder / "documents").mkdir()
-    for piece in itertools.count():
-        if not (batch := list(itertools.islice(rows, PIECE))):
-            break
+    piece = 0
+    while batch := list(itertools.islice(rows, PIECE)):
         table = pyarrow.Table.from_pylist(batch, schema=_SCHEMA)
         parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
+        piece += 1
+    if not piece:
+        raise ValueError(f"{folder.name}: there are no texts in its files")
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
@@ -121,7 +119,7 @@ def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: 
         texts, gold = _read_singles(role, files)
     else:
         places = [fetch.fetch_file(root, name, url) for name, url in files.items()]
-        texts, gold = (_read_pairs if role in PAIRS else _read_retrieval)(role, places)
+        texts, gold = (_read_pairs if role in PAIRS else _read_retrieval)(places)
     write = write_examples if role in SINGLES + PAIRS else write_relevant
     write(folder / "tasks" / task, gold)
     rows = ({"id": text_id, "text": text, "title": ""} for text_id, text in texts.items())
@@ -139,22 +137,19 @@ def _read_singles(role: str, places: Mapping[str, str]) -> tuple[dict[str, str],
                 text = text.replace(name, "")
             texts[text_id] = text
             examples[split].append(((text_id,), str(row["label"])))
-        _compare(place, examples[split], role, split)
     return texts, examples
 
 
-def _read_pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples]:
+def _read_pairs(files: list[Path]) -> tuple[dict[str, str], Examples]:
     """Read CSV files without header: label, first text, second text.
 
-    Equal texts get the same id, except both texts of a pair. If a pair is repeated with the other
-    label (in either order) or in a later split, the repetition, which a dataset folder refuses, is
-    left out.
+    Equal texts get the same id, except both texts of a pair. What a dataset folder refuses is left
+    out: a pair that is repeated with the other label (in either order), or in a later split.
     """
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in SPLITS}
     first: dict[tuple[str, str], tuple[str, str]] = {}
     for split, path in zip(SPLITS, files, strict=True):
-        left_out = 0
         for where, row in read_csv(path, ","):
             if len(row) != 3 or row[0] not in ("0", "1"):
                 raise ValueError(f"{where}: expected label (0 or 1), text, text; got {row!r:.40}")
@@ -164,15 +159,13 @@ def _read_pairs(role: str, files: list[Path]) -> tuple[dict[str, str], Examples]
             given = (split, row[0])
             turned = first.get(ids[::-1], given)
             if (turned[0] == split and turned != given) or first.setdefault(ids, given) != given:
-                left_out += 1
                 continue
             texts.update(zip(ids, pair, strict=True))
             examples[split].append((ids, row[0]))
-        _compare(path, examples[split], role, split, left_out)
     return texts, examples
 
 
-def _read_retrieval(role: str, files: list[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
+def _read_retrieval(files: list[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Read articles, and gold lists from a pickle, {title: {title: 1}}.
 
     The text of an article is its title, and headings and texts of its sections that have one.
@@ -194,24 +187,7 @@ def _read_retrieval(role: str, files: list[Path]) -> tuple[dict[str, str], dict[
         kept = [target for target in targets if target in texts and target != source]
         if source in texts and kept:
             relevant[source] = kept
-    _compare(articles, texts, role)
-    _compare(gold_lists, relevant)
     return texts, relevant
-
-
-def _compare(
-    place: str | Path, rows: Sized, role: str = "", split: str = "", left_out: int = 0
-) -> None:
-    """Raise ValueError if there are no rows; warn if Tables 5.4 and 5.5 print another number."""
-    if not rows:
-        raise ValueError(f"{place}: expected rows, it has none that can be used")
-    count, printed = len(rows) + left_out, None
-    for table in PRINTED:
-        for line in csv.DictReader(table.read_text(encoding="utf-8").splitlines()):
-            if (line["task"], line.get("split", "")) == (role, split):
-                printed = int(line["documents"])
-    if printed not in (None, count):
-        warnings.warn(f"{place} has {count:,} rows, published: {printed:,}", stacklevel=2)
 
 
 class _Plain(pickle.Unpickler):

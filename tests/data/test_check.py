@@ -39,7 +39,7 @@ def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(folder):
         tasks = task_files.read_tasks(roots, profile.tasks)
         documents = [Documents(sources.find_dataset(roots, name)) for name in profile.corpus.names]
         held_out = task_files.held_out_contents(tasks)
-        selection = corpus.draw(profile.corpus, documents, held_out)
+        selection = corpus.draw(profile.corpus, documents, held_out, len)
         drawn = corpus.Corpus.read(selection, documents)
         assert profile.training.documents == profile.final.documents == len(drawn.train)
         assert profile.tasks.names == ("letters/mood",)

@@ -202,7 +202,6 @@ def test_what_is_wrong_is_said_in_one_line(root, write, file, rows, message):
     [
         ("link", {}, "link: expected a folder with .* found none of them"),
         ("links", {"folds": 5}, "links: expected .* train.jsonl without validation.json"),
-        ("related", {"folds": 5}, "related: expected .* no folds"),
         ("topics", {"folds": 5, "texts": 2}, "2 texts leave a class without examples"),
     ],
 )

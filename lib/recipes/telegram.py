@@ -10,13 +10,14 @@ as group; those of other days are the texts to distil on.
 """
 
 import csv
+import gzip
+import tarfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
 
-from lib.recipes.archives import open_archive
 from lib.data.writing import write_lines
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
@@ -53,7 +54,7 @@ def _read_contents(place: Path) -> Iterator[bytes]:
     if place.is_dir():
         yield from (path.read_bytes() for path in sorted(place.rglob("[!.]*.html")))
     elif place.name.endswith((".tar.gz", ".tgz")):
-        with open_archive(place) as archive:
+        with gzip.open(place) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
                 if member.isfile() and member.name.endswith(".html"):
                     yield archive.extractfile(member).read()
@@ -85,12 +86,10 @@ def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
     for day, side in DAYS.items():
         file = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))[-1]  # the corrected version
         kept = []
-        options = {"dtype": str, "keep_default_na": False}
-        table = pd.read_csv(file, sep="\t", quoting=csv.QUOTE_NONE, **options)
+        options = {"sep": "\t", "quoting": csv.QUOTE_NONE, "dtype": str, "keep_default_na": False}
         columns = ["first_url", "second_url", "quality"]
-        if lacking := [name for name in columns if name not in table]:
-            raise ValueError(f"{file}: without columns {lacking}")
-        for a, b, quality in table[columns].itertuples(index=False):
+        table = pd.read_csv(file, usecols=columns, **options)[columns]
+        for a, b, quality in table.itertuples(index=False):
             if quality not in LABELS:
                 raise ValueError(f"{file}: quality {quality!r} of {a} and {b} is not OK or BAD")
             absent = [url for url in (a, b) if sides.get(url) != side]
