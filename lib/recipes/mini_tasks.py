@@ -20,7 +20,6 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as FUNCTION_WORDS
 from sklearn.neighbors import NearestNeighbors
 
 from lib.config.schema import MiniBuild
-from lib.data.check import load_tokenizer
 from lib.data.task_files import SPLITS
 from lib.data.writing import Examples
 from lib.recipes import gensim_files
@@ -322,7 +321,7 @@ def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
     "king", "huge" and "small" to "large". The authors of PAN took such words from WordNet. Function
     words and forms of the word are none. Words that are not tokens, as names, have none.
     """
-    ids = load_tokenizer().get_vocab()
+    ids = gensim_files.load_tokenizer().get_vocab()
     known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))
     with safe_open(f"{get_model_path()}/model.safetensors", framework="np") as weights:
         table = weights.get_tensor(EMBEDDINGS)

@@ -102,7 +102,7 @@ def read_source(
             f"got {len(rows)} of {len(documents)}, {(contents == 0).sum()} blank"
         )
     texts = Texts(PickedDocuments([documents], np.column_stack([np.zeros_like(rows), rows])))
-    rate = check.count_tokens_per_word(documents)
+    rate = 1.35  # tokens per word of English
     lengths = rate * np.array([count_words(text) for text in texts])
     limit = int(np.clip(TASK_TOKENS / max(lengths.mean(), 1), 100, TEXTS))
     tasks = {}

@@ -97,11 +97,9 @@ def test_columns_of_other_names_can_be_named_and_others_are_listed(tmp_path):
 
 # what lies in a folder; which of it is read, if anything; what the note or the error names
 FOLDERS = {
-    "a list of what is known of files": (["list.csv", "b.txt", "README.md"], "b.txt", "'list.csv'"),
     "what we wrote": (["a.txt", "v/README.md", "v/.thesis-companion.json"], "a.txt", ""),
     "a table and notes": (["a.csv", "b.txt", "c/b.md"], None, "'a.csv', 'b.txt', 'c/b.md'"),
-    "dataset folders": (["d/documents.jsonl", "d/README.md", "d/b.md"], None, "found 'd'"),
-    "a dataset folder and notes": (["d/e/documents.jsonl", "b.md"], None, "'d/e', 'b.md'"),
+    "two dataset folders": (["d/documents.jsonl", "e/documents.jsonl"], None, "'d/doc"),
 }
 
 
@@ -112,9 +110,9 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path, ca
     folder.mkdir()
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("name,stars\n" if name == "list.csv" else f"text\n{name}\n")
+        (folder / name).write_text(f"text\n{name}\n")
     if expected is None:
-        with pytest.raises(ValueError, match="expected a folder with one table") as error:
+        with pytest.raises(ValueError, match="expected one table") as error:
             find_dataset_folder(folder)
         assert told in str(error.value) and "\n" not in str(error.value)
         return
@@ -126,7 +124,7 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path, ca
 
 # name of the file, what it holds, what the one line says
 WRONG = {
-    "no text column": ("a.csv", b"id,body\n1,One\n", "a.csv: no column 'text'; .*: id, body"),
+    "no text column": ("a.csv", b"id,body\n1,One\n", "a.csv: expected one column 'text'; .*: id, body"),
     "another encoding": ("a.csv", "text\nÄpfel\n".encode("latin-1"), "a.csv: .*0xc4"),
     "an open quotation mark": (
         "a.csv",
@@ -135,7 +133,7 @@ WRONG = {
     ),
     "too many values": ("a.csv", b"text,id\nOne,1\nTwo,2,3\n", "a.csv:3: expected 2 values"),
     "too few values": ("a.csv", b"text,id\nOne,1\nTwo\n", "a.csv:3: expected 2 values"),
-    "a column twice": ("a.csv", b"text,text\nOne,Two\n", "occurs twice"),
+    "a column twice": ("a.csv", b"text,text\nOne,Two\n", "expected one column 'text'"),
     "an id twice": ("a.csv", b'id,text\n7,"One\nTwo"\n7,Three', "a.csv:4: the id '7' occurs twice"),
     "no id in a row": ("a.jsonl", b'{"id": 1, "text": "One"}\n{"text": "Two"}', "a.jsonl:2"),
     "a number as text": ("a.jsonl", b'{"text": 5}', "a.jsonl:1: text: "),
