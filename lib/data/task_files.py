@@ -83,13 +83,6 @@ class _Index(NamedTuple):
     groups: dict[str, str]  # {id: group} of those in one
 
 
-class _Example(NamedTuple):
-    split: str
-    where: str  # file:line
-    ids: tuple[str, ...]  # one or two
-    label: str
-
-
 def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
     """Read the tasks of a profile by name, in the thesis' order."""
     tasks = {}
@@ -180,30 +173,25 @@ def _read_labelled(
         raise ValueError(f"{folder}: expected {told}")
     examples, notes = _read_examples(folder, splits or ["clusters"], index)
     if blocks:
-        examples = [example._replace(split="train") for example in examples]
+        examples["split"] = "train"
     elif splits and not folds and folded:
-        examples = _carve_validation(folder, examples, index, seed)
-        notes.append(
-            "no validation.jsonl: a tenth of each class of train serves, "
-            "of whole groups where there are any"
-        )
+        _carve_validation(folder, examples, index, seed)
+        told = "a tenth of each class of train serves, of whole groups where there are any"
+        notes.append(f"no validation.jsonl: {told}")
     notes += _remark(examples, index, across=not (cross_fit or blocks))
-    return _make_task("classification" if splits else "clustering", examples, index, tuple(notes))
-
-
-def _make_task(kind: str, examples: list[_Example], index: _Index, notes: tuple[str, ...]) -> Task:
-    """Make a classification or clustering of examples."""
-    used = {text_id for example in examples for text_id in example.ids}
+    used = {*itertools.chain.from_iterable(examples["ids"])}
     texts = {text_id: text for text_id, text in index.texts.items() if text_id in used}
-    task = Task(kind, texts, groups=index.groups, notes=notes)
-    if kind == "clustering":
-        return replace(task, clusters={example.ids[0]: example.label for example in examples})
-    classes = sorted({example.label for example in examples})
-    inputs, labels = {}, {}
-    for split in sorted({example.split for example in examples}, key=SPLITS.index):
-        part = [example for example in examples if example.split == split]
-        inputs[split] = [example.ids for example in part]
-        labels[split] = pd.Index(classes).get_indexer([example.label for example in part])
+    task = Task("classification", texts, groups=index.groups, notes=tuple(notes))
+    if not splits:
+        clusters = {
+            ids[0]: label for ids, label in zip(examples["ids"], examples["label"], strict=True)
+        }
+        return replace(task, kind="clustering", clusters=clusters)
+    classes = sorted({*examples["label"]})
+    parts = {split: examples[examples["split"] == split] for split in SPLITS}
+    parts = {split: part for split, part in parts.items() if len(part)}
+    labels = {split: pd.Index(classes).get_indexer(part["label"]) for split, part in parts.items()}
+    inputs = {split: part["ids"].tolist() for split, part in parts.items()}
     return replace(task, inputs=inputs, labels=labels, classes=classes)
 
 
@@ -327,29 +315,29 @@ def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set
 
 def _read_examples(
     folder: Path, splits: list[str], index: _Index
-) -> tuple[list[_Example], list[str]]:
-    """Read the examples that have texts, and notes on the others."""
+) -> tuple[pd.DataFrame, list[str]]:
+    """Read the examples that have texts, (split, ids, label), and notes on the others."""
     examples, notes, trained, form = [], [], set[str](), None
-    first, homes = dict[tuple[str, ...], _Example](), dict[tuple[str, ...], str]()
+    first, homes = dict[tuple[str, ...], tuple[str, str]](), dict[tuple[str, ...], str]()
     for split in splits:
         path, part = folder / f"{split}.jsonl", []
         for where, values in read_json_lines(path):
             pairs = split == "train" and "a" in values
             form = form or TypeAdapter(_Pair if pairs else _Single)
             *ids, label = validate(where, form, values).model_dump().values()
-            part.append(_Example(split, where, tuple(ids), label))
-            before = first.setdefault((split, *sorted(ids)), part[-1])  # in either order
-            home = homes.setdefault(part[-1].ids, split)
+            part.append((split, tuple(ids), label))
+            other, place = first.setdefault((split, *sorted(ids)), (label, where))  # either order
+            home = homes.setdefault(tuple(ids), split)
             if missing := {*ids} - index.contents.keys():
                 raise ValueError(f"{where}: id {min(missing)!r} is no document of this folder")
             if len({*ids}) < len(ids):
                 raise ValueError(f"{where}: a and b are one document, {ids[0]!r}")
-            if before.label != label:
-                raise ValueError(f"{where}: label {label!r:.40}, another one at {before.where}")
+            if other != label:
+                raise ValueError(f"{where}: label {label!r:.40}, another one at {place}")
             if home != split:
                 raise ValueError(f"{where}: it is in {home}.jsonl too; keep it in one split")
-        whole = [example for example in part if index.texts.keys() >= {*example.ids}]
-        labels = {example.label for example in whole}
+        whole = [example for example in part if index.texts.keys() >= {*example[1]}]
+        labels = {label for *_, label in whole}
         trained = trained or labels
         if not whole or len(trained) < 2 or labels - trained:
             told = f"expected texts, of at least two classes, which are in {splits[0]}.jsonl"
@@ -357,17 +345,16 @@ def _read_examples(
         if dropped := len(part) - len(whole):
             notes.append(f"{path.name}: {dropped} examples left out: a document without text")
         examples += whole
-    return examples, notes
+    return pd.DataFrame(examples, columns=["split", "ids", "label"], dtype=object), notes
 
 
-def _remark(examples: list[_Example], index: _Index, across: bool) -> list[str]:
+def _remark(examples: pd.DataFrame, index: _Index, across: bool) -> list[str]:
     """Count examples that repeat texts and, if `across`, what splits share."""
     contents, _, groups = index
     notes, texts, held = [], dict[str, set[int]](), dict[str, set[str]]()
-    for split in dict.fromkeys(example.split for example in examples):
-        inputs = [example.ids for example in examples if example.split == split]
-        checksums = [tuple(sorted(contents[text_id] for text_id in ids)) for ids in inputs]
-        if repeated := len(inputs) - len({*checksums}):
+    for split, inputs in examples.groupby("split", sort=False)["ids"]:
+        checksums = {tuple(sorted(contents[text_id] for text_id in ids)) for ids in inputs}
+        if repeated := len(inputs) - len(checksums):
             notes.append(f"{split}.jsonl: {repeated} examples repeat the texts of another one")
         texts[split] = {*itertools.chain(*checksums)}
         held[split] = {groups[name] for name in itertools.chain(*inputs) if name in groups}
@@ -378,21 +365,18 @@ def _remark(examples: list[_Example], index: _Index, across: bool) -> list[str]:
     return notes
 
 
-def _carve_validation(
-    folder: Path, examples: list[_Example], index: _Index, seed: int
-) -> list[_Example]:
+def _carve_validation(folder: Path, examples: pd.DataFrame, index: _Index, seed: int) -> None:
     """Move a tenth of each class from train to validation; a group moves with its first example."""
-    train = [example for example in examples if example.split == "train"]
+    train = examples[examples["split"] == "train"]
     # If most pairs hang together, splits share texts, and `_remark` says how many.
-    shared = number_dependent([example.ids for example in train], index.groups, index.contents)
+    shared = number_dependent(train["ids"].tolist(), index.groups, index.contents)
     numbers = np.arange(len(train)) if shared is None else shared
     place = np.random.default_rng(seed).permutation(numbers.max() + 1)[numbers]
-    rows = pd.DataFrame({"label": [example.label for example in train], "place": place})
-    classes = rows.sort_values("place", kind="stable").groupby("label")["label"]
+    train = train.assign(place=place)
+    classes = train.sort_values("place", kind="stable").groupby("label")["label"]
     wanted = PARTS * classes.cumcount() < classes.transform("size")
-    taken = wanted.groupby(rows["place"]).transform("first")[rows.index]
-    if rows["label"][~taken].nunique() < rows["label"].nunique():
+    taken = wanted.groupby(train["place"]).transform("first")[train.index]
+    if train["label"][~taken].nunique() < train["label"].nunique():
         told = "no tenth of train leaves all groups whole and all classes; add validation.jsonl"
         raise ValueError(f"{folder}: {told}")
-    moved = {example.where for example, each in zip(train, taken, strict=True) if each}
-    return [e._replace(split="validation") if e.where in moved else e for e in examples]
+    examples.loc[taken.index[taken], "split"] = "validation"

@@ -124,7 +124,11 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path, ca
 
 # name of the file, what it holds, what the one line says
 WRONG = {
-    "no text column": ("a.csv", b"id,body\n1,One\n", "a.csv: expected one column 'text'; .*: id, body"),
+    "no text column": (
+        "a.csv",
+        b"id,body\n1,One\n",
+        "a.csv: expected one column 'text'; .*: id, body",
+    ),
     "another encoding": ("a.csv", "text\nÄpfel\n".encode("latin-1"), "a.csv: .*0xc4"),
     "an open quotation mark": (
         "a.csv",
