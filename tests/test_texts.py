@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from lib.student import Student
 from lib.teachers.paragraph_vector import ParagraphVector
 from lib.teachers.sbert import SBERT
-from lib.teachers.words import WordCounts
 from lib.texts import (
     LONGEST,
     count_words,
@@ -88,12 +87,6 @@ def test_any_iterable_gives_the_bits_of_a_list(models, encoder, monkeypatch):
         np.testing.assert_array_equal(encode(models, make(TEXTS)), expected, err_msg=name)
     if "train" not in encoder:
         assert encode(models, iter([])).shape == (0, expected.shape[1])
-
-
-def test_token_ids_come_in_any_iterable(models):
-    ids = models.student.tokenize(TEXTS)
-    expected = models.student.encode(ids)
-    np.testing.assert_array_equal(models.student.encode(each for each in ids), expected)
 
 
 BAD = [None, float("nan"), 2023, b"fox", "", "\u200b", "\ud800 fox", ["fox"], np.zeros((9, 9))]
@@ -195,21 +188,6 @@ def test_words_of_spaced_scripts_are_what_white_space_divides():
         assert halve_text(text) == (" ".join(words[:middle]), " ".join(words[middle:]))
     assert count_words("a" * LONGEST) == 1 and count_words("a" * (LONGEST + 1)) == 2
     assert count_words(" \u200b ") == 0
-
-
-@pytest.mark.parametrize("script", [name for name in SCRIPTS if name != "base64"])
-def test_tfidf_finds_the_text_of_the_same_words_in_any_script(script):
-    """Of each pair of texts one half is the query; the pairs share no word."""
-    words, half = SCRIPTS[script], len(SCRIPTS[script]) // 2
-    source = random.Random(0)
-    kinds = [words[:half], words[half:]]
-    between = " " * (script in SPACED)
-    texts = [between.join(source.choices(kinds[n % 2], k=60)) for n in range(8)]
-    counter = WordCounts.read(texts)
-    vectors = counter.fit().weigh(counter.counts).toarray()
-    cosines = vectors @ vectors.T
-    same = np.equal.outer(np.arange(8) % 2, np.arange(8) % 2)
-    assert cosines[same].min() > cosines[~same].max()
 
 
 def test_terms_are_those_of_scikit_learn_with_vowel_signs_and_accents():

@@ -44,9 +44,6 @@ def test_all_kinds(root):
     assert not links.notes + related.notes + events.notes
     folded = read(root, "topics", folds=5)
     assert len(folded.inputs["train"]) == 40 and "validation" not in folded.inputs
-
-
-def test_a_cross_fitted_task_has_folds_and_both_files(root, write):
     task = read(root, "topics", folds=5, cross_fit=True)
     assert task.cross_fit and list(task.inputs) == ["train", "test"]
     assert task.held_out() == {str(n) for n in range(50)}, "each is tested in one of the chapters"
