@@ -90,7 +90,7 @@ def test_any_iterable_gives_the_bits_of_a_list(models, encoder, monkeypatch):
 
 
 BAD = [None, float("nan"), 2023, b"fox", "", "\u200b", "\ud800 fox", ["fox"], np.zeros((9, 9))]
-WHOLE = ["one text", b"one text", {"a": "text"}, {"a set"}, pd.DataFrame({"a": TEXTS}), None, 7]
+WHOLE = ["one text", b"one text", {"a": "text"}, {"a set"}, pd.DataFrame({"a": TEXTS})]
 
 
 @pytest.mark.parametrize("encoder", ["list_texts", *ENCODERS])

@@ -18,21 +18,15 @@ _GAP = "\ue000"  # a private-use character that marks where something was cut
 _SKIPPED = {"references", "external links", "see also", "further reading", "bibliography"}
 _SKIPPED |= {"sources", "gallery", "filmography", "publications", "literature", "books"}
 _SKIPPED |= {"selected bibliography", "list of works"}
-# Templates that print nothing, and others with what they print.
-_NOTES = {"citation needed", "cn", "fact", "rp", "sfn", "sfnp", "harvnb", "refn", "efn"}
-_NOTES |= {"clarify", "who", "when", "page needed"}
+# Templates that print nothing, and others with what they print. Of all rules here only those are
+# left that change a paragraph of the dump.
+_NOTES = {"citation needed", "rp", "sfn", "sfnp", "refn", "efn", "clarify", "who", "when"}
+_NOTES |= {"page needed"}
 _SPACES = {"nbsp": " ", "spaces": " ", "ndash": " – ", "snd": " – ", "spaced ndash": " – "}
-_RANGES = ("-", "–", "to", "and", "by", "x", "or")  # between the numbers of {{convert}}
-# Tags that are removed together with their content, and links that print nothing.
-_DROPPED = (
-    "ref|gallery|timeline|syntaxhighlight|source|pre|imagemap|graph|table|poem|references|code"
-)
-_NAMESPACES = (
-    "file|image|category|media|template|wikipedia|help|portal|user|special|wikt|wiktionary"
-)
-_FORMULA_TAG = re.compile(r"<(math|chem|ce|hiero|score)\b[^>]*>.*?</\1\s*>", re.S | re.I)
+_RANGES = ("-", "–", "to", "and", "by")  # between the numbers of {{convert}}
+_FORMULA_TAG = re.compile(r"<math\b[^>]*>.*?</math\s*>", re.S | re.I)
 _DROPPED_TAG = re.compile(
-    rf"<({_DROPPED})\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", re.S | re.I
+    r"<(ref|source|code)\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", re.S | re.I
 )
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
@@ -40,12 +34,11 @@ _TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
 _EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\]]*)\]")
 _HEADING = re.compile(r"^(={2,6})\s*(.*?)\s*=+\s*$")
-_NAMESPACE = re.compile(rf"^\s*:?\s*(?:{_NAMESPACES}|[a-z]{{2,3}}(?:-[a-z]+)?)\s*:", re.I)
-_RESIDUE = re.compile(
-    _GAP
-    + r"|[{}|<>]|\([\s)]|\[\[|\]\]|==|''|https?:|www\.|__|&#?\w+;|\bref\s*name|\bISBN\b|\bdoi:",
-    re.I,
+# Links to what prints nothing: files, categories, dictionaries, articles in other languages.
+_NAMESPACE = re.compile(
+    r"^\s*:?\s*(?:file|image|category|wikt|wiktionary|[a-z]{2,3}(?:-[a-z]+)?)\s*:", re.I
 )
+_RESIDUE = re.compile(_GAP + r"|[{}|<>]|\([\s)]|www\.|\bISBN\b", re.I)
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
 
