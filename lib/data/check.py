@@ -8,7 +8,6 @@ import argparse
 import functools
 import itertools
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -20,7 +19,6 @@ from lib.config.console import escape_unprintable
 from lib.config.profiles import make_unknown_error
 from lib.data import task_files
 from lib.data.dataset_folder import COLUMNS, FORMS, Documents, content
-from lib.data.examples import group_examples, make_folds
 from lib.data.files import read_fields
 from lib.texts import count_words
 
@@ -35,7 +33,7 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
     """Sizes for `lib.train --data`: changes to the profile `lab`, {dotted key: value}; in words.
 
     `tasks` are those to judge by, `<folder>/<task>`; None takes all but clusterings. `ValueError`
-    if folds of a task cannot be made, or tasks leave fewer than `LEAST` documents.
+    if they leave fewer than `LEAST` documents.
     """
     folders = _find_folders(path)
     entries, tested = _choose_tasks(folders, tasks)
@@ -81,20 +79,9 @@ def _choose_tasks(
             raise make_unknown_error("task", name, places)
         if task_files.kind(places[name]) != "clustering":
             task = task_files.limit_texts(read_task(places[name]), TEXTS, seed=42)
-            check_folds(name, task)
             entries[name] = {"folder": name, "folds": task.folds, "texts": TEXTS}
             tested |= {content(task.texts[text_id]) for text_id in task.held_out()}
     return entries, tested
-
-
-def check_folds(name: str, task: task_files.Task) -> None:
-    """Raise ValueError, in one line, unless folds of a task, if it has any, can be made."""
-    try:
-        with warnings.catch_warnings(action="ignore"):  # there is a note on small classes
-            if task.folds:
-                make_folds(task.labels["train"], task.folds, group_examples(task, "train"))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
 
 
 def read_task(folder: Path) -> task_files.Task:

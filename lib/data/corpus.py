@@ -84,23 +84,19 @@ def draw(
         repeated = pd.Index(contents).duplicated() | np.isin(contents, seen)
         copied = ~empty & ~tested & repeated
         seen = np.union1d(seen, contents)
-        counts = {"without text": empty, "in a test": tested, "copies": copied}
-        left_out[entry.folder] = {reason: int(rows.sum()) for reason, rows in counts.items()}
-        left_out[entry.folder]["too short"] = 0  # counted while they are drawn
+        reasons = {"without text": empty, "in a test": tested, "copies": copied}
+        counts = {reason: int(rows.sum()) for reason, rows in reasons.items()}
+        left_out[entry.folder] = counts | {"too short": 0}  # counted while they are drawn
         rows = np.flatnonzero(~empty & ~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, number]).permutation(rows)
-        draw = iter(rows.tolist())
-        if entry.min_tokens:
-            counts = left_out[entry.folder]
-            draw = _skip_short(documents, rows, entry.min_tokens, count_tokens, counts)
-        draws.append(draw)
+        options = (entry.min_tokens, count_tokens, left_out[entry.folder])
+        draws.append(_skip_short(documents, rows, *options))
     shares = [entry.share for entry in section.folders]
     validation = _interleave(draws, shares, section.validation_documents)
     train = _interleave(draws, shares, section.train_documents)
     wanted = section.validation_documents + section.train_documents
-    usable = len(validation) + len(train)
-    if usable < wanted:
+    if (usable := len(validation) + len(train)) < wanted:
         told = f"left out: {json.dumps(left_out)}; lower corpus.train_documents"
         raise ValueError(f"{usable} of {wanted} documents, {told}")
     return {"validation": validation, "train": train, "left_out": np.array(json.dumps(left_out))}
@@ -114,6 +110,9 @@ def _skip_short(
     left_out: dict[str, int],
 ) -> Iterator[int]:
     """Yield the rows whose text has at least `min_tokens`, counting only as many as are used."""
+    if not min_tokens:
+        yield from rows.tolist()
+        return
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH].tolist()
         lengths = count_tokens([documents[row].text for row in batch])

@@ -20,7 +20,7 @@ from lib.config.console import quiet_transformers
 from lib.data import check, task_files
 from lib.data.corpus import PickedDocuments
 from lib.data.dataset_folder import Documents, content
-from lib.data.examples import group_examples, read_queries
+from lib.data.examples import group_examples, make_folds, read_queries
 from lib.data.task_files import Task
 from lib.data.text_sources import find_dataset_folder
 from lib.evaluation.classifiers import choose_weight
@@ -129,7 +129,7 @@ def _read_task(place: Path, documents: Texts, limit: int) -> tuple[Task, str]:
     clusters = {text_id: name for text_id, name in task.clusters.items() if text_id in texts}
     task = replace(task, texts=texts, clusters=clusters)
     if task.folds:
-        check.check_folds(place.name, task)
+        make_folds(task.labels["train"], task.folds, group_examples(task, "train"))
     if task.kind != "classification" and len(read_queries(task).relevant) < 2:
         raise ValueError("only one source has a text to find; expected two, in two folds")
     return task, note

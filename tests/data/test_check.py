@@ -71,14 +71,9 @@ def halves(rows):
     [
         ({"texts": ["the same"] * 20}, "1 of 20 documents can be trained on"),
         ({"train": halves(range(40))}, "0 of 40 documents can be trained on"),
-        ({"groups": ["all"] * 40, "train": halves(range(20))}, "fewer .* 1 for 5"),
-        (
-            {"groups": [n % 5 for n in range(40)], "train": [(n, n % 5 // 4) for n in range(20)]},
-            "only one class",
-        ),
     ],
 )
-def test_too_little_to_train_on_or_to_judge_by_is_one_line(folder, options, message):
+def test_too_little_to_train_on_is_one_line(folder, options, message):
     with pytest.raises(ValueError, match=message) as error:
         check.suggested(folder(**options))
     assert "\n" not in str(error.value)
