@@ -111,7 +111,7 @@ def _run(given: argparse.Namespace) -> tuple[int, str]:
 def _suggest_changes(folder: Path, tasks: list[str] | None) -> list[str]:
     """Changes to the profile for the user's documents. Prints them, and the notes of the check."""
     from lib.data import check
-    from lib.experiments.devices import has_bfloat16
+    from lib.experiments.model import has_bfloat16
 
     changes, summary = check.suggested(folder, tasks)
     os.environ.pop("THESIS_DATA", None)  # --data replaces it
@@ -123,7 +123,7 @@ def _suggest_changes(folder: Path, tasks: list[str] | None) -> list[str]:
 
 
 def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, out: Path) -> None:
-    from lib.experiments.devices import count_ranks
+    from lib.experiments.model import count_ranks
     from lib.student.export import save_longformer, save_sentence_transformer
     from lib.vectors.comparison import format_table
 

@@ -11,8 +11,8 @@ from lib.data.corpus import Corpus
 from lib.data.examples import downsample
 from lib.data.task_files import Task
 from lib.distillation.variants import MASK_LABEL
-from lib.experiments.base import Base
 from lib.experiments.bench import Texts
+from lib.experiments.students import Base
 
 LIMITS = (int(MASK_LABEL), 512)  # tokens, on the thesis' scale
 Tasks = Mapping[str, Task]

@@ -10,7 +10,7 @@ from torch import nn
 
 from lib.distillation.gradient_share import contextual_share
 from lib.distillation.objective import Objective
-from lib.evaluation.canonical_correlation import cca
+from lib.evaluation.metrics import cca
 
 if TYPE_CHECKING:
     from lib.distillation.training import Update

@@ -11,9 +11,8 @@ import numpy as np
 
 from lib.data import sources, task_files
 from lib.experiments.bench import Bench
-from lib.experiments.lexical import Words
+from lib.experiments.embedders import PACKAGES, Teacher, Words
 from lib.experiments.model import Model
-from lib.experiments.structural import PACKAGES, Teacher
 from lib.jobs import run_jobs
 from lib.news import designs, events, models, reports
 from lib.news.events import Side, Windows

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lib.config.schema import NewsSettings
-from lib.experiments.devices import find_device
-from lib.experiments.model import Model
+from lib.experiments.model import Model, find_device
 from lib.news import designs
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 
 if TYPE_CHECKING:
-    from lib.experiments.structural import Teacher
+    from lib.experiments.embedders import Teacher
     from lib.news.students import NewsStudent, Sizes
 
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib.experiments.structural import PACKAGES, Teacher
+from lib.experiments.embedders import PACKAGES, Teacher
 from lib.news.losses import triplet
 from lib.store import Arrays, Product, hash_arrays, hash_texts
 from lib.texts import list_texts

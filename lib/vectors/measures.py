@@ -19,7 +19,7 @@ from lib.data.task_files import Task
 from lib.evaluation import ranking, readouts
 from lib.evaluation.ranking import Queries
 from lib.evaluation.readouts import Examples
-from lib.experiments.combined import Centred
+from lib.experiments.embedders import Centred
 from lib.experiments.model import Model
 from lib.teachers.chunks import cut_text
 from lib.texts import count_words, cut_halves

@@ -23,11 +23,10 @@ from lib.data.dataset_folder import Documents, content
 from lib.data.examples import group_examples, read_queries
 from lib.data.task_files import Task
 from lib.data.text_sources import find_dataset_folder
-from lib.evaluation.classifiers import choose_weight
+from lib.evaluation.readouts import choose_weight
 from lib.experiments.bench import Texts
-from lib.experiments.combined import Centred
-from lib.experiments.devices import find_model
-from lib.experiments.structural import Teacher
+from lib.experiments.embedders import Centred, Teacher
+from lib.experiments.model import find_model
 from lib.store import Store, check_target, replace_folder
 from lib.teachers.chunks import cut_text
 from lib.teachers.rows import centre_rows, scale_rows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lib.evaluation.classifiers import by_both, by_comparing, by_similarity, by_words, choose_weight
+from lib.evaluation.readouts import by_both, by_comparing, by_similarity, by_words, choose_weight
 from lib.evaluation.heads import Job
 
 TRAIN, TEST = np.arange(4), np.arange(4, 6)

@@ -226,7 +226,7 @@ def test_what_would_be_silently_wrong_is_refused():
     features = make_job().features.copy()
     features[7, 2] = np.nan
     spoilt = replace(make_job(), name="cosine", features=features)
-    with pytest.raises(ValueError, match="cosine: NaN or infinity in the embeddings.* row 7"):
+    with pytest.raises(ValueError, match="cosine: NaN or infinity in the embeddings, row 7"):
         train_heads([make_job(), spoilt], 2, SETTINGS)
     short = replace(make_job(), labels=np.zeros(104, int))
     with pytest.raises(ValueError, match=r"\(105, 2\) and \(104,\)"):

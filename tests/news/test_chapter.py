@@ -8,7 +8,7 @@ import torch
 
 from lib.config import profiles
 from lib.experiments.bench import Bench
-from lib.experiments.structural import Teacher
+from lib.experiments.embedders import Teacher
 from lib.news import chapter, models, tuning
 from lib.news.chapter import News
 from lib.news.losses import triplet
