@@ -77,7 +77,7 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say what is wrong
         with Client(address, timeout=10, set_as_default=False) as client:
             # Reading a job imports what computes, and only new imports see the environment.
-            client.register_worker_callbacks(partial(os.environ.update, own))
+            client.register_worker_callbacks(partial(_set_variables, own))
             futures = {client.submit(run, *job, pure=False): label for label, *job in jobs}
             ended = as_completed([*futures], loop=client.loop)
             yield ((futures.pop(future), future.result) for future in ended)
@@ -91,6 +91,10 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
         yield ((futures[future], future.result) for future in loky.as_completed(futures))
     else:
         yield ((label, partial(run, *job)) for label, *job in jobs)
+
+
+def _set_variables(variables: dict[str, str]) -> None:
+    os.environ.update(variables)
 
 
 def _run(sources: str, function: Callable, arguments: tuple) -> None:
