@@ -290,9 +290,11 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
     try:
         new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
-        marker = {"kind": kind, "files": _hash_files(new)}
-        write_text(new / MARKER, json.dumps(marker))
-        os.sync()
+        files = _hash_files(new)
+        for name in files:
+            with open(new / name, "rb") as file:
+                os.fsync(file.fileno())
+        write_text(new / MARKER, json.dumps({"kind": kind, "files": files}))
         check_target(target, kind)  # again: writing takes a while
         if target.exists():
             new.chmod(target.stat().st_mode)
