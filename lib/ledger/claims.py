@@ -191,23 +191,22 @@ def _judge_ours(
     failures: Failures,
 ) -> dict[str, Any]:
     """The columns of our verdict by a readout, or what is missing for it."""
-    models, evidence = _list_models(claim), scores.get(claim.source)
-    if evidence is None:
+    models, given = _list_models(claim), scores.get(claim.source)
+    if given is None:
         return _refuse(_UNMADE.format(claim.source))
-    compared = {name for side in claim.sides(models) for name in side}
-    if isinstance(evidence, Evidence):
-        missing = sorted(compared - {*evidence.means.index})
+    wanted, weights = {name for side in claim.sides(models) for name in side}, {}
+    if isinstance(given, Evidence):
+        present = {*given.means.index}
     else:
-        shown = _select_scores(evidence, claim.source, claim.metric, readout)
-        tasks = list(shown["task"].unique())
-        weights = claim.weights(tasks)
-        missing = sorted(compared - {*shown["model"]})
-        missing += sorted({*claim.tasks, *weights} - {*tasks})
-    if missing:
+        shown = _select_scores(given, claim.source, claim.metric, readout)
+        weights = claim.weights([*shown["task"].unique()])
+        present = {*shown["model"], *shown["task"]}
+        wanted |= {*claim.tasks, *weights}
+    if missing := sorted(wanted - present):
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         return _refuse(f"No records of {missing[0]}{more}.")
-    if not isinstance(evidence, Evidence):
-        evidence = collect(claim.source, claim.metric, tuple(weights.items()), readout)
+    asked = claim.source, claim.metric, tuple(weights.items()), readout
+    evidence = given if isinstance(given, Evidence) else collect(*asked)
     judgement = claim.judge_scores(evidence, models)
     vacuous = judgement.verdict == verdicts.HOLDS and _is_vacuous(claim, evidence, models)
     if published := _judge_published(claim):
@@ -324,13 +323,6 @@ def compare_students(
                 )
     columns = ["readout", "rival", "difference", "low", "high", "verdict"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def compare_retrieval(
-    scores: pd.DataFrame, rivals: Sequence[str], metric: str = "MAP"
-) -> pd.DataFrame:
-    """`compare_students` for retrieval, from the scores of `final_students.run_retrievals`."""
-    return compare_students(scores, rivals, figure=RETRIEVAL[0], metric=metric)
 
 
 def compare_neighbours(figure: str) -> pd.DataFrame:
