@@ -279,19 +279,6 @@ def compare_pairs(
     return pd.concat(tables, names=["readout", None]).reset_index("readout")
 
 
-def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.DataFrame:
-    """`compare_pairs` of whole task texts with those cut at the structural teacher's limit.
-
-    Mean chunks are compared with the teacher, which reads the first chunk. `scores` are those of
-    `final_students.run_readouts`.
-    """
-    scores = scores[scores["round"] == "all"]
-    names = scores["model"].unique()
-    pairs = [(name, f"{name};cut") for name in names] + [("SBERT, mean of chunks", "SBERT")]
-    pairs = [(f"{whole};all", f"{cut};all") for whole, cut in pairs if {whole, cut} <= {*names}]
-    return compare_pairs(pairs, scores, "fig5_3", tasks)
-
-
 def compare_students(
     scores: pd.DataFrame,
     rivals: Sequence[str],
@@ -349,20 +336,18 @@ def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
 
     Raises `NotComputed` if no figure is complete.
     """
-    scores, name = {}, bench.profile.name
+    reading, name, scores = bench.reading(), bench.profile.name, {}
     runs = {label: functools.partial(chapter4.run_figures, label) for label in theirs.CHAPTER_4}
-    runs["fig5_3"] = final_students.run_classifications
-    runs |= dict.fromkeys(RETRIEVAL, functools.partial(final_students.run_retrievals, top=None))
-    for figure, run in runs.items():
-        tasks, readouts = bench.classifications, list(READOUTS)
-        if figure in RETRIEVAL:
-            tasks, readouts = bench.retrievals, ["none"]
+    for figure, run in (runs | {"fig5_3": final_students.run_classifications}).items():
         frames = []
-        for readout in readouts if tasks else ():
+        for readout in READOUTS if bench.classifications else ():
             with contextlib.suppress(NotComputed):
-                frames.append(run(bench.reading().with_readout(readout)))
+                frames.append(run(reading.with_readout(readout)))
         if frames:
             scores[figure] = pd.concat(frames, ignore_index=True)
+    with contextlib.suppress(NotComputed):
+        if bench.retrievals:
+            scores |= dict.fromkeys(RETRIEVAL, final_students.run_retrievals(reading, top=None))
     if not scores:
         raise NotComputed(
             f"no figure of the profile {name} has all of its runs; "
