@@ -148,7 +148,7 @@ def stage(name: str, folder: Path, documents: int) -> None:
         bench.teacher.embed(texts)
         bench.teacher.lengths(texts)
     elif name == "paragraph vector":
-        bench.paragraph_vector("DM;100;lowercase;2").embed(texts)
+        bench.contextual("DM;100;lowercase;2").embed(texts)
     elif name == "training":
         bench.embeddings("MSE", 0)
     elif name == "news teacher":
