@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -29,19 +30,16 @@ DEAL_SEED = 7  # of the orders in which the documents of controls get each other
 TRAINING = (
     "experiments.students",
     "distillation.objective",
-    "distillation.ranks",
     "distillation.training",
 )
 CONTEXTUAL = (  # what students without a contextual teacher do not run
-    "distillation.gradient_share",
-    "distillation.held_out_cca",
+    "distillation.measures",
     "distillation.projection",
     "evaluation.canonical_correlation",
 )
 LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module of its name
     "contrastive": ("contrastive", "cosine"),
     "max_margin": ("max_margin", "mse"),
-    "max_margin_drawn": ("max_margin_drawn", "mse"),
     "structural_mask": ("weighting",),
     "SoftCCA": ("soft_cca",),
     "weighted": ("weighting",),
@@ -99,8 +97,6 @@ class TrainedStudent(Model):
             if variant.contextual_loss == "soft_cca":
                 inputs["soft_cca"] = self.soft_cca.model_dump(mode="json")
             modules, packages = (*modules, *CONTEXTUAL), (*packages, "scikit-learn")
-        if variant.negatives:
-            modules = (*modules, "distillation.negatives")
         if variant.pooling == "cls":
             modules = (*modules, "student.cls")
         label = f"{variant.identity}, seed {self.seed}"
@@ -148,10 +144,8 @@ class TrainedStudent(Model):
 
     def get_weights(self, callbacks: Sequence[Callable] = ()) -> Arrays:
         """What `train` returns. The student is trained if it is missing."""
-        from lib.distillation.checkpoint import remove_checkpoint
-
         arrays = self.store.get(self.weights, lambda: self.train(callbacks))
-        remove_checkpoint(self.store.path(self.weights, ".checkpoint"))  # now they are written
+        shutil.rmtree(self.store.path(self.weights, ".checkpoint"), ignore_errors=True)
         return arrays
 
     def history(self) -> Arrays:
@@ -223,19 +217,18 @@ class TrainedStudent(Model):
         )
         facts: Arrays = {"loss": history.loss}
         if watch is not None:
-            rows = student.encode(watch.token_ids, precision=self.base.precision)
+            rows = student.encode(watch.data.token_ids[:], precision=self.base.precision)
             measured += [*watch.measurements, (len(history.loss), *watch.measure(rows, objective))]
             facts["watched"] = measured
         return facts | {"seconds": time.process_time() - started} | pack_weights(student)
 
     def read(self, texts: Sequence[str]) -> Any:
         """What the student and its teachers read of documents, a `DistillationData`."""
-        from lib.distillation.negatives import RowsWithNegatives
-        from lib.distillation.training import DistillationData
+        from lib.distillation.training import DistillationData, WithNegatives
 
         structural = None if self.structural is None else self.structural.embed(texts)
         if self.variant.negatives:
-            structural = RowsWithNegatives(structural, self.variant.negatives)
+            structural = WithNegatives(structural, self.variant.negatives)
         contextual = None if self.contextual is None else self.prepare_rows(texts)
         lengths = self.teacher.lengths(texts)[:]
         return DistillationData(self.base.tokens(texts)["ids"], lengths, structural, contextual)
@@ -273,15 +266,11 @@ class TrainedStudent(Model):
         """The callback that measures a contextual teacher's student while it trains; else None."""
         if self.contextual is None:
             return None
-        from lib.distillation.held_out_cca import Watch
+        from lib.distillation.measures import Watch
 
-        data = self.read(self.held_out)
         dealt = self.training.contextual_rows == "dealt"  # controls are measured at the end
         return Watch(
-            data.token_ids[:],
-            data.contextual[:],
-            None if data.structural is None else data.structural[:],
-            data.lengths,
+            self.read(self.held_out),
             batch_size=self.training.batch_size,
             precision=self.base.precision,
             every=math.ceil(self.updates / (1 if dealt else MEASUREMENTS)),
