@@ -217,7 +217,6 @@ class SoftCCASettings(Settings):
 
     beta: Share
     delta: NonNegative
-    form: Literal["code", "printed"]
 
 
 class FinalSettings(Settings):

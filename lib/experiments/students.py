@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -41,17 +42,15 @@ STUDENT = (
     "teachers.rows",
     "texts",
 )
-TRAINING = ("distillation.objective", "distillation.ranks", "distillation.training")
+TRAINING = ("distillation.objective", "distillation.training")
 CONTEXTUAL = (  # what students without a contextual teacher do not run
-    "distillation.gradient_share",
-    "distillation.held_out_cca",
+    "distillation.measures",
     "distillation.projection",
     "evaluation.metrics",
 )
 LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module of its name
     "contrastive": ("contrastive", "cosine"),
     "max_margin": ("max_margin", "mse"),
-    "max_margin_drawn": ("max_margin_drawn", "mse"),
     "structural_mask": ("weighting",),
     "SoftCCA": ("soft_cca",),
     "weighted": ("weighting",),
@@ -254,7 +253,6 @@ class TrainedStudent(Model):
         files = [file for name in self.variant.losses for file in LOSSES.get(name, (name,))]
         modules = [*STUDENT, *TRAINING, "losses._checks", *(f"losses.{file}" for file in files)]
         modules += CONTEXTUAL if self.contextual is not None else ()
-        modules += ["distillation.negatives"] if self.variant.negatives else []
         modules += ["student.cls"] if self.variant.pooling == "cls" else []
         return tuple(dict.fromkeys(modules))
 
@@ -297,10 +295,8 @@ class TrainedStudent(Model):
 
     def get_weights(self, callbacks: Sequence[Callable] = ()) -> Arrays:
         """What `train` returns. The student is trained if it is missing."""
-        from lib.distillation.checkpoint import remove_checkpoint
-
         arrays = self.store.get(self.weights, lambda: self.train(callbacks))
-        remove_checkpoint(self.store.path(self.weights, ".checkpoint"))  # now they are written
+        shutil.rmtree(self.store.path(self.weights, ".checkpoint"), ignore_errors=True)
         return arrays
 
     def history(self) -> Arrays:
@@ -343,7 +339,7 @@ class TrainedStudent(Model):
         history = distill(*lesson, seed=self.seed, callbacks=callbacks, **options)
         facts: Arrays = {"loss": history.loss}
         if watch is not None:
-            rows = student.encode(watch.token_ids, precision=self.base.precision)
+            rows = student.encode(watch.data.token_ids[:], precision=self.base.precision)
             measured += [*watch.measurements, (len(history.loss), *watch.measure(rows, objective))]
             facts["watched"] = measured
         return facts | {"seconds": time.process_time() - started} | pack_weights(student)
@@ -377,12 +373,11 @@ class TrainedStudent(Model):
 
     def read(self, texts: Sequence[str]) -> Any:
         """What the student and its teachers read of documents, a `DistillationData`."""
-        from lib.distillation.negatives import RowsWithNegatives
-        from lib.distillation.training import DistillationData
+        from lib.distillation.training import DistillationData, WithNegatives
 
         structural = None if self.structural is None else self.structural.embed(texts)
         if self.variant.negatives:
-            structural = RowsWithNegatives(structural, self.variant.negatives)
+            structural = WithNegatives(structural, self.variant.negatives)
         contextual = None if self.contextual is None else self.prepare_rows(texts)
         lengths = self.teacher.lengths(texts)[:]
         return DistillationData(self.base.tokens(texts)["ids"], lengths, structural, contextual)
@@ -420,15 +415,11 @@ class TrainedStudent(Model):
         """The callback that measures a contextual teacher's student while it trains; else None."""
         if self.contextual is None:
             return None
-        from lib.distillation.held_out_cca import Watch
+        from lib.distillation.measures import Watch
 
-        data = self.read(self.held_out)
         dealt = self.training.contextual_rows == "dealt"  # controls are measured at the end
         return Watch(
-            data.token_ids[:],
-            data.contextual[:],
-            None if data.structural is None else data.structural[:],
-            data.lengths,
+            self.read(self.held_out),
             batch_size=self.training.batch_size,
             precision=self.base.precision,
             every=math.ceil(self.updates / (1 if dealt else MEASUREMENTS)),

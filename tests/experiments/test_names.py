@@ -18,7 +18,6 @@ HARMLESS = {
     "student": "hands names on",
     "student.export": "writes for other programs",
     "losses": "hands names on; the losses themselves are listed",
-    "distillation.checkpoint": "resumes with the same bits, as its own tests show",
     "distillation.variants": "its results, losses and arguments of a variant, are inputs",
     "evaluation": "hands names on",
     "teachers": "hands names on",
