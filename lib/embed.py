@@ -32,20 +32,19 @@ def main(arguments: list[str] | None = None) -> None:
     add("--text", metavar="NAME", help="column of a table that has the texts")
     add("--label", metavar="NAME", help="column of a table that has the labels")
     add("--json", action="store_true", help="print only one JSON object")
-    given = vars(parser.parse_args(arguments))
-    as_json = given.pop("json")
-    stream = sys.stderr if as_json else sys.stdout
+    given = parser.parse_args(arguments)
+    stream = sys.stderr if given.json else sys.stdout
     # From scikit-learn's shares of variance, which are unused, if a fold has one text to fit to.
     warnings.filterwarnings("ignore", "invalid value", RuntimeWarning, "sklearn")
     with exit_in_one_line(parser, code=2):
         environment.set_process_environment(offline=True)  # before NumPy is imported
         from lib.vectors.own import OwnTexts
 
-        texts = OwnTexts(**given)
+        texts = OwnTexts(given)
     with exit_in_one_line(parser, code=1):
         report = texts.embed(lambda line: print(line, file=stream, flush=True))
     line = report.pop("line")
-    print(json.dumps(report) if as_json else line)
+    print(json.dumps(report) if given.json else line)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """The chosen model as one object: it is saved as a folder, loads in two lines, embeds new texts.
 
-    encoder/encoder.json        version, model
-            arrays.safetensors  the mean that is subtracted, weights of words, directions of LSA
-            words.json          the words, and the expression that finds them
+    encoder/encoder.json        version, model, words, and the expression that finds words
+            arrays.safetensors  the mean of the dense part, weights of words, directions of LSA
             dense/              a stock SentenceTransformer
             README.md           how to use it, with and without this project
 
@@ -28,7 +27,7 @@ from lib.teachers.rows import centre_rows, join_rows
 from lib.teachers.words import Lexical, WordCounts
 from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT
 
-VERSION = 1
+VERSION = 2
 STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM was trained on
 
 
@@ -109,12 +108,9 @@ def load(folder: str | Path) -> Encoder:
     if facts["version"] != VERSION:
         raise ValueError(f"{folder}: version {facts['version']}; make it again with lib.embed")
     arrays = load_file(folder / "arrays.safetensors")
-    if "idf" not in arrays:
-        return Encoder(facts["model"], folder, arrays["mean"])
-    words = json.loads((folder / "words.json").read_text(encoding="utf-8"))["words"]
-    columns = np.arange(len(words))
-    lexical = Lexical(columns, arrays["idf"], arrays["directions"], arrays["lexical_mean"])
-    return Encoder(facts["model"], folder, arrays["mean"], lexical, tuple(words))
+    mean = arrays.pop("dense_mean")
+    lexical = Lexical(**arrays) if arrays else None
+    return Encoder(facts["model"], folder, mean, lexical, tuple(facts["words"]))
 
 
 def save_encoder(
@@ -126,19 +122,14 @@ def save_encoder(
     """
     from lib.student.export import render_card
 
-    folder, arrays, lexical = encoder.folder, {"mean": encoder.mean}, encoder.lexical
-    folder.mkdir(parents=True)
+    folder, arrays = encoder.folder, {"dense_mean": encoder.mean}
+    arrays |= vars(encoder.lexical) if encoder.lexical else {}
     facts = {"version": VERSION, "model": encoder.model}
+    facts |= {"pattern": forms.TERMS.pattern, "words": encoder.words}
+    folder.mkdir(parents=True)
     (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
-    if lexical is not None:
-        arrays |= {"idf": lexical.idf, "directions": lexical.directions}
-        arrays |= {"lexical_mean": lexical.mean}
-        words = json.dumps({"pattern": forms.TERMS.pattern, "words": encoder.words})
-        (folder / "words.json").write_text(words, encoding="utf-8")
-    save_file(
-        {name: np.ascontiguousarray(array) for name, array in arrays.items()},
-        folder / "arrays.safetensors",
-    )
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    save_file(arrays, folder / "arrays.safetensors")
     if encoder.model != LSA:
         write_dense(folder / "dense")
     sizes = {"size": chunks.SIZE, "most": chunks.MOST, "stretch": STRETCH}

@@ -46,6 +46,17 @@ class Measure(NamedTuple):
     examples: int
 
 
+def judge_all(judges: Mapping[str, Callable[[], Measure]], note: Note) -> list[Measure]:
+    """The measures that can be taken; `note` is told of the others."""
+    measures = []
+    for name, judge in judges.items():
+        try:
+            measures.append(judge())
+        except (ValueError, OSError) as error:  # only this measure is lost
+            note(f"note: {name} is not judged: {error}")
+    return measures
+
+
 def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
     """Draw documents at random whose halves are compared: place among the texts -> its halves.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow
-from pyarrow import parquet
 
 from lib.config import paths, versions
 from lib.config.console import quiet_transformers
@@ -31,7 +30,7 @@ from lib.texts import count_words
 from lib.vectors import page
 from lib.vectors.choice import Choice, choose_model, make_table
 from lib.vectors.encoder import Encoder, save_encoder
-from lib.vectors.judging import HALVES, Measure, Note, judge_halves, judge_task
+from lib.vectors.judging import HALVES, Measure, Note, judge_all, judge_halves, judge_task
 from lib.vectors.models import combine, embed_pieces, fit_words, list_dense
 from lib.vectors.names import BASE, BOTH, CUT, LSA, STUDENT
 
@@ -43,35 +42,27 @@ FITTED = 10_000  # at most so many documents that words are fitted to
 class OwnTexts:
     """Texts that are ready to be embedded, and the models for it.
 
-    Arguments are those of `lib.embed`; raises `ValueError` or `OSError` if they do not fit.
+    `given` are the arguments of `lib.embed`; raises `ValueError` or `OSError` if they do not fit.
     """
 
-    def __init__(
-        self,
-        texts: Path,
-        *,
-        out: Path | None = None,
-        model: str | None = None,
-        student: Path | None = None,
-        text: str | None = None,
-        label: str | None = None,
-    ):
-        if model == STUDENT and student is None:
+    def __init__(self, given: argparse.Namespace):
+        if given.model == STUDENT and given.student is None:
             raise ValueError("--model student needs --student, the folder of a trained one")
-        self.asked, self.store = model, Store(paths.store())
-        self.dense = list_dense(self.store, student=student and student.expanduser().resolve())
-        self.folder, self.name, self.notes = find_dataset_folder(texts, text, label)
-        self.out = check_target(out or Path(f"{self.name}_vectors"), KIND)
+        student = given.student and given.student.expanduser().resolve()
+        self.asked, self.store, self.tasks = given.model, Store(paths.store()), dict[str, Task]()
+        self.dense = list_dense(self.store, student=student)
+        source = find_dataset_folder(given.texts, given.text, given.label)
+        self.folder, self.name, self.notes = source
+        self.out = check_target(given.out or Path(f"{self.name}_vectors"), KIND)
         findings = check.findings(self.folder, training=False)
         self.notes += [line for line in findings if ": note: " in line]
         self.documents = Documents(self.folder)
         contents, first = np.unique(self.documents.contents, return_index=True)
-        rows = np.sort(first[contents != 0])
+        rows = np.sort(first[contents != 0])  # neither blank nor repeated
         if len(rows) < 2:
-            raise ValueError(f"{texts}: expected two different texts, got {len(rows)}")
+            raise ValueError(f"{given.texts}: expected two different texts, got {len(rows)}")
         picks = np.column_stack([np.zeros_like(rows), rows])
-        self.texts = Texts(PickedDocuments([self.documents], picks))  # neither blank nor repeated
-        self.tasks: dict[str, Task] = {}
+        self.texts = Texts(PickedDocuments([self.documents], picks))
         fitted = np.sort(np.random.default_rng(0).permutation(len(rows))[:FITTED])
         self.words = fit_words(self.store, [self.texts[place] for place in fitted.tolist()])
 
@@ -107,19 +98,12 @@ class OwnTexts:
         documents = self.texts.documents
         groups = [f"group {each.group}" if each.group else f"text {each.id}" for each in documents]
         make_models = partial(combine, self.dense, self.words)
-        judges: dict[str, Callable[[], Measure]]
         judges = {HALVES: partial(judge_halves, self.texts, groups, make_models, note)}
         for place in sorted(self.folder.glob("tasks/[!.]*")):
             judges[place.name] = lambda place=place: judge_task(
                 place.name, self._read_task(place, note), make_models, note
             )
-        measures = []
-        for name, judge in judges.items():
-            try:
-                measures.append(judge())
-            except (ValueError, OSError) as error:  # only this measure is lost
-                note(f"note: {name} is not judged: {error}")
-        return measures
+        return judge_all(judges, note)
 
     def _read_task(self, place: Path, note: Note) -> Task:
         """A task whose texts of equal content are equal: no model is fitted to a tested one's copy.
@@ -146,11 +130,10 @@ class OwnTexts:
         """Embed all texts with the chosen model, fitted to all, and write the folder whole."""
         name = report["model"]
         dense = self.dense.get(BASE if name == BOTH else name)  # None for LSA
-        encoder, mean = Encoder(name, self.out, np.zeros(0, np.float32)), None
+        encoder = Encoder(name, self.out, np.zeros(0, np.float32))
         if dense is not None:
             embed_pieces([dense], self.texts)
-            mean = Centred(self.store, dense, self.texts).mean
-            encoder = replace(encoder, mean=mean)
+            encoder = replace(encoder, mean=Centred(self.store, dense, self.texts).mean)
         vectors = np.asarray(combine(self.dense, self.words, self.texts)[name].embed(self.texts))
         if name == CUT:
             vectors = scale_rows(vectors)
@@ -184,9 +167,8 @@ class OwnTexts:
         contents = self.documents.contents
         places = pd.Index(self.texts.documents.contents).get_indexer(contents[contents != 0])
         ids = [each.id for each, name in zip(self.documents, contents, strict=True) if name]
-        vectors = vectors[places].astype(np.float32)
-        rows = pyarrow.array([*vectors], pyarrow.list_(pyarrow.float32()))
-        parquet.write_table(pyarrow.table({"id": ids, "vector": rows}), path)
+        rows = [*vectors[places].astype(np.float32)]
+        pd.DataFrame({"id": ids, "vector": rows}).to_parquet(path, index=False)
 
     def _make_page(self, vectors: np.ndarray, facts: Mapping[str, Any]) -> str:
         """The page; its classes are labels of single texts, or else those of a clustering."""
