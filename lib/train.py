@@ -126,30 +126,22 @@ def compare_student(bench: Bench, student: TrainedStudent) -> dict[str, Any]:
     the tasks. Prints the table and the choice, and returns them for a model card.
     """
     from lib.vectors.choice import choose_model, make_table
-    from lib.vectors.judging import HALVES, judge_all, judge_halves, judge_task
+    from lib.vectors.judging import judge_all
     from lib.vectors.names import BASE, CHUNKS, CUT, STUDENT, TFIDF
 
-    models = {
-        BASE: bench.base,
-        CUT: bench.teacher,
-        CHUNKS: bench.model("SBERT, mean of chunks"),
-        STUDENT: student,
-        TFIDF: bench.model("TF-IDF"),
-    }
+    models = {BASE: bench.base, CUT: bench.teacher, CHUNKS: bench.model("SBERT, mean of chunks")}
+    models |= {STUDENT: student, TFIDF: bench.model("TF-IDF")}
     documents = {each.text: each.group or each.id for each in bench.corpus.validation}
     for task in bench.tasks.values():
         documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
-    given = (lambda texts: models), print
-    judges = {HALVES: partial(judge_halves, [*documents], [*documents.values()], *given)}
-    judges |= {name: partial(judge_task, name, task, *given) for name, task in bench.tasks.items()}
-    measures = judge_all(judges, print)
+    tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
+    measures = judge_all([*documents], [*documents.values()], tasks, lambda texts: models, print)
     if not measures:
         return {}
-    table, choice = make_table(measures), choose_model(measures)
-    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
-    print(choice.line)
+    table, line = make_table(measures), choose_model(measures)["line"]
+    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format), line, sep="\n")
     rows = table.astype(object).where(table.notna(), "").to_dict("records")
-    return {"scores": rows, "verdict": choice.line}
+    return {"scores": rows, "verdict": line}
 
 
 def _describe(bench: Bench, model: TrainedStudent) -> dict[str, Any]:

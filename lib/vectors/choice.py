@@ -5,7 +5,7 @@ texts, not for other seeds.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,33 +21,6 @@ VARIES = 1e-9  # smallest width of an interval that is not just rounding error
 COLUMNS = (
     "measure examples guessing model value low high against_base against_low against_high".split()
 )
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The chosen model, and how it compares with the base on the mean over all measures.
-
-    `low` and `high` bound the difference (95% interval); they are NaN if nothing varies.
-    """
-
-    model: str
-    score: float = np.nan
-    base: float = np.nan
-    difference: float = np.nan
-    low: float = np.nan
-    high: float = np.nan
-
-    @property
-    def verdict(self) -> str:
-        """ "WIN" or "LOSS" if the interval lies above or below 0, else "EQUAL"."""
-        return "WIN" if self.low > 0 else "LOSS" if self.high < 0 else "EQUAL"
-
-    @property
-    def line(self) -> str:
-        """The line for scripts: verdict, model, score, base, difference with its interval."""
-        scores = f"{self.score:.3f} | {self.base:.3f} | {self.difference:+.3f}"
-        interval = "" if np.isnan(self.low) else f" [{self.low:+.3f}, {self.high:+.3f}]"
-        return f"VERDICT: {self.verdict} | {self.model} | {scores}{interval}"
 
 
 def make_table(measures: Sequence[Measure]) -> pd.DataFrame:
@@ -68,14 +41,14 @@ def make_table(measures: Sequence[Measure]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)[COLUMNS]
 
 
-def choose_model(measures: Sequence[Measure], asked: str | None = None) -> Choice:
+def choose_model(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
     """Choose a model: the best, or the simplest that cannot be distinguished from it.
 
     The best has the highest mean over all measures. The choice is the first of `SIMPLEST_FIRST`
     whose difference from the best has a 95% interval that spans zero. TF-IDF is not among them,
     because its vectors are as long as the vocabulary. A model that is `asked` for is chosen
-    whatever its scores; `ValueError` if some measure did not judge it. The interval of the
-    difference from the base accounts for the choice among all models.
+    whatever its scores; `ValueError` if some measure did not judge it. Returns `describe_choice`,
+    with an interval that accounts for the choice among all models.
     """
     judged = set.intersection(*({*measure.scores} for measure in measures))
     models = [model for model in SIMPLEST_FIRST if model in judged]
@@ -94,7 +67,27 @@ def choose_model(measures: Sequence[Measure], asked: str | None = None) -> Choic
         rank = 1 + sum(means[other] > means[chosen] for other in others)
         judgement = verdicts.judge([[pair(each, BASE)] for each in others], evidence, at_least=rank)
         low, high = max(judgement.low, -1.0), min(judgement.high, 1.0)
-    return Choice(chosen, means[chosen], means[BASE], means[chosen] - means[BASE], low, high)
+    return describe_choice(chosen, means[chosen], means[BASE], low, high)
+
+
+def describe_choice(
+    model: str,
+    score: float = np.nan,
+    base: float = np.nan,
+    low: float = np.nan,
+    high: float = np.nan,
+) -> dict[str, Any]:
+    """The chosen model and the base on the mean over all measures, and their difference.
+
+    `low` and `high` bound it (95% interval); they are NaN if nothing varies. `verdict` is "WIN" or
+    "LOSS" if the interval lies above or below 0, else "EQUAL". `line` says all of it to scripts.
+    """
+    verdict = "WIN" if low > 0 else "LOSS" if high < 0 else "EQUAL"
+    interval = "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
+    numbers = f"{score:.3f} | {base:.3f} | {score - base:+.3f}{interval}"
+    choice = {"verdict": verdict, "model": model, "score": score, "base": base}
+    choice |= {"difference": score - base, "low": low, "high": high}
+    return choice | {"line": f"VERDICT: {verdict} | {model} | {numbers}"}
 
 
 def _read_scores(measures: Iterable[Measure], models: Iterable[str]) -> dict[str, TaskScores]:

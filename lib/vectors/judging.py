@@ -46,8 +46,21 @@ class Measure(NamedTuple):
     examples: int
 
 
-def judge_all(judges: Mapping[str, Callable[[], Measure]], note: Note) -> list[Measure]:
-    """The measures that can be taken; `note` is told of the others."""
+def judge_all(
+    texts: Sequence[str],
+    groups: Sequence[str],
+    tasks: Mapping[str, Callable[[], Task]],
+    make_models: MakeModels,
+    note: Note,
+) -> list[Measure]:
+    """Judge models by the halves of texts and by tasks, which are read now.
+
+    `groups` are what each text shares with others. `note` is told of measures and models that are
+    left out.
+    """
+    judges = {HALVES: lambda: judge_halves(texts, groups, make_models, note)}
+    for name, read in tasks.items():
+        judges[name] = lambda name=name, read=read: judge_task(name, read(), make_models, note)
     measures = []
     for name, judge in judges.items():
         try:
@@ -80,8 +93,7 @@ def judge_halves(
 ) -> Measure:
     """How well halves of documents find each other among the halves of their fold (MRR).
 
-    `groups` are what each text shares with others. Models are fitted to documents that share none
-    with a fold. `note` is told of models that are left out.
+    Models are fitted to documents that share no group with a fold.
     """
     halves = draw_halves(texts)
     if len(halves) < 2:

@@ -28,9 +28,9 @@ from lib.store import Store, check_target, replace_folder
 from lib.teachers.rows import scale_rows
 from lib.texts import count_words
 from lib.vectors import page
-from lib.vectors.choice import Choice, choose_model, make_table
+from lib.vectors.choice import choose_model, describe_choice, make_table
 from lib.vectors.encoder import Encoder, save_encoder
-from lib.vectors.judging import HALVES, Measure, Note, judge_all, judge_halves, judge_task
+from lib.vectors.judging import Measure, Note, judge_all
 from lib.vectors.models import combine, embed_pieces, fit_words, list_dense
 from lib.vectors.names import BASE, BOTH, CUT, LSA, STUDENT
 
@@ -78,32 +78,26 @@ class OwnTexts:
 
         for line in (f"{self.name}: {len(self.texts)} texts", *self.notes):
             say(line)
-        table, choice = pd.DataFrame(), Choice(self.asked or BASE)
+        table, choice = pd.DataFrame(), describe_choice(self.asked or BASE)
         if measures := self._judge(note):
             table, choice = make_table(measures), choose_model(measures, self.asked)
             say(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
         else:
-            note(f"note: there is nothing to judge models by; {choice.model} is used all the same")
-        say(f"chosen: {choice.model}; embedding all texts with it")
-        report = {name: None if pd.isna(value) else value for name, value in vars(choice).items()}
-        report |= {"verdict": choice.verdict, "line": choice.line, "notes": self.notes}
-        report |= {"documents": len(self.documents), "out": str(self.out)}
+            note(f"note: nothing to judge models by; {choice['model']} is used all the same")
+        say(f"chosen: {choice['model']}; embedding all texts with it")
+        report = {name: None if pd.isna(value) else value for name, value in choice.items()}
+        report |= {"documents": len(self.documents), "out": str(self.out), "notes": self.notes}
         report["table"] = table.astype(object).where(table.notna(), None).to_dict("records")
         self._write(report, table)
         say(f"written to {self.out}: vectors.parquet, encoder, index.html, table.csv")
         return report
 
     def _judge(self, note: Note) -> list[Measure]:
-        """Scores by each measure; `note` is told of measures and models that are left out."""
         documents = self.texts.documents
         groups = [f"group {each.group}" if each.group else f"text {each.id}" for each in documents]
-        make_models = partial(combine, self.dense, self.words)
-        judges = {HALVES: partial(judge_halves, self.texts, groups, make_models, note)}
-        for place in sorted(self.folder.glob("tasks/[!.]*")):
-            judges[place.name] = lambda place=place: judge_task(
-                place.name, self._read_task(place, note), make_models, note
-            )
-        return judge_all(judges, note)
+        places = sorted(self.folder.glob("tasks/[!.]*"))
+        tasks = {place.name: partial(self._read_task, place, note) for place in places}
+        return judge_all(self.texts, groups, tasks, partial(combine, self.dense, self.words), note)
 
     def _read_task(self, place: Path, note: Note) -> Task:
         """A task whose texts of equal content are equal: no model is fitted to a tested one's copy.
