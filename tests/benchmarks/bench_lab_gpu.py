@@ -41,7 +41,7 @@ from lib.distillation.training import DistillationData  # noqa: E402
 from lib.experiments.embedders import Teacher  # noqa: E402
 from lib.experiments.model import find_device, has_bfloat16  # noqa: E402
 from lib.experiments.students import (  # noqa: E402
-    Base,  # noqa: E402
+    Base,
     ContextualRows,
     TrainedStudent,
 )

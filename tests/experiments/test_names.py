@@ -11,7 +11,6 @@ from lib.distillation import variants
 HARMLESS = {
     "config": "values of a profile are inputs",
     "data": "texts, examples and folds are inputs, by their content",
-    "experiments.devices": "device, precision and processes are inputs",
     "experiments.model": "passes texts to `encode`, and keeps what it returns",
     "jobs": "runs functions",
     "store": "keeps arrays as they are",
