@@ -10,6 +10,7 @@ import numpy as np
 from torch.utils.data import ConcatDataset
 
 from lib.data import sources, task_files
+from lib.data.dataset_folder import Documents
 from lib.experiments.bench import Bench, embed_texts
 from lib.experiments.lexical import Words
 from lib.experiments.model import Model
@@ -25,7 +26,7 @@ ONE, TOKENS, TEACHER = "one cluster", "teacher tokens, averaged", "teacher"
 TFIDF = "TF-IDF"  # fitted to the texts that are clustered: news is full of new names
 TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # fitted to what students learn from
 NOT_TRAINED = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, TOKENS)
-TIMED = 20  # documents that are timed, alone and as one batch
+TIMED = 10  # documents that are timed, one at a time
 
 
 class News:
@@ -44,9 +45,9 @@ class News:
     def windows(self) -> Windows:
         """The texts to distil on."""
         words, documents = self.settings.words, self.settings.documents
-        places = tuple(sources.find_dataset(self.bench.roots, name) for name in self.settings.texts)
+        places = (sources.find_dataset(self.bench.roots, name) for name in self.settings.texts)
         tested, seed = events.list_tested(self.sides), self.profile.corpus.seed
-        return Windows(self.store, places, tested, words, documents, seed)
+        return Windows(self.store, tuple(map(Documents, places)), tested, words, documents, seed)
 
     @functools.cached_property
     def teacher(self) -> Teacher:
@@ -105,12 +106,12 @@ class News:
 
     def _average_tokens(self, texts: Sequence[str]) -> np.ndarray:
         """Means of the teacher's token embeddings, without its special tokens."""
-        table = models.read_tables(self.teacher, self.profile.width)["teacher"]
+        table = models.read_table(self.teacher)
         rows = models.read_ids(self.teacher, texts)[:]
         return np.stack([table[row[1:-1]].mean(0) for row in rows])
 
-    def measure_costs(self, students: Sequence[str]) -> dict[str, np.ndarray]:
-        """Model -> megabytes, CPU milliseconds per document alone, and in a batch."""
+    def measure_costs(self, students: Sequence[str]) -> dict[str, tuple[float, float]]:
+        """Model -> megabytes, and CPU milliseconds per document."""
         texts, width = [*self.sides["public"].texts[:TIMED]], self.profile.width
         inputs = {"students": [*students], "width": width, "teacher": self.teacher.product}
         inputs["texts"] = hash_arrays(hash_texts(texts))
@@ -119,5 +120,4 @@ class News:
         # Kept, because a second measurement would differ.
         kept = self.store.get(product, lambda: {"costs": models.measure_costs(*given)})
         costs = dict(zip((TEACHER, *students), kept["costs"], strict=True))
-        table = models.read_tables(self.teacher, width)["teacher"]
-        return costs | {TOKENS: np.array([4 * table.size / 2**20, np.nan, np.nan])}
+        return costs | {TOKENS: (4 * models.read_table(self.teacher).size / 2**20, np.nan)}

@@ -1,7 +1,6 @@
 """Documents with the events that they report: three sides, labelled pairs, texts to distil on."""
 
 import functools
-import math
 import warnings
 from array import array
 from collections.abc import Sequence
@@ -126,15 +125,11 @@ class Windows(Sequence[str]):
     """
 
     store: Store
-    places: tuple[Path, ...]
+    folders: tuple[Documents, ...]
     tested: tuple[frozenset[int], frozenset[str]]
     words: int
     documents: int
     seed: int
-
-    @functools.cached_property
-    def folders(self) -> list[Documents]:
-        return [Documents(place) for place in self.places]
 
     @functools.cached_property
     def product(self) -> Product:
@@ -147,7 +142,7 @@ class Windows(Sequence[str]):
 
     @functools.cached_property
     def rows(self) -> np.ndarray:
-        """(windows, 4) int64: folder and document, and start and end in characters."""
+        """(windows, 3) int64: folder, document, and first word."""
         return self.store.get(self.product, self._draw)["rows"]
 
     @functools.cached_property
@@ -159,24 +154,27 @@ class Windows(Sequence[str]):
         return self.documents + count_held_out(self.documents)
 
     def __getitem__(self, row: Any) -> str:
-        folder, document, start, end = self.rows[row].tolist()
-        return " ".join(self.folders[folder][document].text[start:end].split())
+        folder, document, first = self.rows[row].tolist()
+        words = split_words(self.folders[folder][document].text)
+        return " ".join(words[first : first + self.words])
 
     def _draw(self) -> Arrays:
-        cut, (contents, groups) = array("q"), self.tested
+        windows, (contents, groups) = array("q"), self.tested
         for number, folder in enumerate(self.folders):
             for row, document in enumerate(folder):
                 if document.group in groups or int(folder.contents[row]) in contents:
                     continue
-                for start, end in _cut_windows(document.text, self.words):
-                    if has_token(document.text[start:end]):
-                        cut.extend((number, row, start, end))
-        windows = np.array(cut, dtype=np.int64).reshape(-1, 4)
-        if len(windows) < len(self):
-            counts = f"{len(windows)} windows of {self.words} words, {len(self)} are wanted"
+                words = split_words(document.text)
+                whole = len(words) <= self.words
+                for first in range(0, len(words), self.words):
+                    part = words[first : first + self.words]
+                    if (whole or 2 * len(part) >= self.words) and has_token("".join(part)):
+                        windows.extend((number, row, first))
+        rows = np.array(windows, dtype=np.int64).reshape(-1, 3)
+        if len(rows) < len(self):
+            counts = f"{len(rows)} windows of {self.words} words, {len(self)} are wanted"
             raise ValueError(f"the folders of news.texts hold {counts}; lower news.documents")
-        order = np.random.default_rng(self.seed).permutation(len(windows))
-        return {"rows": windows[order[: len(self)]]}
+        return {"rows": np.random.default_rng(self.seed).permutation(rows)[: len(self)]}
 
 
 def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]:
@@ -184,19 +182,6 @@ def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]
     tested = [sides[name] for name in TESTED]
     contents = frozenset(content(text) for side in tested for text in side.texts)
     return contents, frozenset(group for side in tested for group in side.groups) - {""}
-
-
-def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
-    """Where windows begin and end, in characters."""
-    starts, end = list[int](), 0
-    for word in split_words(text):
-        starts.append(text.index(word, end))
-        end = starts[-1] + len(word)
-    count = len(starts)
-    last = count - math.ceil(words / 2)  # where a window of half the words begins
-    firsts = range(0, max(last + 1, min(count, 1)), words)
-    starts.append(len(text))
-    return [(starts[first], starts[min(first + words, count)]) for first in firsts]
 
 
 def count_held_out(count: int) -> int:

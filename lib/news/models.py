@@ -1,12 +1,14 @@
 """The students of the news chapter as models, and what they read of their teacher."""
 
+from __future__ import annotations
+
 import functools
 import time
 import timeit
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,10 +17,12 @@ from sklearn.decomposition import PCA
 from lib.config.schema import NewsSettings
 from lib.experiments.devices import find_device
 from lib.experiments.model import Model
-from lib.experiments.structural import Teacher
 from lib.news.students import TOKEN_DIM, NewsStudent, count_megabytes, scale_width
 from lib.news.training import train
-from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
+from lib.store import Product, Rows, hash_arrays, hash_texts
+
+if TYPE_CHECKING:
+    from lib.experiments.structural import Teacher
 
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
 REPEATS = 3  # of a measured time
@@ -68,17 +72,16 @@ class DistilledStudent(Model):
 
     @functools.cached_property
     def _trained(self) -> NewsStudent:
-        tables, seed = read_tables(self.teacher, self.width), derive_seed(self.identity, self.seed)
+        seed, table = derive_seed(self.identity, self.seed), read_table(self.teacher)
         rows, targets = read_ids(self.taught, self.documents), self.taught.embed(self.documents)
-        torch.manual_seed(seed)  # after what may load a teacher, which draws random numbers
-        table = tables["teacher"].shape
-        student = NewsStudent(self.identity, table, targets.shape[1], self.width)
-        start = student.design.tokens
+        torch.manual_seed(seed)  # after loading a teacher, which draws random numbers
+        student = NewsStudent(self.identity, table.shape, targets.shape[1], self.width)
+        start, weights = student.design.tokens, student.embedding.weight
         start = self.settings.tokens if start == "new" else start
         if start != "random":
-            weights = student.embedding.weight
+            table = reduce_table(table, self.width) if start == "pca" else table
             with torch.no_grad():
-                weights.copy_(torch.from_numpy(tables[start])[:, : weights.shape[1]])
+                weights.copy_(torch.from_numpy(table)[:, : weights.shape[1]])
         student.to(find_device())
         lesson = (rows, targets, self.examples, self.held_out)
         train(student, *lesson, settings=self.settings, seed=seed)
@@ -103,41 +106,35 @@ def read_ids(teacher: Teacher, texts: Sequence[str]) -> Rows:
     return rows["ids"]
 
 
-def read_tables(teacher: Teacher, width: float) -> Arrays:
-    """The `teacher`'s token embeddings (vocabulary, dim), and `pca` of them to start from."""
+def read_table(teacher: Teacher) -> np.ndarray:
+    """(vocabulary, dim) token embeddings of the teacher."""
+    return teacher.sbert.model.get_input_embeddings().weight.cpu().numpy()
+
+
+def reduce_table(table: np.ndarray, width: float) -> np.ndarray:
+    """(vocabulary, 128 * width) principal components, from which new token embeddings start."""
     dim = scale_width(TOKEN_DIM, width)
-    inputs, packages = {"teacher": teacher.product, "dim": dim}, ("scikit-learn", "numpy", "scipy")
-    product = Product("news_embeddings", inputs, MODULES, packages, "token embeddings")
-
-    def reduce() -> Arrays:
-        tokens = teacher.sbert.model.get_input_embeddings().weight.cpu().numpy()
-        reduced = PCA(dim, svd_solver="covariance_eigh").fit_transform(tokens)
-        return {"teacher": tokens, "pca": (SPREAD * reduced / reduced.std()).astype(np.float32)}
-
-    return teacher.store.get(product, reduce)
+    reduced = PCA(dim, svd_solver="covariance_eigh").fit_transform(table)
+    return (SPREAD * reduced / reduced.std()).astype(np.float32)
 
 
 def measure_costs(
     teacher: Teacher, students: Sequence[str], width: float, texts: Sequence[str]
-) -> np.ndarray:
-    """(1 + students, 3): megabytes, and CPU milliseconds per document, alone and in a batch.
+) -> list[tuple[float, float]]:
+    """Megabytes and CPU milliseconds per document, one at a time, of a teacher and its students.
 
     The shortest of several times counts. Students are untrained: weights do not matter.
     """
     sbert, ids = teacher.sbert, read_ids(teacher, texts)[:]
     sbert.model.to("cpu")  # even if there is a GPU: the paper's times are CPU times
-    table = tuple(sbert.model.get_input_embeddings().weight.shape)
-    costs = [_measure(sbert.model, sbert.encode, texts)]
-    for name in students:
-        student = NewsStudent(name, table, sbert.dim, width)
-        costs.append(_measure(student, student.encode, ids))
-    return np.array(costs)
-
-
-def _measure(module: Any, encode: Callable[[Any], Any], rows: Sequence[Any]) -> list[float]:
-    def measure(batch: Sequence[Any]) -> float:
-        timer = timeit.Timer(lambda: encode(batch), timer=time.process_time)
-        return 1000 * min(timer.repeat(REPEATS, number=1))
-
-    alone = np.median([measure([row]) for row in rows[::2]])
-    return [count_megabytes(module), alone, measure(rows) / len(rows)]
+    table = read_table(teacher).shape
+    networks = [NewsStudent(name, table, sbert.dim, width) for name in students]
+    timed = [(sbert.model, sbert.encode, texts), *((each, each.encode, ids) for each in networks)]
+    costs = []
+    for network, encode, rows in timed:
+        timers = (
+            timeit.Timer(functools.partial(encode, [row]), timer=time.process_time) for row in rows
+        )
+        times = [min(timer.repeat(REPEATS, number=1)) for timer in timers]
+        costs.append((count_megabytes(network), 1000 * np.median(times)))
+    return costs

@@ -53,7 +53,7 @@ def list_models(news: News) -> dict[str, tuple[int, ...]]:
 def make_records(news: News) -> pd.DataFrame:
     """A row for each model, seed and tested side. Missing models are trained.
 
-    Columns: model, seed, those of `score_model`, size_mb, ms_per_document, ms_in_batch.
+    Columns: model, seed, those of `score_model`, size_mb, ms_per_document.
     """
     seeds_of = list_models(news)
     pairs = [(model, seed) for model, seeds in seeds_of.items() for seed in seeds]
@@ -65,9 +65,8 @@ def make_records(news: News) -> pd.DataFrame:
     }
     records = []
     for model, seed in pairs:
-        megabytes, alone, in_batch = costs.get(model, 3 * [np.nan])
-        facts = {"model": model, "seed": seed, "size_mb": megabytes}
-        facts |= {"ms_per_document": alone, "ms_in_batch": in_batch}
+        size, time = costs.get(model, (np.nan, np.nan))
+        facts = {"model": model, "seed": seed, "size_mb": size, "ms_per_document": time}
         rows = score_model(news.embed(model, seed), news.sides, weights)
         records += [facts | row for row in rows]
     return pd.DataFrame(records)
@@ -130,7 +129,7 @@ def summarize(scores: pd.DataFrame) -> pd.DataFrame:
     """A row for each model: means over seeds, and 95% intervals of F1 over redrawn events.
 
     Columns: model, seeds; for each side f1_, low_, high_, recall_, precision_, f1_all_ (percent),
-    cluster_size_, collapsed_ (with any seed); size_mb, ms_per_document, ms_in_batch.
+    cluster_size_, collapsed_ (with any seed); size_mb, ms_per_document.
     """
     sides = scores.groupby(["model", "side"], sort=False)
     table = 100 * sides[["f1", "recall", "precision", "f1_all"]].mean()
@@ -139,7 +138,7 @@ def summarize(scores: pd.DataFrame) -> pd.DataFrame:
     table = table.join(sides.agg({"cluster_size": "mean", "collapsed": "any"})).unstack(sort=False)
     table.columns = [f"{name}_{side}" for name, side in table.columns]
     models = scores.groupby("model", sort=False)
-    table = table.join(models[["size_mb", "ms_per_document", "ms_in_batch"]].first())
+    table = table.join(models[["size_mb", "ms_per_document"]].first())
     return table.assign(seeds=models["seed"].nunique()).reset_index()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from lib.config import profiles
 from lib.data.builders.mini import gensim_files, reports
+from lib.data.dataset_folder import Documents
 from lib.news import events
 from lib.news.events import Side, Windows
 from lib.store import Store
@@ -90,7 +91,9 @@ def test_a_side_of_pairs_joins_what_positive_pairs_connect(write_folder):
 
 def draw(place, words, documents, **sides):
     tested = events.list_tested(dict.fromkeys(events.SIDES, NOTHING) | sides)
-    return Windows(Store(place.parent / "store"), (place,), tested, words, documents, SEED)
+    return Windows(
+        Store(place.parent / "store"), (Documents(place),), tested, words, documents, SEED
+    )
 
 
 def test_windows_are_words_of_their_documents(tmp_path, write_folder):
