@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib import texts as lib_texts
-from lib.news.tuning import TunedSBERT
 from lib.student import Student
 from lib.student.cls import ClsStudent
 from lib.teachers.paragraph_vector import ParagraphVector
@@ -84,7 +83,6 @@ def models():
         student=student,
         cls=ClsStudent(student),
         teacher=SBERT.load(get_model_path(), max_tokens=12),
-        tuned=TunedSBERT(SBERT.load(get_model_path(), max_tokens=12)),
         vectors=ParagraphVector.parse("DM;8;lowercase;2+DBOW;8;None;2").train(TEXTS * 3),
     )
 
@@ -99,8 +97,6 @@ ENCODERS = {
     "SBERT.encode": lambda models, given: models.teacher.encode(given),
     "SBERT.tokenize": lambda models, given: np.concatenate(models.teacher.tokenize(given)[0]),
     "SBERT.lengths": lambda models, given: models.teacher.lengths(given),
-    "TunedSBERT.encode": lambda models, given: models.tuned.encode(given),
-    "TunedSBERT.embed": lambda models, given: models.tuned.embed(given).detach().numpy(),
     "ParagraphVector.encode": lambda models, given: models.vectors.encode(given),
     "ParagraphVector.train": train_vectors,
 }

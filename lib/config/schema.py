@@ -250,7 +250,6 @@ class NewsSettings(Settings):
     epochs: Count
     batch_size: Count
     triplets: Count | None
-    tuned_teacher: bool
     rates: dict[Design, Positive]  # of learning
     patience: Count
     plateau_patience: Annotated[int, Field(ge=0)]

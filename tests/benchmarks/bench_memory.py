@@ -154,7 +154,7 @@ def stage(name: str, folder: Path, documents: int) -> None:
     elif name == "news teacher":
         student = news.model("bag;cosine")
         read = [(student.taught, student.documents)]
-        read += [(student.teacher, clustered) for clustered in news.clustered.values()]
+        read += [(student.teacher, side.texts) for side in news.sides.values()]
         for teacher, part in read:
             models.read_ids(teacher, part)
             teacher.embed(part)

@@ -65,15 +65,13 @@ def products(filled_store):
 
 @pytest.fixture(scope="module")
 def news_products(filled_store):
-    """The second paper's products: a student, the tuned teacher, token ids, windows, times."""
+    """The second paper's products: windows and a student."""
     from lib.config import profiles
     from lib.experiments.bench import Bench
-    from lib.news.chapter import TOKENS, News
+    from lib.news.chapter import News
 
-    profile = profiles.load("smoke", overrides={"news.tuned_teacher": True})
-    news = News(Bench(profile, store.Store(filled_store, reading=True)))
-    models = [news.model(name) for name in ("bag;cosine", TOKENS)]
-    return [news.windows.product, news.teacher.tuned, *(model.product for model in models)]
+    news = News(Bench(profiles.load("smoke"), store.Store(filled_store, reading=True)))
+    return [news.windows.product, news.model("bag;cosine").product]
 
 
 def find_imports(module):
@@ -146,7 +144,7 @@ CONTEXTUAL = {label for label in STUDENTS if variants.parse(label).contextual}
         ("evaluation.readouts", set()),
         ("evaluation.ranking", set()),
         ("student.export", set()),
-        ("news.losses", set()),
+        ("news.training", set()),
         ("ledger.claims", set()),
     ],
 )

@@ -1,9 +1,9 @@
 """Builds mini: corpus and tasks from real texts that gensim ships with its tests.
 
 The folders wikipedia, passages and copies are made from a shortened dump of English Wikipedia
-(licence: CC BY-SA and GFDL, the articles' authors), news and stories from stories of the Australian
-Broadcasting Corporation (Lee, Pincombe and Welsh 2005; no licence is stated), sentences from film
-reviews (Pang and Lee 2005; no licence is stated).
+(licence: CC BY-SA and GFDL, the articles' authors), news, stories and reports from stories of the
+Australian Broadcasting Corporation (Lee, Pincombe and Welsh 2005; no licence is stated), sentences
+from film reviews (Pang and Lee 2005; no licence is stated).
 """
 
 import functools
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from lib.config.schema import MiniBuild
-from lib.data.builders.mini import gensim_files, mini_tasks
+from lib.data.builders.mini import gensim_files, mini_tasks, reports
 from lib.data.builders.writing import write_examples, write_lines, write_relevant
 from lib.store import hash_file
 
@@ -51,6 +51,7 @@ def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], Non
         "copies": copies,
         "sentences": _write_sentences,
         "stories": _write_stories,
+        "reports": lambda folder: reports.write_reports(folder, build.seed),
     }
 
 
