@@ -211,7 +211,6 @@ class SoftCCASettings(Settings):
 
     beta: Share
     delta: NonNegative
-    form: Literal["code", "printed"]
 
 
 class FinalSettings(Settings):
@@ -240,7 +239,6 @@ class NewsSettings(Settings):
     epochs: Count
     batch_size: Count
     triplets: Count | None
-    tuned_teacher: bool
     rates: dict[Text, Positive]  # of learning, by design
     patience: Count
     plateau_patience: Annotated[int, Field(ge=0)]

@@ -16,19 +16,14 @@ def cca(
         cca_i = - sum_j s_j( L1^-1 S12 L2^-T )
         S11 + epsilon I = L1 L1',   S22 + epsilon I = L2 L2'
 
-    S11 and S22 are the covariances of student and teacher, S12 is the one between them; all are
-    centred and divided by batch - 1. s_j is the j-th singular value, and at most batch - 1 of them
-    are not zero. Cholesky factors give the singular values of the paper's inverse square roots
-    without eigenvectors, whose gradients are infinite where eigenvalues repeat.
+    S11 and S22 are the covariances of student and teacher, S12 is the one between them, all divided
+    by batch - 1; s_j is the j-th singular value. Cholesky factors give the singular values of the
+    paper's inverse square roots without eigenvectors, whose gradients are infinite where
+    eigenvalues repeat. `epsilon` stabilises the whitening and pulls correlations below 1. Every row
+    has the same value; fewer than two rows give 0.
 
-    `epsilon` is added to every variance: it stabilises the whitening and pulls correlations below
-    1, the more so the smaller the batch is compared with the dimension. Every row has the same
-    value; a batch of fewer than two rows gives 0. `torch.linalg.LinAlgError` if a covariance is not
-    positive definite.
-
-    Only an ablation in a draft of the thesis trains with this loss: CCA needs large batches. The
-    metric, without epsilon, is `lib.evaluation.metrics.cca`. Source: Andrew, Arora, Bilmes and
-    Livescu 2013, Deep Canonical Correlation Analysis.
+    Only a draft of the thesis trains with this loss: CCA needs large batches. The metric, without
+    epsilon, is `lib.evaluation.metrics.cca`. Source: Andrew et al. 2013, Deep CCA.
 
     >>> import torch
     >>> from lib.losses import cca

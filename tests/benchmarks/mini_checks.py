@@ -24,7 +24,7 @@ import pandas as pd
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 from sklearn.tree import DecisionTreeClassifier
 
-from lib.evaluation import classifiers
+from lib.evaluation import readouts
 from lib.evaluation.heads import Job
 from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
@@ -34,7 +34,7 @@ MODELS = ("TF-IDF", "SBERT", "Longformer")
 
 
 def score_vectors(examples, vectors, classify):
-    """Accuracy of one of `classifiers` on (texts, dim)."""
+    """Accuracy of one of `readouts.CLASSIFIERS` on (texts, dim)."""
     right = []
     for train, test in examples.parts:
         job = Job(vectors, examples.inputs, examples.labels, train, test, 0, examples.task)
@@ -61,11 +61,11 @@ def find_shortcuts(examples, vectors):
     scores = {}
     for name in table:  # of a pair, differences and products of these numbers
         numbers = np.array(table[name].tolist(), dtype=float)
-        scores[name] = score_vectors(examples, numbers, classifiers.by_comparing)
+        scores[name] = score_vectors(examples, numbers, readouts.by_comparing)
     if examples.inputs.shape[1] == 2:
         for side, name in enumerate(("first text alone", "second text alone")):
             alone = replace(examples, inputs=examples.inputs[:, [side]])
-            scores[name] = score_vectors(alone, vectors, classifiers.by_comparing)
+            scores[name] = score_vectors(alone, vectors, readouts.by_comparing)
         scores |= score_counts(examples)
     return scores
 
@@ -97,7 +97,7 @@ def score_counts(examples):
         ("TF-IDF of 3 to 5 letters, cosine", {"analyzer": "char_wb", "ngram_range": (3, 5)}),
     ):
         vectors = TfidfVectorizer(sublinear_tf=True, **options).fit_transform(examples.texts)
-        scores[name] = score_vectors(examples, vectors, classifiers.by_similarity)
+        scores[name] = score_vectors(examples, vectors, readouts.by_similarity)
     return scores
 
 
@@ -125,7 +125,7 @@ def main():
             shortcuts[chapter, name] = find_shortcuts(examples, vectors)
             if examples.inputs.shape[1] == 2:
                 bag = average_token_embeddings(teacher, examples.texts)
-                score = score_vectors(examples, bag, classifiers.by_similarity)
+                score = score_vectors(examples, bag, readouts.by_similarity)
                 shortcuts[chapter, name]["token embeddings, cosine"] = score
             lengths = teacher.lengths(examples.texts)
             seen |= dict(zip(examples.texts, lengths, strict=True))

@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy.linalg import eigh
 from sklearn.metrics import average_precision_score
 
@@ -36,13 +35,6 @@ def test_normalized_accuracy_by_hand():
     np.testing.assert_allclose(result["normalized"], [1, 0.6 / 0.8, 0.3 / 0.5, 1, 0.4 / 0.5])
     assert "normalized" not in FRAME.columns  # a copy
     pd.testing.assert_frame_equal(result.drop(columns="normalized"), FRAME)
-
-
-def test_normalized_accuracy_depends_on_the_pool():
-    alone = metrics.normalized_accuracy(FRAME[FRAME["model"] != "b"])
-    np.testing.assert_allclose(alone["normalized"], [1, 0.3 / 0.4, 1])
-    wider = metrics.normalized_accuracy(FRAME, best={"IMDB": 1.0, "PAN": 0.5})
-    np.testing.assert_allclose(wider["normalized"], [0.8, 0.6, 0.6, 1, 0.8])
 
 
 # Retrieval
@@ -129,18 +121,6 @@ def test_cca_equals_an_eigenvalue_solver():
         assert metrics.cca(x, y, k) == pytest.approx(expected, rel=1e-9)
 
 
-def test_cca_takes_arrays_and_tensors_of_any_precision():
-    x, y = related()
-    expected = metrics.cca(x, y)
-    assert metrics.cca(torch.tensor(x, requires_grad=True), torch.tensor(y)) == pytest.approx(
-        expected, rel=1e-12
-    )
-    assert metrics.cca(x.astype(np.float32), torch.tensor(y).float()) == pytest.approx(
-        expected, rel=1e-5
-    )
-    assert metrics.cca(torch.tensor(x).bfloat16(), y) == pytest.approx(expected, rel=0.02)
-
-
 def test_cca_invariances():
     x, y = related()
     expected = metrics.cca(x, y)
@@ -160,10 +140,6 @@ def test_cca_of_rank_deficient_inputs_counts_each_direction_once(dtype):
     assert metrics.cca(mixed, y, k=4) == pytest.approx(metrics.cca(x, y), rel=1e-5)
     assert metrics.cca(constant, y) == 0.0
     assert metrics.cca(np.zeros((60, 2), dtype), y) == 0.0
-
-
-def test_cca_of_independent_data_is_small():
-    assert metrics.cca(draw(0, 20000, 3), draw(1, 20000, 3)) < 0.1
 
 
 def test_cca_warns_where_correlations_are_one_for_any_data():
