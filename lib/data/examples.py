@@ -107,11 +107,11 @@ def number_groups(
     *,
     linked: bool = False,
 ) -> np.ndarray | None:
-    """Number examples of one or two ids, (examples,) int64, equal where they depend on each other:
+    """Number examples of one or two ids, (examples,) int64, equal where they depend on each other.
 
-    where they have the same texts, the text of one is given again as another document of the other,
-    they share a group, or, if `linked`, a text; also through further examples. Where there are
-    groups, a text without one is a group of its own. None if no text has a group or is repeated.
+    Two do if they have the same texts, if the text of one is given again as another document of the
+    other, if they share a group or, with `linked`, a text; also through further examples. Where
+    there are groups, a text without one is a group of its own. None if no two depend on each other.
     """
     used = {*itertools.chain.from_iterable(inputs)}
     grouped = not used.isdisjoint(groups)

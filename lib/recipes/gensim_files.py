@@ -117,6 +117,12 @@ def sections() -> tuple[Section, ...]:
     )
 
 
+def list_stories() -> dict[str, list[str]]:
+    """Name -> sentences of the news stories, without duplicate stories."""
+    kept = [lines(NEWS)[index] for index in without_copies(lines(NEWS))]
+    return {f"story {number:03d}": sentences(story) for number, story in enumerate(kept)}
+
+
 def published_lengths(count: int) -> np.ndarray:
     """Return an eighth of quantiles of the lengths of VAL-500K (Figure 4.1), (count,) tokens."""
     bins = pd.read_csv(LENGTHS).query("label == 'fig4_1' and split == 'train'")
@@ -136,9 +142,7 @@ def corpus_texts(
     """
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
-    stories = [lines(NEWS)[index] for index in without_copies(lines(NEWS))]
-    story_runs = [(f"story {number:03d}", sentences(story)) for number, story in enumerate(stories)]
-    news = list(_pieces(story_runs, wanted, documents // 2, rng))
+    news = list(_pieces([*list_stories().items()], wanted, documents // 2, rng))
     wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
     if wanted:
         held = len(news) + len(wikipedia)

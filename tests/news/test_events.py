@@ -10,7 +10,7 @@ from lib.config import profiles
 from lib.data.dataset_folder import Documents
 from lib.news import events
 from lib.news.events import Side, Windows
-from lib.recipes import gensim_files, reports
+from lib.recipes import gensim_files
 from lib.store import Store
 
 SEED = profiles.load("mini").corpus.seed
@@ -34,14 +34,14 @@ def test_minis_sides_have_the_promised_numbers_and_share_no_story(mini):
         assert len({*map(tuple, np.sort(side.pairs))}) == len(side.pairs)
         assert (side.positive == np.equal(*side.events[side.pairs.T])).all()
     groups = [set(side.groups) for side in mini.sides.values()]
-    assert sum(map(len, groups)) == len(set.union(*groups)) == len(reports.list_stories())
+    assert sum(map(len, groups)) == len(set.union(*groups)) == len(gensim_files.list_stories())
 
 
 def test_nothing_of_a_tested_story_is_distilled_on(mini):
     texts = mini.windows
     assert len(texts) == 11 * mini.profile.news.documents // 10 == len(set(texts))
     distilled = set().union(*(gensim_files.shingles(text) for text in texts))
-    stories = reports.list_stories()
+    stories = gensim_files.list_stories()
     for name, side in mini.sides.items():
         runs = [gensim_files.shingles(" ".join(stories[group])) for group in set(side.groups)]
         shares = np.array([len(own & distilled) / len(own) for own in runs])
