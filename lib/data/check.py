@@ -65,7 +65,7 @@ def suggested(path: Path, tasks: Iterable[str] | None = None) -> tuple[dict[str,
         "training.checkpoint_every": 5,
     }
     told = f"train on {trained} of {len(lengths)} documents, hold out {held_out}"
-    return changes, f"{told}, judge by {_count(len(entries), 'task')}"
+    return changes, f"{told}, judge by {len(entries)} tasks"
 
 
 def _choose_tasks(
@@ -121,56 +121,45 @@ def findings(path: Path, tasks: Collection[str] | None = None) -> list[str]:
     return [" ".join(line.split())[:500] for line in lines]  # ids and labels may contain anything
 
 
-def _note_unread(folder: Path, read: Iterable[str]) -> Iterator[str]:
-    """One note on the visible files of a folder that are not read; none without any."""
-    names = {place.name for place in folder.glob("[!.]*")} - {"README.md", *read}
-    yield from _list_names("not read: files", names)
-
-
-def _list_names(what: str, names: Collection[str]) -> Iterator[str]:
-    if names:
-        yield f"note: {what} {', '.join(map(repr, sorted(names)[:3]))}"
+def _list_unread(what: str, names: Iterable[str], read: Iterable[str]) -> Iterator[str]:
+    """One note on the names of visible things that are not read; none without any."""
+    if unread := sorted({*names} - {"README.md", *read}):
+        yield f"note: {what} not read: {', '.join(map(repr, unread[:3]))}"
 
 
 def _describe_documents(folder: Path) -> Iterator[str]:
     documents = Documents(folder)
     words = np.array([count_words(document.text) for document in documents])
     grouped = sum(bool(document.group) for document in documents)
-    lengths = f"{min(words)} to {max(words)} words, half of them up to {np.median(words):.0f}"
-    yield f"{_count(len(words), 'document')} of {lengths}; {grouped} with a group"
+    lengths = f"{min(words)} to {max(words)}, median {np.median(words):.0f}"
+    yield f"documents: {len(words)}; words: {lengths}; with a group: {grouped}"
     empty = documents.contents == 0
     firsts = np.unique(documents.contents, return_index=True)[1]
     repeated = ~empty & ~np.isin(range(len(words)), firsts)
-    notes = {"without text, left out": empty, "with the text of an earlier one": repeated}
-    for note, chosen in notes.items():
-        if chosen.any():
-            ids = ", ".join(documents[row].id for row in np.flatnonzero(chosen)[:3].tolist())
-            yield f"note: {_count(chosen.sum(), 'document')} {note}: {ids}"
-    fields = {*itertools.chain.from_iterable(map(read_fields, documents.files))}
-    yield from _list_names("not read: fields", fields - {*COLUMNS})
-    yield from _note_unread(folder, ["tasks", "documents", *FORMS])
+    for reason, chosen in {"without text, left out": empty, "copies": repeated}.items():
+        if rows := np.flatnonzero(chosen).tolist():
+            ids = ", ".join(documents[row].id for row in rows[:3])
+            yield f"note: {reason}: {len(rows)}, such as {ids}"
+    fields = itertools.chain.from_iterable(map(read_fields, documents.files))
+    yield from _list_unread("fields", fields, COLUMNS)
+    names = (place.name for place in folder.glob("[!.]*"))
+    yield from _list_unread("files", names, ["tasks", "documents", *FORMS])
 
 
 def _describe_task(folder: Path) -> Iterator[str]:
     task = read_task(folder)
-    sources = f", {_count(len(task.relevant), 'source')}" if task.relevant else ""
-    folds = ": no test.jsonl, so five folds of train serve" if task.folds else ""
-    yield f"{task.kind} of {_count(len(task.texts), 'document')}{sources}{folds}"
+    folds = "; no test.jsonl, so five folds of train serve" if task.folds else ""
+    yield f"{task.kind}; documents: {len(task.texts)}; sources: {len(task.relevant)}{folds}"
     for split, labels in task.labels.items():
         sizes = Counter(task.classes[label] for label in labels).most_common()
         largest = ", ".join(f"{name} {size}" for name, size in sizes[:3])
-        classes = f"{_count(len(sizes), 'class')}: {largest}"
-        yield f"{split}: {_count(len(labels), 'example')}, {classes}"
+        yield f"{split}: {len(labels)}; classes: {len(sizes)}, such as {largest}"
         others = set[int]().union(*(task.labels[name] for name in task.labels if name != split))
-        alone = {task.classes[label] for label in {*labels} - others if others}
-        yield from _list_names(f"{_count(len(alone), 'class')} in {split} alone:", alone)
-    yield from _note_unread(folder, task_files.FILES[task.kind])
+        if alone := sorted(task.classes[label] for label in {*labels} - others if others):
+            yield f"note: classes in {split} alone: {len(alone)}, such as {', '.join(alone[:3])}"
+    names = (place.name for place in folder.glob("[!.]*"))
+    yield from _list_unread("files", names, task_files.FILES[task.kind])
     yield from (f"note: {note}" for note in task.notes)
-
-
-def _count(count: int, noun: str) -> str:
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{count} {noun if count == 1 else plural}"
 
 
 def main(arguments: list[str] | None = None) -> int:

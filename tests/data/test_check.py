@@ -90,19 +90,19 @@ def test_a_report_counts_what_is_there_and_names_what_is_not_read(folder, write,
         write(root / place, "not ours")
     assert check.main([str(root)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "diaries: 1 document of 1 to 1 words, half of them up to 1; 0 with a group",
-        "diaries: note: not read: fields 'groups'",
-        "letters: 40 documents of 0 to 18 words, half of them up to 18; 0 with a group",
-        "letters: note: 1 document without text, left out: 39",
-        "letters: note: 1 document with the text of an earlier one: 38",
-        "letters: note: not read: files 'document.jsonl'",
-        "letters/mood: classification of 24 documents",
-        "letters/mood: train: 18 examples, 3 classes: 0 8, 1 8, odd 2",
-        "letters/mood: note: 1 class in train alone: 'odd'",
-        "letters/mood: validation: 2 examples, 2 classes: 0 1, 1 1",
-        "letters/mood: test: 4 examples, 2 classes: 0 2, 1 2",
-        "letters/mood: note: not read: files 'val.jsonl'",
-        "letters/reply: retrieval of 39 documents, 2 sources",
+        "diaries: documents: 1; words: 1 to 1, median 1; with a group: 0",
+        "diaries: note: fields not read: 'groups'",
+        "letters: documents: 40; words: 0 to 18, median 18; with a group: 0",
+        "letters: note: without text, left out: 1, such as 39",
+        "letters: note: copies: 1, such as 38",
+        "letters: note: files not read: 'document.jsonl'",
+        "letters/mood: classification; documents: 24; sources: 0",
+        "letters/mood: train: 18; classes: 3, such as 0 8, 1 8, odd 2",
+        "letters/mood: note: classes in train alone: 1, such as odd",
+        "letters/mood: validation: 2; classes: 2, such as 0 1, 1 1",
+        "letters/mood: test: 4; classes: 2, such as 0 2, 1 2",
+        "letters/mood: note: files not read: 'val.jsonl'",
+        "letters/reply: retrieval; documents: 39; sources: 2",
     ]
 
 
