@@ -32,9 +32,10 @@ from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import ranking, readouts
 from lib.evaluation.readouts import Examples
+from lib.experiments.base import Base, load_layers
 from lib.experiments.embedders import Joined, ParagraphVector, Teacher, Words
 from lib.experiments.model import Model, find_device, has_bfloat16, hash_model
-from lib.experiments.students import Base, TrainedStudent, load_layers
+from lib.experiments.students import TrainedStudent
 from lib.jobs import Job, run_jobs
 from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
 from lib.texts import halve_text

@@ -17,10 +17,7 @@ from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 from lib.teachers.rows import centre_rows, join_rows, mean_row
 
 PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
-SBERT = ("teachers.sbert", "teachers.chunks", "teachers.rows", "texts")
-PV = ("experiments.embedders", "teachers.paragraph_vector", "teachers.labels", "texts")
-WORDS = ("experiments.embedders", "teachers.rows", "teachers.words", "texts")
-JOINED = ("experiments.embedders", "teachers.rows")
+MODULES = ("experiments.embedders", "teachers", "texts")
 FACTS = ("vocabulary_size", "seconds", "truncated", "documents")
 
 
@@ -41,7 +38,7 @@ class Teacher(Model):
         inputs |= {"files": hash_model(self.section.model), "chunk": self.chunk}
         inputs |= {"computed": [find_device(), self.precision]}
         label = "SBERT, mean of chunks" if self.chunk else "SBERT"
-        return Product("vectors", inputs, ("experiments.embedders", *SBERT), PACKAGES, label)
+        return Product("vectors", inputs, MODULES, PACKAGES, label)
 
     @functools.cached_property
     def sbert(self) -> Any:
@@ -112,7 +109,7 @@ class ParagraphVector(Model):
         inputs["documents"] = hash_arrays(hash_texts(self.documents))
         packages = ("gensim", "nltk", "numpy", "scipy")
         label = f"{self.label}, seed {self.settings['seed']}"
-        return Product("paragraph_vector", inputs, PV, packages, label)
+        return Product("paragraph_vector", inputs, MODULES, packages, label)
 
     @functools.cached_property
     def loaded(self) -> Any:
@@ -158,7 +155,7 @@ class Words(Model):
         inputs: dict[str, Any] = {"texts": texts, "dim": self.dim, "centred": self.centred}
         inputs["cut"] = self.cut and self.cut.product
         label = "LSA" if self.dim else "TF-IDF"
-        return Product("words", inputs, WORDS, ("scikit-learn", "scipy"), label)
+        return Product("words", inputs, MODULES, ("scikit-learn", "scipy"), label)
 
     @functools.cached_property
     def counter(self) -> Any:
@@ -219,7 +216,7 @@ class Joined(Model):
     def product(self) -> Product:
         inputs = {"models": [model.product for model in self.models], "scaled": self.scaled}
         label = " + ".join(model.product.label for model in self.models)
-        return Product("joined", inputs, JOINED, (), label)
+        return Product("joined", inputs, MODULES, (), label)
 
     @property
     def parts(self) -> Sequence[Model]:
@@ -268,7 +265,7 @@ class Centred(Model):
     @functools.cached_property
     def product(self) -> Product:
         inputs = {"model": self.model.product, "documents": hash_arrays(hash_texts(self.documents))}
-        return Product("centred", inputs, JOINED, (), self.model.product.label)
+        return Product("centred", inputs, MODULES, (), self.model.product.label)
 
     @property
     def parts(self) -> Sequence[Model]:

@@ -106,6 +106,6 @@ def has_bfloat16() -> bool:
 
 def count_ranks() -> int:
     """How many processes train one student together, from torchrun's environment variables."""
-    if "WORLD_SIZE" in os.environ and "LOCAL_RANK" not in os.environ:  # each would train alone
+    if "WORLD_SIZE" in os.environ and "LOCAL_RANK" not in os.environ:  # it would wait for ever
         raise ValueError("WORLD_SIZE is set without LOCAL_RANK: start processes by torchrun")
     return int(os.environ.get("WORLD_SIZE", 1))

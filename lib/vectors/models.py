@@ -11,9 +11,9 @@ from tqdm import tqdm
 
 from lib.config import profiles
 from lib.config.schema import Profile
+from lib.experiments.base import Base
 from lib.experiments.embedders import Centred, Joined, Teacher, Words
 from lib.experiments.model import Model, has_bfloat16
-from lib.experiments.students import Base
 from lib.store import Store
 from lib.teachers.chunks import MOST, SIZE
 from lib.teachers.words import DIM

@@ -38,13 +38,10 @@ from lib.config import profiles  # noqa: E402
 from lib.config.console import quiet_transformers  # noqa: E402
 from lib.distillation import variants  # noqa: E402
 from lib.distillation.training import DistillationData  # noqa: E402
+from lib.experiments.base import Base  # noqa: E402
 from lib.experiments.embedders import Teacher  # noqa: E402
 from lib.experiments.model import find_device, has_bfloat16  # noqa: E402
-from lib.experiments.students import (  # noqa: E402
-    Base,
-    ContextualRows,
-    TrainedStudent,
-)
+from lib.experiments.students import ContextualRows, TrainedStudent  # noqa: E402
 from lib.store import Store  # noqa: E402
 
 GPU = (

@@ -165,24 +165,6 @@ def test_results_come_in_the_order_of_the_jobs_whatever_their_groups():
     assert train_heads([], 2, SETTINGS) == []
 
 
-@pytest.mark.parametrize("columns", [1, 2])
-def test_standardized_features_make_scale_and_offset_of_an_embedding_irrelevant(columns):
-    job = make_job(columns=columns, rows=300)
-    moved = replace(job, features=job.features * np.linspace(0.01, 100, 9, dtype=np.float32) + 5)
-    settings = change(epochs=20)
-    plain_result, plain_moved = train_heads([job, moved], 2, settings)
-    scaled = settings.model_copy(update={"features": "standardized"})
-    assert (plain_result != plain_moved).any()
-    np.testing.assert_array_equal(*train_heads([job, moved], 2, scaled))
-
-
-def test_unit_norm_makes_the_length_of_an_embedding_irrelevant():
-    job = make_job(rows=300)
-    factors = np.linspace(0.01, 100, 40, dtype=np.float32)[:, None]
-    longer = replace(job, features=job.features * factors)
-    np.testing.assert_array_equal(*train_heads([job, longer], 2, change(features="unit norm")))
-
-
 def test_standardized_by_the_texts_of_the_training_items_of_its_fold_alone():
     job = make_job()
     job = replace(job, inputs=job.inputs % 30, train=np.arange(70))

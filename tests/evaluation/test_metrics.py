@@ -40,32 +40,23 @@ def test_normalized_accuracy_by_hand():
 # Retrieval
 
 
-def test_average_precision_by_hand():
-    # Relevant at ranks 1 and 3: (1/1 + 2/3) / 2.
-    value = metrics.average_precision(["a", "c"], ["a", "b", "c", "d"])
-    assert value == pytest.approx((1 + 2 / 3) / 2)
-    assert metrics.average_precision({"d"}, list("abcd")) == pytest.approx(1 / 4)
-    # The published gold lists are such dicts.
-    assert metrics.average_precision({"a": 1, "b": 1}, list("abcd")) == 1.0
-
-
-def test_average_precision_whole_ordering_counts_missing_targets():
-    # "z" is never found: (1/1 + 2/3 + 0) / 3.
-    assert metrics.average_precision(["a", "c", "z"], list("abcd")) == pytest.approx(
-        (1 + 2 / 3) / 3
-    )
-    assert metrics.average_precision(["z"], list("abcd")) == 0.0
-
-
-def test_average_precision_top_drops_what_lies_below():
-    # Relevant at ranks 1, 3 and 4; with top=3 "d" and "z" leave numerator and denominator.
-    assert metrics.average_precision(["a", "c", "d", "z"], list("abcd"), top=3) == pytest.approx(
-        (1 + 2 / 3) / 2
-    )
-    assert metrics.average_precision(["d"], list("abcd"), top=3) == 0.0
-    assert metrics.average_precision(["a", "d"], list("abcd"), top=1000) == pytest.approx(
-        (1 + 2 / 4) / 2
-    )
+@pytest.mark.parametrize(
+    ("relevant", "top", "precision", "reciprocal"),
+    [
+        ("ac", None, (1 + 2 / 3) / 2, 1),
+        ("d", None, 1 / 4, 1 / 4),
+        ("acz", None, (1 + 2 / 3 + 0) / 3, 1),  # "z" is never found
+        ("z", None, 0, 0),
+        ("acdz", 3, (1 + 2 / 3) / 2, 1),  # "d" and "z" leave numerator and denominator
+        ("d", 3, 0, 0),
+        ("ad", 1000, (1 + 2 / 4) / 2, 1),
+    ],
+)
+def test_average_precision_and_reciprocal_rank_by_hand(relevant, top, precision, reciprocal):
+    ranking = list("abcd")
+    given = dict.fromkeys(relevant, 1)  # the published gold lists are such dicts
+    assert metrics.average_precision(given, ranking, top) == pytest.approx(precision)
+    assert metrics.reciprocal_rank(relevant, ranking, top) == pytest.approx(reciprocal)
 
 
 def test_average_precision_equals_scikit_learn():
@@ -78,13 +69,6 @@ def test_average_precision_equals_scikit_learn():
         assert metrics.average_precision(np.flatnonzero(relevant), ranking) == pytest.approx(
             expected, rel=1e-12
         )
-
-
-def test_reciprocal_rank():
-    assert metrics.reciprocal_rank(["c", "d"], list("abcd")) == pytest.approx(1 / 3)
-    assert metrics.reciprocal_rank(["a"], list("abcd")) == 1.0
-    assert metrics.reciprocal_rank(["c"], list("abcd"), top=2) == 0.0
-    assert metrics.reciprocal_rank(["z"], list("abcd")) == 0.0
 
 
 # Canonical correlation

@@ -13,7 +13,8 @@ from numpy.testing import assert_array_equal
 
 from lib.config import paths
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA
-from lib.experiments.students import Base, TrainedStudent, load_layers
+from lib.experiments.base import Base, load_layers
+from lib.experiments.students import TrainedStudent
 from lib.student import masked_words
 
 CONTEXTUAL = "cosine;100d;S:768x100;C:-"

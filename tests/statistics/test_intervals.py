@@ -160,30 +160,6 @@ def test_seed_noise_is_pooled_within_classes():
     assert draws == pytest.approx([errors(evidence, **{name: 1})[0] for name in "abAB"], rel=0.1)
 
 
-def test_seeds_of_a_student_that_is_judged_three_times_count_once():
-    tasks = make_noisy_class(np.random.default_rng(0))
-    each, once = from_examples(tasks), from_examples(tasks, student_of=str.lower)
-    assert (each.noise[""].df, once.noise[""].df) == (8, 4)
-    assert each.noise[""].sd == once.noise[""].sd and each.overlap == once.overlap
-
-
-def test_the_mean_of_rounds_is_no_surer_than_the_students_in_them():
-    """Two rounds with the same answers tell as much as one, and their difference is nothing."""
-    answers = make_noisy_class(np.random.default_rng(0))["t"].scores["A"]
-    tasks = {"t": TaskScores({"A;1k": answers, "A;all": answers}, np.arange(4000), 0.0)}
-    evidence = from_examples(tasks, student_of=lambda name: name[0])
-    one, mean = errors(evidence, **{"A;1k": 1}), errors(evidence, **{"A;1k": 0.5, "A;all": 0.5})
-    assert mean == pytest.approx(one)
-    assert math.isnan(errors(evidence, **{"A;1k": 1, "A;all": -1})[0])
-    apart = errors(from_examples(tasks), **{"A;1k": 0.5, "A;all": 0.5})
-    assert apart[0] < 0.8 * one[0]
-    printed = runs({"A;1k": {0: (0.5, 0.5)}, "A;all": {0: (0.7, 0.7)}})
-    noise = SeedNoise(0.1, 4)
-    together = from_runs(printed, noise=noise, student_of=lambda name: name[0])
-    assert errors(together, **{"A;1k": 0.5, "A;all": 0.5})[0] == pytest.approx(0.1)
-    assert errors(from_runs(printed, noise=noise), **{"A;1k": 0.5, "A;all": 0.5})[0] < 0.08
-
-
 def test_the_correlation_of_rounds_by_hand():
     """Seeds move both rounds of a by .1 and -.1, and one round of b: 4 / (4 + 2)."""
     shares = {"a1": (0.6, 0.4), "a2": (0.8, 0.6), "b1": (0.6, 0.4), "b2": (0.5, 0.5)}
@@ -281,13 +257,6 @@ def test_a_pair_does_not_share_two_articles_with_itself():
         evidence = from_examples(task(rng.integers(0, 60, (200, 2)), a=rng.random(200)), given="a")
         ratios.append(float(evidence.sampling[0, 0] / evidence.independent[0, 0]))
     assert np.mean(ratios) == pytest.approx(1, abs=0.1)
-
-
-def test_few_large_articles_are_few():
-    sizes = [100, 100, *[1] * 50]
-    groups = np.repeat(range(52), sizes)
-    evidence = from_examples(task(groups, a=np.random.default_rng(0).random(250)), given="a")
-    assert evidence.groups == pytest.approx(2, abs=0.1)
 
 
 def test_draws_have_the_covariance_of_the_errors(simulate):

@@ -166,33 +166,6 @@ def test_an_interval_that_excludes_the_published_size_says_so(effect, published,
     assert told.verdict == word and replace(told, verdict=judged.verdict) == judged
 
 
-def test_it_says_how_many_parts_hold_by_themselves():
-    models = {"a": 0.6, "b": 0.5, "c": 0.58, "d": 0.1}
-    every = judge([[pair("a", other)] for other in "bcd"], evidence(**models))
-    assert every.verdict == OPEN and every.holding == "2 of 3"
-    both = judge(units("ac", "bd"), evidence(**models), at_least=1)
-    assert both.holding == "2 of 2", "each of them is ahead of both rivals"
-    none = judge(units("bd", "ac"), evidence(**models), at_most=0)
-    assert none.verdict == HOLDS and none.holding == "2 of 2"
-    assert judge(units("a", "b"), evidence(**models)).holding == ""
-    assert judge([[pair("a", "b")], [pair("a", "d")]], evidence(**models, sd=None)).holding == ""
-
-
-def test_noise_alone_spreads_scores():
-    same = {f"a{n}": 0.5 for n in range(6)}
-    wide = {f"b{n}": 0.5 + shift for n, shift in enumerate((-0.02, -0.01, 0, 0.005, 0.015, 0.02))}
-    both = evidence(**same, **wide, sd=0.016)
-    assert judge_spread(list(wide), list(same), both).verdict == OPEN
-    clear = judge_spread(list(wide), list(same), evidence(**same, **wide, sd=0.002))
-    assert clear.verdict == HOLDS
-    assert clear.effect == pytest.approx(np.std(list(wide.values()), ddof=1))
-    assert (
-        judge_spread(list(same), list(wide), evidence(**same, **wide, sd=0.002)).verdict == REVERSED
-    )
-    assert clear.decided_by == "sd of 6 models against sd of 6 models"
-    assert clear.arithmetic.startswith(".01")
-
-
 def test_what_noise_explains_is_no_spread_of_the_models():
     """Two groups that spread by as much as noise does: the draws under the null hypothesis spread
     by noise alone.
@@ -211,13 +184,6 @@ def test_the_weakest_of_several_statements():
     assert weakest([clear, unclear]).verdict == OPEN
     assert weakest([unclear, wrong]).verdict == REVERSED
     assert weakest([clear]) is clear
-
-
-def test_a_table_of_pairs_has_q_values_over_its_rows():
-    table = compare([("a", "b"), ("a", "c"), ("b", "c")], evidence(a=0.55, b=0.53, c=0.5))
-    assert table["q"].tolist() == pytest.approx(q_values(table["p"]))
-    assert (table["q"] > table["p"])[:2].any()
-    assert [*table] == ["left", "right", "difference", "low", "high", "p", "q", "verdict"]
 
 
 def test_a_pair_without_scores_has_no_verdict():
