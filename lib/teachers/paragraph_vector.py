@@ -6,6 +6,7 @@ document's vector alone. A compound concatenates the vectors of both.
 
 from __future__ import annotations
 
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +36,7 @@ SETTINGS: dict[str, Any] = {
     "min_alpha": 1e-4,
     "dbow_words": True,
 }
+_INFERRING = threading.Lock()  # a model has one random stream, which each call restarts
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
@@ -66,13 +68,14 @@ class StableDoc2Vec(Doc2Vec):
         work = np.zeros(self.layer1_size, dtype=np.float32)
         mean = zeros_aligned(self.layer1_size, dtype=np.float32)
         alpha = self.alpha
-        self.random.seed(self.seed)
-        for _ in range(self.epochs):
-            if self.sg:
-                train_document_dbow(self, doc_words, [0], alpha, work, **options)
-            else:
-                train_document_dm(self, doc_words, [0], alpha, work, mean, **options)
-            alpha -= (self.alpha - self.min_alpha) / max(self.epochs - 1, 1)
+        with _INFERRING:
+            self.random.seed(self.seed)
+            for _ in range(self.epochs):
+                if self.sg:
+                    train_document_dbow(self, doc_words, [0], alpha, work, **options)
+                else:
+                    train_document_dm(self, doc_words, [0], alpha, work, mean, **options)
+                alpha -= (self.alpha - self.min_alpha) / max(self.epochs - 1, 1)
         return vector[0]
 
 

@@ -6,6 +6,7 @@ published sentence-transformers models.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from collections.abc import Iterable
@@ -29,7 +30,9 @@ class SBERT:
 
     def __init__(self, encoder: SentenceTransformer):
         self.encoder, (transformer, pooling) = encoder, encoder
-        self.model, self.tokenizer = transformer.auto_model, transformer.tokenizer
+        self.model = transformer.auto_model
+        # A copy: truncation is state of a tokenizer, which `encode` in another thread would change.
+        self.tokenizer = copy.deepcopy(transformer.tokenizer)
         self.max_tokens: int = transformer.max_seq_length
         self.dim: int = pooling.embedding_dimension
 
@@ -49,14 +52,18 @@ class SBERT:
         is that of the weights. `ValueError` in one line for a source that is missing, damaged or
         incomplete.
         """
-        options = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
+        # Each of the three would ask at the terminal whether to run code from the folder.
+        distrust: dict[str, Any] = {"trust_remote_code": False}
+        options = {"config_kwargs": distrust, "processor_kwargs": distrust}
+        weights = distrust | {"use_safetensors": True, "dtype": torch.float32}
+        options |= {"model_kwargs": weights, "max_seq_length": max_tokens}
         with one_line_errors(f"use the teacher '{source}'"), quiet_transformers():
             folder = Path(source) if Path(source).is_dir() else _download(str(source), revision)
             with open(folder / WEIGHTS, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             if sha256 and digest != sha256.lower():
                 raise ValueError(f"{WEIGHTS} has sha256 {digest}, not {sha256}; install it again")
-            transformer = Transformer(str(folder), model_kwargs=options, max_seq_length=max_tokens)
+            transformer = Transformer(str(folder), **options)
             # transformers fills missing weights with random numbers. The pooler is not used.
             stored = safe_open(folder / WEIGHTS, "pt").keys()
             wanted = transformer.auto_model.state_dict().keys()
@@ -107,5 +114,5 @@ def _download(source: str, revision: str | None) -> Path:
         raise ValueError(f"expected {expected}, got revision {revision}")
     from huggingface_hub import snapshot_download
 
-    patterns: list[Any] = [WEIGHTS, "*.json", "*.txt", "*.model"]
+    patterns = [WEIGHTS, "*.json", "*.txt", "*.model"]
     return Path(snapshot_download(source, revision=revision, allow_patterns=patterns))
