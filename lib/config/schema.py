@@ -129,7 +129,7 @@ class ContextualTeacherSettings(Settings):
     epochs: Count
     workers: Count
     window: Count
-    negative: Annotated[int, Field(ge=0)]
+    negative: Annotated[int, Field(ge=1)]
     sample: NonNegative
     min_count_share: PartOf
     alpha: Positive

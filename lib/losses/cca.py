@@ -22,8 +22,8 @@ def cca(
     eigenvalues repeat. `epsilon` stabilises the whitening and pulls correlations below 1. Every row
     has the same value; fewer than two rows give 0.
 
-    Only a draft of the thesis trains with this loss: CCA needs large batches. The metric, without
-    epsilon, is `lib.evaluation.metrics.cca`. Source: Andrew et al. 2013, Deep CCA.
+    Only a draft of the thesis trains with it. The metric, without epsilon, is
+    `lib.evaluation.metrics.cca`. Source: Andrew et al. 2013, Deep CCA.
 
     >>> import torch
     >>> from lib.losses import cca
@@ -36,10 +36,8 @@ def cca(
         return 0 * student.sum(dim=1)  # keeps the graph, so backward() works on such a batch too
     # float64: a rank-deficient covariance needs an epsilon well above the rounding error.
     x1, x2 = _centred(student.double()), _centred(teacher.double())
-    root1 = torch.linalg.cholesky(_covariance(x1, x1) + epsilon * _identity(x1))
-    root2 = torch.linalg.cholesky(_covariance(x2, x2) + epsilon * _identity(x2))
-    half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)
-    whitened = torch.linalg.solve_triangular(root2, half.T, upper=False)
+    half = torch.linalg.solve_triangular(_root(x1, epsilon), _covariance(x1, x2), upper=False)
+    whitened = torch.linalg.solve_triangular(_root(x2, epsilon), half.T, upper=False)
     # Others are zero, and their arbitrary vectors would make the gradient random.
     correlations = torch.linalg.svdvals(whitened)[: batch - 1]
     return -correlations.sum().to(student.dtype).expand(batch)
@@ -61,5 +59,6 @@ def _covariance(x: Tensor, y: Tensor) -> Tensor:
     return x.T @ y / (len(x) - 1)
 
 
-def _identity(x: Tensor) -> Tensor:
-    return torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+def _root(x: Tensor, epsilon: float) -> Tensor:
+    """The Cholesky factor of the covariance, with epsilon on its diagonal."""
+    return torch.linalg.cholesky(_covariance(x, x) + epsilon * torch.eye(x.shape[1]).to(x))

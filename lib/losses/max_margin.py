@@ -38,8 +38,6 @@ def max_margin(
     >>> teacher = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
     >>> max_margin(student, teacher)
     tensor([-1.5000,  3.5000])
-    >>> max_margin(student, teacher, mask=torch.tensor([False, True]))
-    tensor([0., 4.])
     """
     _checks.pair(student, teacher)
     mask = _checks.row_mask(mask, student)

@@ -22,9 +22,7 @@ class SoftCCA(nn.Module):
     Zn is Z after batch normalisation (without affine parameters, in evaluation too), so Phi holds
     correlations. No gradient flows into earlier batches. In evaluation the loss is what training
     would return, but Phi and n are not stored. One row has no correlations: its L2 term is left.
-
-    `dim` is that of each projection. The thesis chose a `beta` of .95 by held-out CCA; the author's
-    code has a `delta` of .03. `ValueError` for projections that differ in shape.
+    `dim` is that of each projection. `ValueError` for projections that differ in shape.
 
     Source: Chang, Xiang and Hospedales 2018, SoftCCA, and the author's code, whose means replace
     the sums of the printed equations. It does not save the normaliser; here it is in the state.
@@ -36,8 +34,6 @@ class SoftCCA(nn.Module):
     >>> z2 = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
     >>> loss(z1, z2)  # (0 + 2^2) / 2 + 0.03 * 2, as the features of z1 are perfectly correlated
     tensor([2.0600, 2.0600])
-    >>> loss.normaliser  # one batch so far
-    tensor(1.)
     """
 
     phi1: Tensor

@@ -47,8 +47,6 @@ def weighted(
     >>> s, c = torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0])
     >>> weighted(s, c, [100, 2000], lam=0.8, max_structural_len=384)
     tensor([ 2.8000, 20.0000])
-    >>> weighted(s, c, [100, 2000], lam=None, max_structural_len=None)
-    tensor([11., 22.])
     """
     mask = structural_mask(lengths, max_structural_len).to(structural.device)
     if not structural.shape == contextual.shape == mask.shape:
