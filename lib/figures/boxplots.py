@@ -16,7 +16,6 @@ from matplotlib.patches import Patch
 from lib import published
 from lib.config import roles
 from lib.figures.style import DARK, INK, WIDTH, labelled, rows_from_top, settings, style
-from lib.published import figure_models
 from lib.statistics.intervals import SeedNoise
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -64,7 +63,7 @@ def boxplot_frame(
     theirs = pd.DataFrame(columns=["identity", "task", *printed], dtype=object)
     if not label.startswith("figA_"):
         theirs = published.load(label)[[*theirs]]
-    names = {identity: model for model, identity in figure_models.shown(label).items()}
+    names = {identity: model for model, identity in published.shown(label).items()}
     frame = ours.rename(columns={"model": "identity"})
     frame = frame.merge(theirs.rename(columns=printed), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
@@ -105,7 +104,7 @@ def boxplot(
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed}
     data = data.replace({"model": ends}, regex=True)
     data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
-    identities = figure_models.printed(label).values()
+    identities = published.printed(label).values()
     places = {identity: place for place, identity in enumerate(identities)}
     if order == "published":
         row_of = data["identity"].map(places).fillna(-1)

@@ -18,7 +18,6 @@ from lib.figures.style import COLORS, INK, WIDTH, labelled, settings, style
 from lib.news import chapter, clustering
 from lib.news.chapter import News
 from lib.news.events import TESTED, Side
-from lib.published import figure_models
 from lib.statistics.intervals import Evidence, from_runs
 from lib.store import NotComputed
 
@@ -41,7 +40,7 @@ _FAMILIES = ("LSTM", "GRU", "RNN", "Transformer", "CNN", "FFN", "bag")
 def list_models(news: News) -> dict[str, tuple[int, ...]]:
     """Model -> seeds: baselines, and the students of paper and ours that the profile chooses."""
     profile = news.profile
-    students = [*figure_models.news_students(), *figure_models.OWN_NEWS]
+    students = [*published.news_students(), *published.OWN_NEWS]
     if profile.only:
         students = [model for model in students if profiles.matches(model, profile.only)]
     if profile.max_variants is not None:

@@ -133,9 +133,9 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
     notebook = Notebook(name, profile)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # else run_all.sh has checked it
-        from lib.published import figure_models
+        from lib import published
 
-        profiles.check_only(profile.only, figure_models.names(notebook.promised))
+        profiles.check_only(profile.only, published.names(notebook.promised))
     if get_ipython := namespace.get("get_ipython"):
         html = get_ipython().display_formatter.formatters["text/html"]
         html.for_type_by_name("pandas", "DataFrame", _show_table)

@@ -197,10 +197,10 @@ def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> 
     if requests:
         runs = [run for run in runs if not run.names.isdisjoint(requests)]
     if profile.only:
-        from lib.published import figure_models  # loads pandas
+        from lib import published  # loads pandas
 
         labels = [label for run in runs for label in run.makes]
-        profiles.check_only(profile.only, figure_models.names(labels))
+        profiles.check_only(profile.only, published.names(labels))
     return runs
 
 

@@ -16,7 +16,6 @@ from lib import figures, published
 from lib.config import paths, roles
 from lib.figures import block_diagrams
 from lib.figures.style import INK, WIDTH, csv_bytes
-from lib.published import figure_models
 from lib.statistics.intervals import SeedNoise
 
 BOXPLOTS = published.BOXPLOTS
@@ -112,7 +111,7 @@ class TestBoxplotFrame:
 
     def test_no_weighting_is_another_student_in_each_figure(self):
         students = {
-            label: figure_models.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")
+            label: published.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")
         }
         frame = figures.boxplot_frame("fig4_10", records_of({students["fig4_10"]: 0.7}))
         assert frame["model"].unique().tolist() == ["no-weighting"]
@@ -164,7 +163,7 @@ class TestBoxplotFrame:
                 for box in boxes_of(figure.axes[1])
                 if np.isfinite(box.get_path().vertices).all()
             ]
-            assert len(drawn) == len(figure_models.printed(label))
+            assert len(drawn) == len(published.printed(label))
 
     @pytest.mark.parametrize("tasks", [["minutes"], ["zebra", "PAN", "minutes", "ARXIV"]])
     def test_tasks_of_any_name_and_number(self, tasks):
@@ -308,7 +307,7 @@ class TestBoxplot:
 
         whole = all_models("fig4_11")
         few = colors(
-            whole[whole["identity"].isin(["SBERT", figure_models.printed("fig4_11")["None;λ=0.8"]])]
+            whole[whole["identity"].isin(["SBERT", published.printed("fig4_11")["None;λ=0.8"]])]
         )
         many = colors(whole)
         assert few["None;λ=0.8"] == many["None;λ=0.8"] == many["384;λ=0.8"] != many["None;λ=0.2"]

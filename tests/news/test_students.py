@@ -11,11 +11,10 @@ from torch.testing import assert_close
 from lib import published
 from lib.news import designs
 from lib.news.students import NewsStudent, Sizes
-from lib.published import figure_models
 
 SMALL = Sizes(vocabulary=50, token=16, hidden=8, output=12, teacher_token=10, feed_forward=16)
 PAPER = Sizes.scale(1, 119_547, 768, 256)
-EVERY = (*figure_models.news_students(), *figure_models.OWN_NEWS)
+EVERY = (*published.news_students(), *published.OWN_NEWS)
 STRUCTURES = sorted({identity.rpartition(";")[0] + ";MSE": identity for identity in EVERY}.values())
 TABLES = pd.concat([published.load(f"news_tab{number}") for number in range(1, 9)])
 TABLES = TABLES.astype(object).fillna("")
@@ -31,9 +30,9 @@ def draw_rows(*lengths):
 
 
 def test_the_paper_has_48_students_each_once():
-    assert len(figure_models.news_students()) == len(set(figure_models.news_students())) == 48
+    assert len(published.news_students()) == len(set(published.news_students())) == 48
     berts = {f"{name};fine-tuned" for name in ("RuBERT Tiny", "RuBERT Tiny-2", "DistilRuBERT")}
-    assert {*TABLES["identity"]} - {*figure_models.news_students()} - {"teacher"} == berts
+    assert {*TABLES["identity"]} - {*published.news_students()} - {"teacher"} == berts
 
 
 def test_an_identity_says_what_its_row_says():
