@@ -12,7 +12,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from lib.config import manifest, profiles
-from lib.figures.style import csv_bytes, settings, write
+from lib.figures.style import settings, write
 
 MISSING = "–"
 Parts = dict[str, pd.DataFrame]  # title -> cells as text; usually a single part with title ""
@@ -31,7 +31,7 @@ def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") ->
     parts = readable(frame)
     caption = caption or settings()["texts"].get(label, {}).get("caption", "")
     texts = {f".{kind}": render(kind, parts, caption, label).encode() for kind in ("md", "tex")}
-    return write(label, frame, {".csv": csv_bytes(frame), **texts}, folder)
+    return write(label, frame, texts, folder)
 
 
 def to_html(frame: pd.DataFrame) -> str:

@@ -28,12 +28,10 @@ DIED = "the kernel died, most likely because memory ran out; close other program
 def execute(
     notebook: Path, parameters: dict[str, Any], target: Path, log: Path, heading: str
 ) -> str:
-    """Run a notebook, and show after the heading which cell and step it has reached.
+    """Run a notebook into `target`, also if it fails, and show which cell and step it has reached.
 
-    The executed notebook is written to `target`, even if it failed. What the kernel and its workers
-    print outside of cells goes to `log`.
-
-    Returns, in one line, why the notebook is not done; empty if it is done.
+    What the kernel and its workers print outside of cells goes to `log`. Returns, in one line, why
+    the notebook is not done; empty if it is done.
     """
     target.unlink(missing_ok=True)
     for path in (target, log):
@@ -47,10 +45,8 @@ def execute(
     logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
     # In a file each change is a line of its own.
     interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
-    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}"
-    status = tqdm(
-        file=sys.stdout, desc="starting", mininterval=interval, bar_format=line, leave=False
-    )
+    look = {"bar_format": f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}", "leave": False}
+    status = tqdm(file=sys.stdout, desc="starting", mininterval=interval, **look)
 
     def note_cell(cell: Any, cell_index: int) -> None:
         progress.unlink(missing_ok=True)  # the steps were those of the previous cell
@@ -62,36 +58,24 @@ def execute(
         class LoggedKernel(AsyncKernelManager):
             start_kernel = partialmethod(AsyncKernelManager.start_kernel, stdout=file, stderr=file)
 
+        options = {"kernel_name": "python3", "language": "python", "cwd": notebook.parent}
+        options |= {"progress_bar": False, "on_cell_start": note_cell, **PATIENCE}
+        options |= {"kernel_manager_class": LoggedKernel}
         # In a thread, because nbclient would otherwise handle the signals that `run_all` handles.
-        run = pool.submit(
-            papermill.execute_notebook,
-            source,
-            target,
-            parameters,
-            kernel_name="python3",
-            language="python",  # a stripped notebook need not name its language
-            cwd=notebook.parent,
-            progress_bar=False,
-            on_cell_start=note_cell,
-            kernel_manager_class=LoggedKernel,
-            **PATIENCE,
-        )
-        while not run.done():
+        run = pool.submit(papermill.execute_notebook, source, target, parameters, **options)
+        while wait([run], timeout=0.2).not_done:
             step = ""
             with contextlib.suppress(OSError):  # the cell has noted none
                 step = progress.read_text(encoding="utf-8").strip().rpartition("\n")[2]
             status.set_postfix_str(step, refresh=False)
             status.update()
-            wait([run], timeout=0.2)
     try:
         return _find_pending(run.result(), notebook.stem)
-    except DeadKernelError:
-        problem = DIED
-    except PapermillExecutionError as error:  # its message is the whole traceback
-        problem = f"{error.ename}: {error.evalue}"
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-    return f"{status.desc}: {textwrap.shorten(problem, 300)}"
+        problem = DIED if isinstance(error, DeadKernelError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, PapermillExecutionError):  # its message is the whole traceback
+            problem = f"{error.ename}: {error.evalue}"
+        return f"{status.desc}: {textwrap.shorten(problem, 300)}"
 
 
 def _find_pending(executed: nbformat.NotebookNode, name: str) -> str:

@@ -4,20 +4,25 @@ import argparse
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import nbformat
+from nbconvert.preprocessors import ClearMetadataPreprocessor, TagRemovePreprocessor
 
 from lib.config import paths, profiles
-from lib.config.console import escape_unprintable
 from lib.store import write_text
 
 FOLDER = paths.ROOT / "docs" / "notebooks"
-INJECTED = "injected-parameters"  # the cell that papermill adds, under a new name in every run
-WIDGETS = "application/vnd.jupyter"  # live views, such as progress bars, are dead in a copy
+WIDGETS = {"application/vnd.jupyter.widget-view+json"}  # such as progress bars: dead in a copy
 # A link in a text cell to another file. It moves, because docs/notebooks is one folder deeper.
 LINK = re.compile(r"\]\((\.\./[^)\s]+|\w+\.ipynb)")
 ADDRESS = re.compile(r"(?<= at )0x[0-9a-f]{6,}")  # of an object in memory
+CLEANERS = (  # the cell that papermill adds goes
+    TagRemovePreprocessor(remove_cell_tags={"injected-parameters"}),
+    ClearMetadataPreprocessor(
+        preserve_nb_metadata_mask={"kernelspec", "language_info"},
+        preserve_cell_metadata_mask={"tags"},
+    ),
+)
 
 
 def publish(executed: Path, folder: Path = FOLDER) -> list[Path]:
@@ -44,21 +49,22 @@ def clean(path: Path, copied: Collection[str] = ()) -> str:
         return match[0] if match[1] in copied else f"](../{target}"
 
     notebook = nbformat.read(path, 4)
-    for number, cell in enumerate(notebook.cells):
-        tags = cell.metadata.get("tags")
-        cell.metadata = {} if tags is None else {"tags": tags}
-        if INJECTED in (tags or ()):
-            cell.id = INJECTED
-        if cell.cell_type != "code":
-            cell.source = LINK.sub(move_link, cell.source)
-            continue
-        if cell.execution_count is None and cell.source.strip():
-            raise ValueError(f"{path}: cell {number} was not executed: run the notebook again")
-        cell.execution_count = None
-        cell.outputs = [output for output in cell.outputs if _is_result(output)]
-    for key in {*notebook.metadata} - {"kernelspec", "language_info"}:
-        del notebook.metadata[key]
+    for cleaner in CLEANERS:
+        notebook, _ = cleaner.preprocess(notebook, {})
     notebook.metadata.get("language_info", {}).pop("version", None)
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            cell.metadata, cell.source = {}, LINK.sub(move_link, cell.source)
+            continue
+        failed = any(output.output_type == "error" for output in cell.outputs)
+        if failed or (cell.execution_count is None and cell.source.strip()):
+            raise ValueError(f"{path}: cell {number} failed or did not run: run the notebook again")
+        cell.execution_count = None
+        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+        cell.outputs = [each for each in cell.outputs if not WIDGETS & {*each.get("data", ())}]
+        for output in cell.outputs:
+            if "execution_count" in output:  # the notebook format requires the key
+                output.execution_count = None
     text = ADDRESS.sub("0x0", nbformat.writes(notebook) + "\n")
     places = {str(paths.artifacts()): "artifacts", str(paths.ROOT): ".", str(Path.home()): "~"}
     for place in sorted(places, key=len, reverse=True):
@@ -67,29 +73,11 @@ def clean(path: Path, copied: Collection[str] = ()) -> str:
     return text
 
 
-def _is_result(output: Any) -> bool:
-    """Whether an output is a result, and no progress or dead widget; ValueError for an error."""
-    if output.output_type == "error":
-        raise ValueError(f"a cell failed: {output.ename}: {output.evalue}")
-    if output.output_type == "stream":
-        return output.name == "stdout"
-    if "execution_count" in output:  # the notebook format requires the key
-        output.execution_count = None
-    return not any(kind.startswith(WIDGETS) for kind in output.data)
-
-
-def main() -> None:
-    """Copy the executed notebooks of a profile's last run to docs/notebooks, without times."""
-    escape_unprintable()
-    parser = argparse.ArgumentParser(prog="python -m lib.runner.publish", description=main.__doc__)
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m lib.runner.publish", description=__doc__)
     parser.add_argument("profile", choices=profiles.list_profiles())
-    profile = profiles.load(parser.parse_args().profile)
     try:
-        copies = publish(paths.run_folder(profile) / "executed")
+        run = paths.run_folder(profiles.load(parser.parse_args().profile))
+        print(f"{len(publish(run / 'executed'))} notebooks: {FOLDER.relative_to(paths.ROOT)}")
     except ValueError as error:
         parser.error(str(error))
-    print(f"{len(copies)} notebooks: {FOLDER.relative_to(paths.ROOT)}")
-
-
-if __name__ == "__main__":
-    main()
