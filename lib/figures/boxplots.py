@@ -41,6 +41,9 @@ def boxplot_frame(
     """
     records = records.assign(collapsed=records.get("collapsed", False))
     ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
+    runs = records.pivot(index=["model", "seed"], columns="task", values="value")
+    if runs.isna().any(axis=None):  # its mean would be one over other tasks
+        raise ValueError(f"{label}: a run has no score on a task: {runs.isna().stack().idxmax()}")
     printed = {"accuracy": "published", "normalized": "published_normalized"}
     printed |= {"chance": "published_chance"}
     theirs = pd.DataFrame(columns=["identity", "task", *printed], dtype=object)

@@ -1,4 +1,4 @@
-"""Scores as dots and lines: Chapter 5 by task (Figures 5.4 to 5.6), students while they train."""
+"""Scores of Chapter 5 as dots, by task (Figures 5.4 to 5.6)."""
 
 from itertools import product
 
@@ -123,29 +123,6 @@ def _average(data: pd.DataFrame, by: str) -> pd.DataFrame:
     means = groups[["ours", "theirs"]].mean()
     means["half"] = groups["squared"].agg(lambda part: np.sqrt(part.sum()) / len(part))
     return means.reset_index()
-
-
-@style()
-def curves(data: pd.DataFrame) -> Figure:
-    """Held-out CCA of `contextual.collect_histories`, a column for each group, a line per student.
-
-    Embeddings are in the upper row, projections in the lower.
-    """
-    groups = data.groupby("group", sort=False)
-    figure, axes = panels(len(groups), "figA_2", rows=2, sharex=True, sharey="row")
-    for column, (group, shown) in zip(axes.T, groups, strict=True):
-        for axis, name in zip(column, ("embedding", "projected"), strict=True):
-            for (_, dimension), line in shown.groupby(["model", "dimension"], sort=False):
-                look = {"linewidth": 1, "markersize": 3.5} | settings()["dimensions"][dimension]
-                teacher = f"{dimension}-dimensional teacher"
-                axis.plot(line["update"], line[name], **look, label=teacher)
-        column[0].axhline(shown["chance"].mean(), **settings()["paired_at_random"])
-        column[0].set_title(group)
-        column[1].set_xlabel("updates")
-    for axis, words in zip(axes[:, 0], ("embeddings", "projections"), strict=True):
-        axis.set_ylabel(f"mean correlation\nof the {words}")
-    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
-    return figure
 
 
 def _order(frame: pd.DataFrame) -> list[str]:

@@ -69,12 +69,9 @@ def readable(frame: pd.DataFrame) -> Parts:
 
 
 def _find_layout(frame: pd.DataFrame) -> dict[str, Any] | None:
-    layouts = _texts()["layouts"]
-    named = {
-        label: {*re.findall("{([^:}]+)", "".join(layout["columns"].values()))}
-        for label, layout in layouts.items()
-    }
-    own = frame.attrs.get("label")
+    layouts, own = _texts()["layouts"], frame.attrs.get("label")
+    texts = {label: "".join(layout["columns"].values()) for label, layout in layouts.items()}
+    named = {label: {*re.findall("{([^:}]+)", text)} for label, text in texts.items()}
     if own in named and named[own] <= {*frame}:
         return layouts[own]
     return next((layouts[label] for label in named if named[label] == {*frame}), None)

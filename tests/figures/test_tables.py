@@ -153,8 +153,8 @@ def test_html():
 
 def test_save(tmp_path):
     files = tables.save(FRAME, "tab9_1", tmp_path, caption="Corpus")
-    assert files == [tmp_path / f"tab9_1.{suffix}" for suffix in ("csv", "md", "tex")]
-    csv, markdown, latex = first = [file.read_bytes() for file in files]
+    assert files == [tmp_path / f"tab9_1.{suffix}" for suffix in ("md", "tex", "csv")]
+    markdown, latex, csv = first = [file.read_bytes() for file in files]
     row = "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
     assert csv.decode().splitlines()[1] == row
     assert markdown.decode().startswith("Corpus\n") and r"\caption{Corpus}" in latex.decode()
@@ -163,7 +163,7 @@ def test_save(tmp_path):
 
 
 def test_nothing_to_save(tmp_path):
-    with pytest.raises(ValueError, match="tab4_1: nothing to save"):
+    with pytest.raises(ValueError, match="tab4_1: there is nothing to save"):
         tables.save(FRAME.iloc[:0], "tab4_1", tmp_path)
 
 
