@@ -12,7 +12,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from lib.config import manifest, profiles
-from lib.figures.style import settings, write
+from lib.figures.style import write
 
 MISSING = "–"
 Parts = dict[str, pd.DataFrame]  # title -> cells as text; usually a single part with title ""
@@ -26,10 +26,10 @@ def _texts() -> dict[str, dict[str, Any]]:
 def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> list[Path]:
     """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
 
-    `caption` replaces that of `params/figures.yaml`.
+    `caption` replaces that of `params/tables.yaml`.
     """
     parts = readable(frame)
-    caption = caption or settings()["texts"].get(label, {}).get("caption", "")
+    caption = caption or _texts()["captions"].get(label, "")
     texts = {f".{kind}": render(kind, parts, caption, label).encode() for kind in ("md", "tex")}
     return write(label, frame, texts, folder)
 

@@ -176,13 +176,11 @@ def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> 
         makes = manifest.promised(entries, path.stem, profile.labels)
         if makes or profile.labels is None:
             runs.append(Run(path, profile, makes, force))
-    names = [name for run in runs for name in (run.name, *run.names)]
+    names = {name for run in runs for name in run.names}
     for request in requests:
         if request not in names:
-            valid = [*names, *profiles.list_profiles()]
-            raise profiles.make_unknown_error(
-                f"label or notebook of {profile.name}", request, valid
-            )
+            valid = names.union(profiles.list_profiles())
+            raise profiles.make_unknown_error(f"{profile.name} label or notebook", request, valid)
     if requests:
         runs = [run for run in runs if not run.names.isdisjoint(requests)]
     if profile.only:

@@ -68,7 +68,7 @@ def test_start_rejects_what_is_no_parameter(changed, expected):
         notebook.start(NAME, dict(SHELL))
 
 
-def test_finish_wants_what_the_manifest_promises_and_nothing_else(capsys):
+def test_finish_wants_what_the_manifest_promises(capsys):
     nb = start()
     nb.saved = sorted(nb.promised.keys() - {"fig4_3"})
     with pytest.raises(RuntimeError, match="did not save fig4_3: run all cells above"):
@@ -76,9 +76,6 @@ def test_finish_wants_what_the_manifest_promises_and_nothing_else(capsys):
     nb.saved.append("fig4_3")
     nb.finish()
     assert capsys.readouterr().out.startswith(f"{notebook.MARKER} {NAME}")
-    nb.saved.append("fig4_5")
-    with pytest.raises(RuntimeError, match="saved fig4_5, not promised in params/manifest.yaml"):
-        nb.finish()
     start(only="cosine").finish()  # then a figure may have nothing to show
 
 

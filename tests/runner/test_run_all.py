@@ -200,7 +200,7 @@ def place(checkout, monkeypatch):
 
 
 REFUSED = {
-    ("fig9_9",): "unknown label or notebook of tiny 'fig9_9'; nearest: fig",
+    ("fig9_9",): "unknown tiny label or notebook 'fig9_9'; nearest: fig",
     ("mini",): "two profiles at once: tiny and mini",
     ("--jobs", "2", "--dask", "tcp://x:1"): "--dask: not allowed with argument --jobs",
     ("--seeds", "a"): "seeds.0: Input should be a valid integer",
@@ -208,8 +208,8 @@ REFUSED = {
     ("--fast",): "unrecognized arguments: --fast",
     ("--set", "data_roots=[nowhere]"): "nowhere",
     ("--set", "labels=[fig1_2]"): "unknown label in the profile's labels 'fig1_2'; nearest: fig1_1",
-    ("fig2_1", "--set", "labels=[fig1_1]"): "of tiny 'fig2_1'; nearest: fig1_1",
-    ("02", "--set", "labels=[fig1_1]"): "of tiny '02'; nearest: 01",
+    ("fig2_1", "--set", "labels=[fig1_1]"): "'fig2_1'; nearest: fig1_1",
+    ("02", "--set", "labels=[fig1_1]"): "'02'; nearest: 01",
 }
 
 
