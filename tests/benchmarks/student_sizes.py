@@ -20,8 +20,7 @@ environment.set_process_environment(offline=True)  # before NumPy and torch load
 import pandas as pd
 
 from lib.chapters import sensitivity
-from lib.chapters.contextual import mean_cosine
-from lib.chapters.teacher_distances import cosines
+from lib.chapters.geometry import cosines, mean_cosine
 from lib.distillation import variants
 from lib.experiments.bench import Bench
 from lib.losses import mse
