@@ -127,13 +127,13 @@ def list_grid(label: str) -> dict[str, str]:
 
 def list_references(labels: Iterable[str]) -> list[str]:
     """List the identities of the reference students in the grid of projections of these figures."""
-    references = []
-    for structural in (PROJECTIONS[label] for label in labels if label in PROJECTIONS):
-        for group in profiles.grid("projections")[structural]:
-            if "reference" in group:
-                student, contextual = group["reference"]
-                references.append(f"{structural};{group['dimension']};S:{student};C:{contextual}")
-    return references
+    losses = [PROJECTIONS[label] for label in labels if label in PROJECTIONS]
+    groups = [(loss, group) for loss in losses for group in profiles.grid("projections")[loss]]
+    return [
+        "{};{};S:{};C:{}".format(loss, group["dimension"], *group["reference"])
+        for loss, group in groups
+        if "reference" in group
+    ]
 
 
 def news_students() -> tuple[str, ...]:

@@ -107,14 +107,7 @@ def boxplot(
     order "published", models that the thesis lacks come first; the other is "ours". `rounds` are
     those of the profile; `untrained` describes our models of `UNTRAINED`.
     """
-    printed = roles.printed_rounds(rounds)
-    ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
-    data = data.replace({"model": ends}, regex=True)
-    data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
-    if order == "published":
-        places = {identity: row for row, identity in enumerate(published.printed(label).values())}
-        rows = data["identity"].map(places).fillna(-1).sort_values(kind="stable")
-        data = data.loc[rows.index]
+    data = _arrange(data, label, order, rounds)
     models = data.groupby("model", sort=False)
     categories, colors = _categorize(label, [model for model, _ in models])
     sides = [name for name, columns in _PANELS.items() if data[columns[0]].notna().any()]
@@ -137,6 +130,21 @@ def boxplot(
     figure.set_size_inches(WIDTH, _REST + _ROW * len(models) + _LINE * lines)
     figure.legend(handles=handles, title="\n".join(told), **settings()["boxes_legend"])
     return figure
+
+
+def _arrange(
+    data: pd.DataFrame, label: str, order: str, rounds: dict[str, int | None]
+) -> pd.DataFrame:
+    """The rows in their order, with rounds as the profile has them, and short names."""
+    printed = roles.printed_rounds(rounds)
+    ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
+    data = data.replace({"model": ends}, regex=True)
+    data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
+    if order == "published":
+        places = {identity: row for row, identity in enumerate(published.printed(label).values())}
+        rows = data["identity"].map(places).fillna(-1).sort_values(kind="stable")
+        return data.loc[rows.index]
+    return data
 
 
 def _draw_panel(

@@ -82,7 +82,6 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
     height = 1 + len(rows) * (0.35 + 0.19 * len(models))
     figure, axes = panels(len(columns), height, rows=len(rows), sharex=True, sharey=True)
     colors, places = settings()["sides"], np.arange(len(models))
-    titles = roles.printed_rounds(rounds)
     for (row, column), axis in zip(product(rows, columns), axes.flat, strict=True):
         part = data[(data[by_row] == row) & (data[by_column] == column)]
         shown = part.set_index("model").reindex(models)
@@ -100,7 +99,7 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
             axis.set_title(f"{column}{only}")
         if column == columns[0]:
             rows_from_top(axis, models)
-            told = {"round": f"{titles.get(row)} labels", "metric": row}
+            told = {"round": f"{roles.printed_rounds(rounds).get(row)} labels", "metric": row}
             axis.set_ylabel(told.get(by_row, ""))
     figure.supxlabel("score above chance: 0 is guessing, 1 is perfect", fontsize=9)
     figure.legend(handles=labelled(axes.flat), loc="outside upper right", ncols=3)
