@@ -240,7 +240,7 @@ def test_a_wrong_parameter_is_one_line_and_corrected_the_notebook_runs(lab):
 def test_a_slider_that_is_moved_draws_the_picture_again(lab, checkout):
     """That of 03, whose first cells are toys."""
     toys = nbformat.read(paths.NOTEBOOKS / "03_composite_analysis.ipynb", 4)
-    offered = next(place for place, cell in enumerate(toys.cells) if "play.offer" in cell.source)
+    offered = next(place for place, cell in enumerate(toys.cells) if "nb.offer" in cell.source)
     toys.cells = toys.cells[: offered + 1]
     nbformat.write(toys, checkout / "notebooks/toys.ipynb")
     lab.open("toys")

@@ -40,7 +40,7 @@ def run(monkeypatch, tmp_path, capsys):
         monkeypatch.delenv(name)
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_all, "run_notebooks", lambda *_: pytest.fail("notebooks were begun"))
+    monkeypatch.setattr(run_all.Run, "update", lambda *_: pytest.fail("notebooks were begun"))
 
     def call(block):
         for line in block.splitlines():

@@ -26,7 +26,6 @@ from lib.experiments.bench import Bench
 from lib.figures.scores import GIVEN
 from lib.ledger import checks
 from lib.ledger.kinds import KINDS, Alike, Claim, Number
-from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.effects import Comparison
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, SeedNoise
@@ -372,7 +371,7 @@ def _collect_evidence(
     """Evidence on a figure's models by one readout; models of one class share their seed noise."""
     shown = _select_scores(scores, source, metric, readout)
     in_chapter4 = source in theirs.CHAPTER_4
-    identities = figure_models.printed(source) if in_chapter4 else final_students.load_models()
+    identities = theirs.printed(source) if in_chapter4 else final_students.load_models()
 
     def split(model: str) -> str:
         return _split_round(source, model)[0]
@@ -395,7 +394,7 @@ def _select_scores(scores: pd.DataFrame, source: str, metric: str, readout: str)
     scores = scores[scores["readout"] == readout]
     if source == "fig5_3":
         return scores.assign(model=scores["model"] + ";" + scores["round"])
-    names = {identity: name for name, identity in figure_models.printed(source).items()}
+    names = {identity: name for name, identity in theirs.printed(source).items()}
     return scores.assign(model=scores["model"].replace(names))
 
 

@@ -16,7 +16,6 @@ from lib.figures.style import COLORS, INK, labelled, panels, settings, style
 from lib.news import chapter, clustering
 from lib.news.chapter import NOT_TRAINED, ONE, TEACHER, News
 from lib.news.events import TESTED, Side
-from lib.published import figure_models
 from lib.statistics.intervals import Evidence, from_runs
 from lib.store import NotComputed
 
@@ -39,7 +38,7 @@ _FAMILIES = ("LSTM", "GRU", "RNN", "Transformer", "CNN", "FFN", "bag", "encoder"
 def list_models(news: News) -> dict[str, tuple[int, ...]]:
     """Model -> seeds: baselines, and the students of paper and ours that the profile chooses."""
     profile = news.profile
-    students = [*figure_models.news_students(), *figure_models.OWN_NEWS]
+    students = [*published.news_students(), *published.OWN_NEWS]
     students = [name for name in students if profiles.matches(name, profile.only or "*")]
     if profile.max_variants is not None:
         always = (*REFERENCES, "bag;cosine")

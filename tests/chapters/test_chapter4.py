@@ -12,7 +12,6 @@ from lib.chapters import chapter4
 from lib.config import paths, profiles
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, NO_WEIGHTING, parse
 from lib.ledger import claims
-from lib.published import figure_models
 from tests.fake_bench import FakeBench
 
 
@@ -27,14 +26,14 @@ def as_records(label, references=()):
 
 def test_chapter_4_has_69_students():
     labels = [f"fig4_{number}" for number in (2, 3, 7, 8, 9, 10, 11, 12)]
-    printed = [figure_models.printed(label) for label in labels]
+    printed = [published.printed(label) for label in labels]
     students = [chapter4.select_students(models).values() for models in printed]
     assert len({variant for part in students for variant in part}) == 69
 
 
 def test_only_and_max_variants_keep_what_matches_baselines_and_references():
     only = profiles.load("mini", only="max-margin;MSE*, contrastive")
-    shown = {*chapter4.list_models("fig4_3", only)} & {*figure_models.printed("fig4_3")}
+    shown = {*chapter4.list_models("fig4_3", only)} & {*published.printed("fig4_3")}
     margins = {f"max-margin;MSE;γ={gamma}" for gamma in (0.1, 0.5, "1.0", 1.5)}
     assert shown == {"Longformer", "SBERT", "contrastive", *margins}
     shown = chapter4.list_models("fig4_3", profiles.load("smoke"))
@@ -43,7 +42,7 @@ def test_only_and_max_variants_keep_what_matches_baselines_and_references():
 
 def test_what_a_finding_compares_one_by_one_has_the_reference_seeds():
     profile = profiles.load("mini")
-    seeds, weighted = chapter4.assign_seeds(profile), figure_models.printed("fig4_10")
+    seeds, weighted = chapter4.assign_seeds(profile), published.printed("fig4_10")
     once, several = list(profile.seeds), list(profile.reference_seeds)
     for name, wanted in (("no-weighting", several), ("None;λ=0.5", several), ("None;λ=0.8", once)):
         assert list(seeds.get(weighted[name], once)) == wanted, name

@@ -61,24 +61,6 @@ def test_verdicts_have_colours_of_their_own():
     assert len({(look["color"], look["marker"]) for look in looks.values()}) == len(looks)
 
 
-def test_a_changed_verdict_has_its_colour_a_ring_and_a_count():
-    findings = LEDGER[LEDGER["verdict"] != "number"]
-    again = findings[["verdict", "survives"]].replace({"open": "holds"})
-    repeats, survives = figures.verdict_changes(findings, again).axes
-    looks = figures.settings()["verdicts"]
-    drawn = [(tuple(line.get_xydata()[0]), line.get_color()) for line in repeats.get_lines()]
-    assert ((0, 0), looks["holds"]["color"]) in drawn, "of Figure 4.2, at the top"
-    assert ((0, 1), looks["reversed"]["color"]) in drawn, "of Figure 4.3"
-    rings = [line for line in repeats.get_lines() if line.get_markersize() > 10]
-    assert [tuple(ring.get_xydata()[0]) for ring in rings] == [(0, 0)]
-    assert [axis.get_title().split("\n")[1] for axis in (repeats, survives)] == [
-        "1 of 2 changed",
-        "0 of 2 changed",
-    ]
-    told = [text.get_text() for text in repeats.get_legend().get_texts()]
-    assert {"1 holds", "1 reversed", "0 open"} <= {*told}
-
-
 def test_the_committed_ledger_is_drawn_in_a_minute_s_reading():
     ledger = pd.read_csv(
         paths.ROOT / "figures/mini/tab_claims.csv", keep_default_na=False, na_values=[""]

@@ -14,9 +14,7 @@ from matplotlib.patches import PathPatch
 
 from lib import figures, published
 from lib.config import paths, roles
-from lib.figures import block_diagrams
 from lib.figures.style import INK, WIDTH, csv_bytes
-from lib.published import figure_models
 from lib.statistics.intervals import SeedNoise
 
 BOXPLOTS = published.BOXPLOTS
@@ -112,7 +110,7 @@ class TestBoxplotFrame:
 
     def test_no_weighting_is_another_student_in_each_figure(self):
         students = {
-            label: figure_models.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")
+            label: published.printed(label)["no-weighting"] for label in ("fig4_10", "fig4_11")
         }
         frame = figures.boxplot_frame("fig4_10", records_of({students["fig4_10"]: 0.7}))
         assert frame["model"].unique().tolist() == ["no-weighting"]
@@ -164,7 +162,7 @@ class TestBoxplotFrame:
                 for box in boxes_of(figure.axes[1])
                 if np.isfinite(box.get_path().vertices).all()
             ]
-            assert len(drawn) == len(figure_models.printed(label))
+            assert len(drawn) == len(published.printed(label))
 
     @pytest.mark.parametrize("tasks", [["minutes"], ["zebra", "PAN", "minutes", "ARXIV"]])
     def test_tasks_of_any_name_and_number(self, tasks):
@@ -190,11 +188,10 @@ class TestBoxplotFrame:
                 lambda f: pd.concat([f, f]),
                 "two records for {'model': 'cosine', 'task': 'ARXIV', 'seed': 0}",
             ),
-            (lambda f: f.assign(value=np.nan), "'cosine', seed 0, on AAN has nan: expected 0 to 1"),
-            (lambda f: f.assign(value=63.0), "has 63.0: expected 0 to 1"),
+            (lambda f: f.assign(value=np.nan), "no score on a task.*'cosine'.*'AAN'"),
             (
                 lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]),
-                "'MSE', seed 0, on AAN has nan",
+                "no score on a task.*'MSE'.*'AAN'",
             ),
         ],
     )
@@ -308,7 +305,7 @@ class TestBoxplot:
 
         whole = all_models("fig4_11")
         few = colors(
-            whole[whole["identity"].isin(["SBERT", figure_models.printed("fig4_11")["None;λ=0.8"]])]
+            whole[whole["identity"].isin(["SBERT", published.printed("fig4_11")["None;λ=0.8"]])]
         )
         many = colors(whole)
         assert few["None;λ=0.8"] == many["None;λ=0.8"] == many["384;λ=0.8"] != many["None;λ=0.2"]
@@ -380,7 +377,7 @@ class TestSave:
             assert (tmp_path / file.name).read_bytes() == file.read_bytes()
 
     def test_nothing_to_save(self, folder):
-        with pytest.raises(ValueError, match="fig4_2: nothing to save"):
+        with pytest.raises(ValueError, match="fig4_2: there is nothing to save"):
             figures.save(plt.figure(), "fig4_2", pd.DataFrame({"model": []}), folder)
 
     def test_csv_bytes(self):
@@ -614,5 +611,5 @@ def test_a_diagram_explains_the_colours_that_it_has():
         "fig3_1": ["data", "frozen", "trained", "loss"],
         "fig4_6": ["trained", "frozen", "loss"],
     }.items():
-        figure, _ = block_diagrams.draw(label)
+        figure, _ = figures.block_diagram(label)
         assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == roles_drawn

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib import published
 from lib.chapters import chapter4, contextual, final_students, geometry, sensitivity
 from lib.config import profiles
 from lib.ledger import checks, claims
-from lib.published import figure_models
 from tests.fake_bench import FakeBench, fake_model
 
 TASKS = ("ARXIV", "PAN")
@@ -97,7 +97,7 @@ def test_students_of_context_alone_must_end_above_controls_and_chance(gain, chan
 
 def test_a_finding_about_some_of_a_figures_students_needs_that_these_were_taught():
     """Others of Figure 4.10 have their share; the one that a finding is about does not."""
-    students = chapter4.select_students(figure_models.shown("fig4_10"), contextual=True)
+    students = chapter4.select_students(published.shown("fig4_10"), contextual=True)
     share = pd.Series({name: 0.03 if name == "384;λ=0.5" else 0.3 for name in students})
     rows = [*checks._check_shares("fig4_10", share, claims.load_claims())]
     assert [row.label for row in rows if not row.passed] == ["weighting-masked-over-structural"]

@@ -10,7 +10,6 @@ from lib.chapters import published_noise
 from lib.config import paths, roles
 from lib.evaluation.readouts import READOUTS
 from lib.ledger import claims
-from lib.published import figure_models
 from lib.statistics import effects, verdicts
 
 STUDENTS = ("cosine-masked", "MSE-contextual", "only-MSE")
@@ -129,7 +128,7 @@ def test_twins_of_the_news_paper_tell_its_noise():
 
 def test_neighbours_within_noise():
     table = claims.compare_neighbours("fig4_10")
-    assert len(table) == len(figure_models.printed("fig4_10")) - 1
+    assert len(table) == len(published.printed("fig4_10")) - 1
     least = published_noise.measure_published_noise("fig4_10").least_difference
     assert (table["within_noise"] == (table["gap"] <= least)).all() and (table["gap"] >= 0).all()
     rounds = claims.compare_neighbours("fig5_3")  # seven models in three rounds
@@ -232,7 +231,7 @@ def test_the_verdict_follows_the_noise_of_seeds(ledger):
 @pytest.mark.parametrize(("name", "of_class"), [("DBOW;64;None;2", True), ("cosine", False)])
 def test_a_reference_that_the_figure_does_not_show_tells_what_a_seed_changes(name, of_class):
     """A student is another class than a Paragraph Vector."""
-    singles = list(figure_models.printed("fig4_5").values())
+    singles = list(published.printed("fig4_5").values())
     records = draw_records(dict.fromkeys([*singles, name], 0.7), seeds=3)
     records = records[(records["model"] == name) | (records["seed"] == 0)]
     row = judge({"fig4_5": records}, "fig4_5").loc["pv-large-dimensions"]

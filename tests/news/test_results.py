@@ -12,7 +12,6 @@ from lib.experiments.bench import Bench
 from lib.ledger import claims
 from lib.news import chapter, clustering, results
 from lib.news.chapter import News
-from lib.published import figure_models
 from lib.statistics import verdicts
 from tests.news.conftest import TINY
 
@@ -86,6 +85,6 @@ def test_only_chooses_students_and_references_have_several_seeds():
     chosen = results.list_models(News(Bench.load("mini", only="CNN*")))
     assert {*chosen} == {"CNN-1;MSE", "CNN-2;MSE", *chapter.NOT_TRAINED}
     everything = results.list_models(News(Bench.load("mini")))
-    assert {*figure_models.news_students(), *figure_models.OWN_NEWS} <= {*everything}
+    assert {*published.news_students(), *published.OWN_NEWS} <= {*everything}
     several = profiles.load("mini").reference_seeds
     assert [everything[name] for name in results.REFERENCES] == [several, several]

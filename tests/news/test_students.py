@@ -8,9 +8,8 @@ from torch.testing import assert_close
 
 from lib import published
 from lib.news.students import NewsStudent, count_megabytes, parse
-from lib.published import figure_models
 
-EVERY = (*figure_models.news_students(), *figure_models.OWN_NEWS)
+EVERY = (*published.news_students(), *published.OWN_NEWS)
 STRUCTURES = sorted({identity.rpartition(";")[0] + ";MSE": identity for identity in EVERY}.values())
 TABLES = pd.concat([published.load(f"news_tab{number}") for number in range(1, 9)])
 TABLES = TABLES.astype(object).fillna("")
@@ -26,7 +25,7 @@ def draw_rows(*lengths):
 
 
 def test_an_identity_says_what_its_row_says():
-    assert len(figure_models.news_students()) == 48
+    assert len(published.news_students()) == 48
     for row in TABLES[TABLES["identity"].isin(EVERY)].itertuples():
         design = parse(row.identity)
         printed = {

@@ -12,7 +12,6 @@ from lib import figures, published
 from lib.chapters import chapter4
 from lib.config import paths, profiles
 from lib.distillation.variants import parse
-from lib.published import figure_models
 
 
 @pytest.fixture
@@ -42,14 +41,14 @@ def test_the_thesis_grids_are_the_published_figures(label):
         "fig4_10": 8,
         "fig4_11": 8,
     }
-    assert len(figure_models.list_grid(label)) >= counts.get(label, 0)
-    others = set(figure_models.printed(label)) - set(figure_models.list_grid(label))
+    assert len(published.list_grid(label)) >= counts.get(label, 0)
+    others = set(published.printed(label)) - set(published.list_grid(label))
     students = {"no-weighting", "only-structural;cosine", "only-structural;mm-MSE"}
     teachers = {"Longformer", "SBERT", "DM;100d", "DBOW;1024d", "PV;2048d"}
     assert (
         others <= students | teachers
         if label not in ("fig4_2", "fig4_12")
-        else not figure_models.list_grid(label)
+        else not published.list_grid(label)
     )
 
 
@@ -100,7 +99,7 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(
     edit(grid, before, after)
     for label, names in expected.items():
         shown = chapter4.list_models(label, profiles.load("mini"))
-        assert {*figure_models.printed(label)} <= {*shown}, "nothing published is lost"
+        assert {*published.printed(label)} <= {*shown}, "nothing published is lost"
         for name in names:
             assert shown[name] == prefix + name == parse(prefix + name).identity
         records = pd.DataFrame(
@@ -113,7 +112,7 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(
         data = figures.boxplot_frame(label, records).set_index("model")
         assert data.loc[names, ["published", "published_normalized"]].isna().all(axis=None)
         assert (
-            data.drop(index=list(set(shown) - set(figure_models.printed(label))))["published"]
+            data.drop(index=list(set(shown) - set(published.printed(label))))["published"]
             .notna()
             .all()
         )
@@ -122,8 +121,8 @@ def test_what_is_added_to_a_grid_is_trained_and_drawn_in_its_figure(
 
 def test_taking_an_entry_out_of_a_grid_takes_only_what_is_not_published(edit):
     edit("weighting", "0.95, 0.8, 0.5, 0.2]", "0.3]")
-    assert list(figure_models.shown("fig4_10"))[-2:] == ["384;λ=0.3", "None;λ=0.3"]
-    assert len(figure_models.shown("fig4_10")) == len(figure_models.printed("fig4_10")) + 2
+    assert list(published.shown("fig4_10"))[-2:] == ["384;λ=0.3", "None;λ=0.3"]
+    assert len(published.shown("fig4_10")) == len(published.printed("fig4_10")) + 2
 
 
 def test_a_loss_that_nobody_wrote_is_refused_before_anything_is_trained(edit):
@@ -147,9 +146,9 @@ def test_a_loss_that_nobody_wrote_is_refused_before_anything_is_trained(edit):
     ],
 )
 def test_what_stands_in_a_grid_twice_is_one_model(edit, grid, before, after, label):
-    once = figure_models.list_grid(label)
+    once = published.list_grid(label)
     edit(grid, before, after)
-    assert list(figure_models.list_grid(label).items()) == list(once.items())
+    assert list(published.list_grid(label).items()) == list(once.items())
 
 
 def test_a_multiplication_sign_in_a_projection_is_an_x(edit):
@@ -161,13 +160,13 @@ def test_a_multiplication_sign_in_a_projection_is_an_x(edit):
 
 
 def test_a_filter_chooses_among_the_models_of_the_requested_figures():
-    assert "cosine" in figure_models.names(["fig4_2", "tab4_3"])
-    assert "DM;100;stem;2" not in figure_models.names(["fig4_2", "tab4_3"])
-    assert figure_models.names(["tab5_7"]) == figure_models.names(published.CHAPTER_4), (
+    assert "cosine" in published.names(["fig4_2", "tab4_3"])
+    assert "DM;100;stem;2" not in published.names(["fig4_2", "tab4_3"])
+    assert published.names(["tab5_7"]) == published.names(published.CHAPTER_4), (
         "a page shows them all"
     )
-    news = figure_models.names(["news_tab3", "news_fig1"])
+    news = published.names(["news_tab3", "news_fig1"])
     assert {"CNN-1;MSE", "bag;cosine"} <= news
     assert "cosine" not in news
     assert "RuBERT Tiny;fine-tuned" not in news
-    assert figure_models.names(["fig4_2", "news_tab3"]) == news | figure_models.names(["fig4_2"])
+    assert published.names(["fig4_2", "news_tab3"]) == news | published.names(["fig4_2"])

@@ -8,7 +8,6 @@ import pytest
 from lib import published
 from lib.config import roles
 from lib.evaluation import metrics
-from lib.published import figure_models
 
 # Models per figure, counted in its vector figures.
 ROWS = {
@@ -30,7 +29,7 @@ CHAPTER_4 = [label for label in ROWS if label.startswith("fig4")]
 def test_recovered_accuracies_give_the_boxes_as_drawn(label):
     drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False)
     boxes = drawn[drawn["label"] == label].sort_values("row")
-    assert boxes["model"].tolist() == list(figure_models.printed(label))
+    assert boxes["model"].tolist() == list(published.printed(label))
     normalized = published.load(label).groupby("row")["normalized"]
     recomputed = {"mean": normalized.mean(), "min": normalized.min(), "max": normalized.max()}
     recomputed |= {
@@ -51,11 +50,9 @@ def test_lists_of_figures_and_models_are_those_of_the_files():
 def test_every_model_has_six_tasks_in_the_order_drawn():
     for label in ROWS:
         frame = published.load(label)
-        assert frame["model"].nunique() == ROWS[label] == len(figure_models.printed(label)), label
+        assert frame["model"].nunique() == ROWS[label] == len(published.printed(label)), label
         assert frame["task"].tolist() == list(roles.CLASSIFICATION) * ROWS[label], label
-        assert frame["model"].drop_duplicates().tolist() == list(figure_models.printed(label)), (
-            label
-        )
+        assert frame["model"].drop_duplicates().tolist() == list(published.printed(label)), label
         assert frame["row"].tolist() == sorted(frame["row"]), label
         assert not frame.isna().any().any(), label
         rounds = (
@@ -80,14 +77,14 @@ def test_normalised_accuracy_is_that_of_the_metric():
 
 def test_all_116_models_of_chapter_4():
     frame = pd.read_csv(published.FOLDER / "ch4_accuracies.csv", keep_default_na=False)
-    shown = {identity for label in CHAPTER_4 for identity in figure_models.printed(label).values()}
+    shown = {identity for label in CHAPTER_4 for identity in published.printed(label).values()}
     assert set(frame["identity"]) == shown and len(shown) == 116
     assert (frame["accuracy"] - frame["correct"] / frame["examples"]).abs().max() < 1e-6
 
 
 def test_one_student_under_several_names_and_two_under_one():
     def identity(label, model):
-        return figure_models.printed(label)[model]
+        return published.printed(label)[model]
 
     assert identity("fig4_2", "cosine") == identity("fig4_8", "only-structural;cosine") == "cosine"
     assert identity("fig4_3", "max-margin;MSE;γ=1.0") == identity(
@@ -125,7 +122,7 @@ def test_unknown_label_names_the_nearest(label, nearest):
 
 
 def test_a_figure_of_another_kind_has_no_models():
-    assert figure_models.printed("fig5_2") == {}
+    assert published.printed("fig5_2") == {}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +140,7 @@ def test_tables_of_projections_list_the_figures_students(table, figure, loss, co
     }
     drawn = {
         identity
-        for identity in figure_models.printed(figure).values()
+        for identity in published.printed(figure).values()
         if identity.startswith(f"{loss};")
     }
     assert students == drawn and len(students) == count

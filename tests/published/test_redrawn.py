@@ -38,7 +38,7 @@ def test_boxplots_show_the_published_accuracies(label):
     assert drawn["model"].tolist() == scores["model"].tolist()
     assert drawn["task"].tolist() == scores["task"].tolist()
     assert drawn["published"].to_numpy() == pytest.approx(scores["accuracy"].to_numpy(), abs=1e-6)
-    boxes = published.boxplot_rows(label)["model"].tolist()
+    boxes = [*published.printed(label)]
     assert drawn["model"].unique().tolist() == boxes, "rows as in the thesis, from top to bottom"
     assert drawn["published_normalized"].to_numpy() == pytest.approx(
         scores["normalized"].to_numpy(), abs=1e-6

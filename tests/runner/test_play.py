@@ -7,25 +7,29 @@ import os
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from lib.config import paths
-from lib.runner import play
+from lib.config import paths, profiles
+from lib.runner import notebook
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CELL = """
 import matplotlib.pyplot as plt
-from lib.runner import play
+from lib.config import profiles
+from lib.runner import notebook
+
+nb = notebook.Notebook("02_structural_loss", profiles.load("mini"))
 
 def draw(scale=2, word="apple"):
     figure, axis = plt.subplots()
     axis.plot([0, scale])
     return figure
 
-play.offer(draw, scale=(1, 4, 1))
+nb.offer(draw, scale=(1, 4, 1))
 """
 
 
 def test_outside_a_notebook_the_defaults_are_shown_once(capsys):
-    play.offer(lambda word="apple", times=1: word * times, times=(1, 3, 1))
+    nb = notebook.Notebook("02_structural_loss", profiles.load("mini"))
+    nb.offer(lambda word="apple", times=1: word * times, times=(1, 3, 1))
     assert capsys.readouterr().out == "apple\n"
 
 
