@@ -1,15 +1,12 @@
-"""What Section 4.5 reports besides accuracies: correlation with the teacher, and collapse."""
+"""What Section 4.5 reports besides accuracies: correlation with the contextual teacher."""
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 from lib.chapters import chapter4
 from lib.distillation.held_out_cca import chance_cca
 from lib.experiments.bench import Bench
-
-COLLAPSED = 0.9  # from this mean cosine of different documents on, all embeddings point one way
 
 
 def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> pd.DataFrame:
@@ -35,17 +32,3 @@ def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> 
         frames.append(frame.assign(**facts, chance=chance_cca(*rows)))
     order = ["group", "model", "dimension", *columns[:3], "chance", "share"]
     return pd.concat(frames, ignore_index=True)[order].astype({"update": int})
-
-
-def mark_collapsed(records: pd.DataFrame, bench: Bench) -> pd.Series:
-    """For each record, whether its student has collapsed with any seed, see `COLLAPSED`."""
-    students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
-    embedded = (bench.embeddings(*run)["validation"] for run in students.to_numpy())
-    collapsed = [mean_cosine(rows) >= COLLAPSED for rows in embedded]
-    return records["model"].isin(students.loc[collapsed, "model"])
-
-
-def mean_cosine(embedding: np.ndarray) -> float:
-    """Mean cosine of different rows of a (rows, dim) embedding."""
-    unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
-    return float((np.square(unit.sum(0)).sum() - len(unit)) / (len(unit) * (len(unit) - 1)))

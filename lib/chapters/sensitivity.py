@@ -1,90 +1,19 @@
-"""How much results depend on the heads that judge students, and on how long students train."""
+"""How much results depend on how long students train (Figure A.4)."""
 
 import math
 
 import pandas as pd
 
-from lib import published
-from lib.chapters import chapter4
-from lib.chapters.published_noise import measure_published_noise
-from lib.chapters.teacher_distances import cosines
+from lib.chapters.geometry import cosines
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
-from lib.figures.boxplots import UNTRAINED
 from lib.statistics import verdicts
-from lib.statistics.effects import chance_corrected, corrected_runs
-from lib.statistics.intervals import PROCESSOR_SD, from_examples, from_runs, task_scores
+from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
-CONTROL = "thesis' steps"  # the setting of `run_other_heads` that only some models have
-THESIS_BATCHES = 313  # in an epoch of the thesis' heads: 10,000 examples in batches of 32
 READOUTS = {"heads": "thesis", "no head": "none"}  # column of Figure A.4 -> `readouts.READOUTS`
 NO_HEAD = "no head"
-
-
-def run_other_heads(label: str, bench: Bench) -> pd.DataFrame:
-    """Records of a figure's models with all their seeds, under every setting of heads.
-
-    Column heads: its name in `params/grids/beyond.yaml`. Under `CONTROL`, heads of the thesis'
-    protocol make as many steps as the thesis' did, for models that the file calls `controlled`.
-    """
-    profile, settings, frames = bench.profile, grid("beyond"), []
-    names = {identity: name for name, identity in chapter4.list_models(label, profile).items()}
-    for setting, changes in settings["heads"].items():
-        models = [*names]
-        if setting == CONTROL:
-            changes = changes | {"steps": THESIS_BATCHES * profile.heads.epochs}
-            models = [model for model in names if model in settings["controlled"]]
-        changed = bench.changed("heads", **changes)
-        records = changed.run(models, seeds=chapter4.assign_seeds(profile))
-        frames.append(records.assign(heads=setting))
-    return chapter4.rename_models(pd.concat(frames, ignore_index=True), names)
-
-
-def tabulate_heads(records: pd.DataFrame, bench: Bench) -> pd.DataFrame:
-    """Mean chance-corrected accuracies of the models of `run_other_heads`, a column per setting.
-
-    The column "no label" has the MRR of finding the other half of a held-out document.
-    """
-    scores = records.assign(score=chance_corrected).pivot_table("score", "model", "heads")
-    scores = scores.reindex(columns=list(grid("beyond")["heads"]))
-    runs = records[["model", "identity", "seed"]].drop_duplicates()
-    halves = [bench.halves_mrr(run.identity, run.seed) for run in runs.itertuples()]
-    scores["no label"] = runs.assign(halves=halves).groupby("model")["halves"].mean()
-    return scores.sort_values("thesis", ascending=False).rename_axis(columns=None).reset_index()
-
-
-def judge_heads(records: pd.DataFrame, left: str, right: str) -> pd.DataFrame:
-    """`verdicts.compare` two models of `run_other_heads`, under each setting that has both."""
-    return _compare(records, [(left, right)]).drop(columns="q")
-
-
-def compare_losses(records: pd.DataFrame, label: str, reference: str = "cosine") -> pd.DataFrame:
-    """Every student of `run_other_heads` for a figure minus the `reference`, ours and published.
-
-    Columns: model, by (the setting of heads, or "published"), difference (of mean chance-corrected
-    accuracy), low, high.
-    """
-    theirs = published.load(label).rename(columns={"accuracy": "value"}).assign(seed=0)
-    names = sorted({*records["model"], *theirs["model"]} - {reference, *UNTRAINED})
-    pairs = [(name, reference) for name in names]
-    ours = _compare(records[records["heads"] != CONTROL], pairs).rename(columns={"heads": "by"})
-    evidence = from_runs(corrected_runs(theirs), noise=measure_published_noise(label))
-    both = pd.concat([ours, verdicts.compare(pairs, evidence).assign(by="published")])
-    table = both[both["verdict"] != verdicts.NOT_RUN].rename(columns={"left": "model"})
-    return table[["model", "by", "difference", "low", "high"]].reset_index(drop=True)
-
-
-def _compare(records: pd.DataFrame, pairs: list[tuple[str, str]]) -> pd.DataFrame:
-    """`verdicts.compare` under each setting of heads, a column, without models that it lacks."""
-    tables, settings = {}, grid("beyond")["heads"]
-    for setting, shown in records.groupby("heads", sort=False):
-        trained_heads = settings[setting].get("classifier", "head") == "head"
-        noise = {"given": UNTRAINED, "processor_sd": PROCESSOR_SD * trained_heads}
-        tables[setting] = verdicts.compare(pairs, from_examples(task_scores(shown), **noise))
-    table = pd.concat(tables, names=["heads", None]).reset_index("heads")
-    return table[table["verdict"] != verdicts.NOT_RUN]
 
 
 def find_length(profile: Profile, times: float) -> dict[str, int]:

@@ -85,6 +85,7 @@ class Bench:
         self.profile = profile
         keep = os.environ.get("THESIS_KEEP") == "1"
         self.store = store or Store(paths.store(), keep=keep)
+        self._examples: dict[tuple[str, str, float | None], tuple[Examples, str]] = {}
 
     @classmethod
     def load(cls, name: str, **changes: Any) -> Bench:
@@ -331,14 +332,16 @@ class Bench:
             models = [self.model(*pair) for pair in dict.fromkeys(pair for pair, _ in missing)]
             self.embed(models, [*texts])
             self._judge(missing, split, limit)
-        table = []
+        table, facts = [], {}
+        for task in tasks:
+            examples = self.examples(task, split)
+            groups = self._name_groups(task, examples.text_ids)[examples.inputs[examples.tested]]
+            facts[task] = {"chance": examples.chance, "groups": groups}
         for (pair, task), product in products.items():
-            record, examples = self.store.find(product), self.examples(task, split)
+            record = self.store.find(product)
             row = self._start_row(pair, task, "accuracy", split, float(record["accuracy"]))
             row |= {"fingerprint": product.name, "by_head": record["heads"].tolist()}
-            tested = examples.inputs[examples.tested]
-            row |= {"scores": record["scores"], "chance": examples.chance}
-            table.append(row | {"groups": self._name_groups(task, examples.text_ids)[tested]})
+            table.append(row | {"scores": record["scores"]} | facts[task])
         return pd.DataFrame(table)
 
     def retrieve(
@@ -364,12 +367,12 @@ class Bench:
         for task, each in queries.items():
             facts = {"groups": self._name_groups(task, each.text_ids)[each.examples]}
             facts["queries"] = len(each.relevant)
+            chance = {name: ranking.score_chance(each, name, top) for name in ranking.METRICS}
             for pair, metric in itertools.product(pairs, ranking.METRICS):
                 vectors = self.model(*pair).embed(each.texts)
                 value, scores = ranking.rank(vectors, each, metric, top)
                 row = self._start_row(pair, task, metric, "test", value)
-                chance = ranking.score_chance(each, metric, top)
-                table.append(row | facts | {"scores": scores, "chance": chance})
+                table.append(row | facts | {"scores": scores, "chance": chance[metric]})
         return pd.DataFrame(table)
 
     def halves_mrr(self, label: str | Variant, seed: int) -> float:
@@ -378,24 +381,20 @@ class Bench:
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
         """The examples that models are judged by; `limit` reduces those that heads train on."""
-        name = (task, split, limit)
-        if name not in self._examples:
+        return self._read_examples(task, split, limit)[0]
+
+    def _read_examples(self, task: str, split: str, limit: float | None) -> tuple[Examples, str]:
+        """Examples with their hash; all benches with the same tasks read them once."""
+        if (task, split, limit) not in self._examples:
             most = self.profile.tasks.limit
             try:
-                self._examples[name] = read_examples(task, self.tasks[task], split, most, limit)
+                read = read_examples(task, self.tasks[task], split, most, limit)
             except ValueError as error:
                 raise ValueError(f"{task}: {error}; lower its folds (tasks.folders)") from error
-        return self._examples[name]
-
-    @functools.cached_property
-    def _examples(self) -> dict[tuple[str, str, float | None], Examples]:
-        return {}
-
-    @functools.cache  # noqa: B019
-    def _hash_examples(self, task: str, split: str, limit: float | None) -> str:
-        examples = self.examples(task, split, limit)
-        folds = itertools.chain(*examples.parts)
-        return hash_arrays(hash_texts(examples.texts), examples.inputs, examples.labels, *folds)
+            folds = itertools.chain(*read.parts)
+            name = hash_arrays(hash_texts(read.texts), read.inputs, read.labels, *folds)
+            self._examples[task, split, limit] = read, name
+        return self._examples[task, split, limit]
 
     def _name_record(self, pair: Pair, task: str, split: str, limit: float | None) -> Product:
         """The record of a model on some examples. Only trained heads have settings and a seed."""
@@ -403,7 +402,7 @@ class Bench:
         model, classifier = self.model(variant, seed), self._choose_classifier(variant)
         inputs: dict[str, Any] = {
             "model": model.product,
-            "examples": self._hash_examples(task, split, limit),
+            "examples": self._read_examples(task, split, limit)[1],
             "classifier": classifier,
         }
         if classifier == "head":

@@ -154,7 +154,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
 def violins(distances: pd.DataFrame) -> Figure:
     """Cosine distances to the teacher, a panel for each way of pairing negatives.
 
-    `distances` are as of `teacher_distances.measure_distances`, with a column model. Positives are
+    `distances` are as of `geometry.measure_distances`, with a column model. Positives are
     above a model's line, negatives below; lines and diamonds are published ranges and means.
     Without distances of ours, there is a panel for each published distance.
     """

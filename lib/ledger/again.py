@@ -1,9 +1,8 @@
 """Judge findings again: by other rules, or after training under other conditions.
 
 `python -m lib.ledger.again mini` saves table "robust", `... mini "other seeds"` with one variation
-of `params/grids/beyond.yaml` alone. It trains the figures of decided findings: of those that hold,
-are reversed, are a tie or are smaller than published, with one base, one set of seeds and one
-choice of texts. Checks are not made again.
+of `params/grids/beyond.yaml` alone. It trains the figures of decided findings, with one base, one
+set of seeds and one choice of texts. Checks are not made again.
 """
 
 import argparse
@@ -20,22 +19,19 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib import published as theirs
 from lib.chapters import chapter4, final_students
 from lib.experiments.bench import Bench
 from lib.figures import tables
 from lib.ledger import claims
 from lib.ledger.kinds import Alike
+from lib.published import CHAPTER_4
 from lib.statistics import verdicts
 from lib.statistics.verdicts import ALPHA, EQUIVALENT, HOLDS, MARGIN, REVERSED, SMALLER
 
 DECIDED = (HOLDS, REVERSED, EQUIVALENT, SMALLER)
 AS_RUN = "as run"
-QUESTIONS = {
-    "thesis": "repeats",
-    "compare": "survives, heads that compare",
-    "none": "survives, no head",
-}
+QUESTIONS = {"thesis": "repeats"}
+QUESTIONS |= {"compare": "survives, heads that compare", "none": "survives, no head"}
 _UNMOVED = (verdicts.NOT_RUN, verdicts.NOT_TESTABLE, verdicts.NUMBER)
 _JUDGED = ["effect", "low", "high", "verdict"]
 
@@ -45,9 +41,9 @@ def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1
 
         interval = effect +- half-width sqrt(1 - seed_share + seed_share / runs)
 
-    Effects stay the same, and the deciding comparison stands for the whole finding. The interval of
-    a difference of spreads stays the same too. The 90% intervals of ties assume normal errors.
-    Columns: verdict, compare_verdict, none_verdict and survives.
+    Effects and intervals of differences of spreads stay the same, and the deciding comparison
+    stands for the whole finding. The 90% intervals of ties assume normal errors. Columns: verdict,
+    compare_verdict, none_verdict and survives.
     """
     alike = {claim.id for claim in claims.load_claims() if isinstance(claim, Alike)}
     shift = np.where(ledger["id"].isin(alike), margin - MARGIN, 0.0)  # their effects contain it
@@ -69,6 +65,25 @@ def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1
     return again.assign(survives=claims.share_verdicts(again))
 
 
+def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
+    """The decided answers of a ledger, a row for each, without those of the news paper.
+
+    The second question is decided if the two readouts that need little training agree; then each of
+    them has a row. Columns: id, label, finding, question, readout, effect, low, high and verdict.
+    """
+    ledger, parts = ledger[~ledger["label"].str.startswith("news")], []
+    for readout, question in QUESTIONS.items():
+        chosen = ledger["verdict" if readout == "thesis" else "survives"].isin(DECIDED)
+        if readout != "thesis":  # rankings have one readout, so the two questions are one
+            chosen &= ~ledger["label"].isin(claims.RETRIEVAL)
+        names = {claims.PREFIXES[readout] + name: name for name in _JUDGED}
+        part = ledger.loc[chosen, ["id", "label", "finding", *names]].rename(columns=names)
+        part.insert(3, "question", question)
+        part.insert(4, "readout", readout)
+        parts.append(part)
+    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+
+
 def tabulate_robustness(
     ledger: pd.DataFrame, profile: str, variations: Mapping[str, Mapping[str, object]]
 ) -> pd.DataFrame:
@@ -83,7 +98,7 @@ def tabulate_robustness(
     frames = [decided.assign(variation=AS_RUN, same="yes")]
     for name, overrides in variations.items():
         bench = Bench.load(profile, overrides=dict(overrides))
-        rows = claims.judge_sides({figure: run_figure(figure, bench) for figure in sources})
+        rows = claims.judge_sides({figure: _run_figure(figure, bench) for figure in sources})
         ours = rows[rows["side"] == "ours"].set_index(["id", "readout"])[_JUDGED]
         again = decided.drop(columns=_JUDGED).join(ours, on=["id", "readout"])
         same = np.where(again["verdict"] == decided["verdict"], "yes", "no")
@@ -91,51 +106,33 @@ def tabulate_robustness(
     return pd.concat(frames, ignore_index=True).drop(columns="readout")
 
 
-def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
-    """The decided answers of a ledger, a row for each, without those of the news paper.
-
-    The second question is decided if the two readouts that need little training agree; then each of
-    them has a row. Columns: id, label, finding, question, readout, effect, low, high and verdict.
-    """
-    ledger, parts = ledger[~ledger["label"].str.startswith("news")], []
-    for readout, question in QUESTIONS.items():
-        names = {claims.PREFIXES[readout] + name: name for name in _JUDGED}
-        chosen = ledger["verdict" if readout == "thesis" else "survives"].isin(DECIDED)
-        if readout != "thesis":  # rankings have one readout, so the two questions are one
-            chosen &= ~ledger["label"].isin(claims.RETRIEVAL)
-        part = ledger.loc[chosen, ["id", "label", "finding", *names]].rename(columns=names)
-        parts.append(part.assign(question=question, readout=readout))
-    order = ["id", "label", "finding", "question", "readout", *_JUDGED]
-    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)[order]
-
-
-def run_figure(figure: str, bench: Bench) -> pd.DataFrame:
+def _run_figure(figure: str, bench: Bench) -> pd.DataFrame:
     """Records of all models of a figure, by all readouts."""
     if figure in claims.RETRIEVAL:
         return final_students.run_retrievals(bench, top=None)
-    if figure in theirs.CHAPTER_4:
+    if figure in CHAPTER_4:
         return chapter4.run_readouts(figure, bench)
     return final_students.run_readouts(bench)
 
 
 def main() -> None:
     """Save the table; `ParameterError` without a ledger, or for an unknown variation."""
+    settings = grid("beyond")["robust"]
     parser = argparse.ArgumentParser(prog="python -m lib.ledger.again")
     parser.add_argument("profile", help="a profile that ./run_all.sh has run")
-    parser.add_argument("variations", nargs="*", help="variations to judge; all by default")
-    given, settings = parser.parse_args(), grid("beyond")["robust"]
-    profile = profiles.load(given.profile)
-    file = paths.figures(profile) / "tab_claims.csv"
+    parser.add_argument("variations", nargs="*", help=f"by default all: {', '.join(settings)}")
+    given = parser.parse_args()
+    folder = paths.figures(profiles.load(given.profile))
+    if unknown := [name for name in given.variations if name not in settings]:
+        raise profiles.make_unknown_error("variation", unknown[0], settings)
+    file = folder / "tab_claims.csv"
     if not file.is_file():
-        raise ParameterError(f"{file} is missing; first run ./run_all.sh {profile.name}")
-    for name in given.variations:
-        if name not in settings:
-            raise profiles.make_unknown_error("variation", name, settings)
+        raise ParameterError(f"{file} is missing; first run ./run_all.sh {given.profile}")
     ledger = pd.read_csv(file, keep_default_na=False, na_values=[""])
     variations = {name: settings[name] for name in given.variations or settings}
-    table = tabulate_robustness(ledger, profile.name, variations)
+    table = tabulate_robustness(ledger, given.profile, variations)
     table.attrs["label"] = "tab_robust"
-    tables.save(table, "tab_robust", file.parent)
+    tables.save(table, "tab_robust", folder)
     print(table.groupby("variation", sort=False)["same"].value_counts().to_string())
 
 

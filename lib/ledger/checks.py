@@ -10,9 +10,18 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from lib.chapters import base, chapter4, data_statistics, final_students, sensitivity, words_read
-from lib.chapters.contextual import COLLAPSED, collect_histories, mean_cosine
-from lib.chapters.teacher_distances import cosines
+from lib.chapters import chapter4, data_statistics, final_students, sensitivity, words_read
+from lib.chapters.contextual import collect_histories
+from lib.chapters.geometry import (
+    ALIKE,
+    BY_FREQUENCY,
+    COLLAPSED,
+    LOSS,
+    NEAR,
+    cosines,
+    mean_cosine,
+    measure_base,
+)
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
 from lib.experiments.bench import Bench
 from lib.ledger.kinds import RANKING, Claim
@@ -82,9 +91,9 @@ def collect_frames(
         "limit": bench.profile.structural_teacher.max_tokens,
         "corpus": data_statistics.count_corpus_tokens(bench.corpus, bench.base),
         "updates": (bench.profile.training.updates, final.updates),
-        "base": base.measure_base(bench),
+        "base": measure_base(bench),
         # The same layers before they learned to guess words.
-        "layers": base.measure_base(bench.changed("student", language_model=None)),
+        "layers": measure_base(bench.changed("student", language_model=None)),
     }
     if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
         frames["words"] = words_read.extrapolate_words(words_read.run_words(bench))
@@ -199,17 +208,18 @@ def _check_base(measured: Mapping[str, float], layers: Mapping[str, float]) -> I
     A raw language model embeds all texts alike, and unlike the teacher. The limits are the values
     of the same `layers` before they learned to guess words.
     """
-    rows = [(f"{base.ALIKE}, of the base", measured[base.ALIKE], "above", layers[base.ALIKE])]
-    rows += [(f"{base.NEAR}, of the base", measured[base.NEAR], "below", layers[base.NEAR])]
-    if base.LOSS in measured:
-        share = measured[base.LOSS] / measured[base.BY_FREQUENCY]
-        rows.insert(0, (f"{base.LOSS}, share of the {base.BY_FREQUENCY}", share, "below", GUESSED))
+    rows = [
+        (f"{ALIKE}, of the base", measured[ALIKE], "above", layers[ALIKE]),
+        (f"{NEAR}, of the base", measured[NEAR], "below", layers[NEAR]),
+    ]
+    learned = LOSS in measured  # else in this profile the base is a slice of the teacher
+    if learned:
+        share = measured[LOSS] / measured[BY_FREQUENCY]
+        rows.insert(0, (f"{LOSS}, share of the {BY_FREQUENCY}", share, "below", GUESSED))
     for what, value, side, limit in rows:
-        row = Check("base_is_language_model", "", what, value)
-        if base.LOSS in measured:  # else in this profile the base is a slice of the teacher
-            passed = value > limit if side == "above" else value < limit
-            row = row._replace(needed=f"{side} {limit:.2f}", passed=passed)
-        yield row
+        passed = value > limit if side == "above" else value < limit
+        needed = (f"{side} {limit:.2f}", passed) if learned else ("", None)
+        yield Check("base_is_language_model", "", what, value, None, None, *needed)
 
 
 def _check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:

@@ -191,23 +191,22 @@ def _judge_ours(
     failures: Failures,
 ) -> dict[str, Any]:
     """The columns of our verdict by a readout, or what is missing for it."""
-    models, evidence = _list_models(claim), scores.get(claim.source)
-    if evidence is None:
+    models, given = _list_models(claim), scores.get(claim.source)
+    if given is None:
         return _refuse(_UNMADE.format(claim.source))
-    compared = {name for side in claim.sides(models) for name in side}
-    if isinstance(evidence, Evidence):
-        missing = sorted(compared - {*evidence.means.index})
+    wanted, weights = {name for side in claim.sides(models) for name in side}, {}
+    if isinstance(given, Evidence):
+        present = {*given.means.index}
     else:
-        shown = _select_scores(evidence, claim.source, claim.metric, readout)
-        tasks = list(shown["task"].unique())
-        weights = claim.weights(tasks)
-        missing = sorted(compared - {*shown["model"]})
-        missing += sorted({*claim.tasks, *weights} - {*tasks})
-    if missing:
+        shown = _select_scores(given, claim.source, claim.metric, readout)
+        weights = claim.weights([*shown["task"].unique()])
+        present = {*shown["model"], *shown["task"]}
+        wanted |= {*claim.tasks, *weights}
+    if missing := sorted(wanted - present):
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         return _refuse(f"No records of {missing[0]}{more}.")
-    if not isinstance(evidence, Evidence):
-        evidence = collect(claim.source, claim.metric, tuple(weights.items()), readout)
+    asked = claim.source, claim.metric, tuple(weights.items()), readout
+    evidence = given if isinstance(given, Evidence) else collect(*asked)
     judgement = claim.judge_scores(evidence, models)
     vacuous = judgement.verdict == verdicts.HOLDS and _is_vacuous(claim, evidence, models)
     if published := _judge_published(claim):
@@ -280,19 +279,6 @@ def compare_pairs(
     return pd.concat(tables, names=["readout", None]).reset_index("readout")
 
 
-def compare_cut(scores: pd.DataFrame, tasks: Sequence[str] | None = None) -> pd.DataFrame:
-    """`compare_pairs` of whole task texts with those cut at the structural teacher's limit.
-
-    Mean chunks are compared with the teacher, which reads the first chunk. `scores` are those of
-    `final_students.run_readouts`.
-    """
-    scores = scores[scores["round"] == "all"]
-    names = scores["model"].unique()
-    pairs = [(name, f"{name};cut") for name in names] + [("SBERT, mean of chunks", "SBERT")]
-    pairs = [(f"{whole};all", f"{cut};all") for whole, cut in pairs if {whole, cut} <= {*names}]
-    return compare_pairs(pairs, scores, "fig5_3", tasks)
-
-
 def compare_students(
     scores: pd.DataFrame,
     rivals: Sequence[str],
@@ -326,13 +312,6 @@ def compare_students(
     return pd.DataFrame(rows, columns=columns)
 
 
-def compare_retrieval(
-    scores: pd.DataFrame, rivals: Sequence[str], metric: str = "MAP"
-) -> pd.DataFrame:
-    """`compare_students` for retrieval, from the scores of `final_students.run_retrievals`."""
-    return compare_students(scores, rivals, figure=RETRIEVAL[0], metric=metric)
-
-
 def compare_neighbours(figure: str) -> pd.DataFrame:
     """Compare each model of a published ranking with the next, best first; in Figure 5.3 by round.
 
@@ -357,20 +336,18 @@ def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
 
     Raises `NotComputed` if no figure is complete.
     """
-    scores, name = {}, bench.profile.name
+    reading, name, scores = bench.reading(), bench.profile.name, {}
     runs = {label: functools.partial(chapter4.run_figures, label) for label in theirs.CHAPTER_4}
-    runs["fig5_3"] = final_students.run_classifications
-    runs |= dict.fromkeys(RETRIEVAL, functools.partial(final_students.run_retrievals, top=None))
-    for figure, run in runs.items():
-        tasks, readouts = bench.classifications, list(READOUTS)
-        if figure in RETRIEVAL:
-            tasks, readouts = bench.retrievals, ["none"]
+    for figure, run in (runs | {"fig5_3": final_students.run_classifications}).items():
         frames = []
-        for readout in readouts if tasks else ():
+        for readout in READOUTS if bench.classifications else ():
             with contextlib.suppress(NotComputed):
-                frames.append(run(bench.reading().with_readout(readout)))
+                frames.append(run(reading.with_readout(readout)))
         if frames:
             scores[figure] = pd.concat(frames, ignore_index=True)
+    with contextlib.suppress(NotComputed):
+        if bench.retrievals:
+            scores |= dict.fromkeys(RETRIEVAL, final_students.run_retrievals(reading, top=None))
     if not scores:
         raise NotComputed(
             f"no figure of the profile {name} has all of its runs; "

@@ -4,7 +4,6 @@ import re
 import shutil
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib import published
@@ -86,20 +85,6 @@ def test_histories_say_what_chance_gives(monkeypatch):
     columns = ["group", "model", "dimension", "update", "embedding", "projected", "chance", "share"]
     assert [*table] == columns and len(table) == 2
     assert table.iloc[1].tolist() == ["alone", name, "100", 4, 0.6, 0.5, 0.1, 0.3]
-
-
-def test_a_student_has_collapsed_when_its_embeddings_point_one_way():
-    """In one of its seeds; the base model, whose embeddings do so too, is no student."""
-    spread, narrow = np.eye(4), np.eye(4) + 2.0  # mean cosine 0, and 20 / 21
-    embedded = {("MSE", 0): spread, ("MSE", 1): narrow}
-    embedded |= {("cosine", 0): spread, ("Longformer", 0): narrow}
-    bench = FakeBench("mini", embeddings=lambda _, *model: {"validation": embedded[model]})
-    rows = [(model, seed, task) for model, seed in embedded for task in ("ARXIV", "IMDB")]
-    records = pd.DataFrame(rows, columns=["model", "seed", "task"])
-    records["kind"] = records["model"].map({"Longformer": "base"}).fillna("student")
-    assert contextual.mark_collapsed(records, bench).tolist() == [True] * 4 + [False] * 4
-    assert contextual.mean_cosine(narrow) == pytest.approx(20 / 21)
-    assert contextual.mean_cosine(spread) == 0
 
 
 def test_a_draft_differs_from_its_twin_in_one_thing_and_a_factor_has_its_weight():

@@ -1,4 +1,4 @@
-"""How far results hang on heads and on the length of training."""
+"""How far results hang on the length of training."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from lib.config import profiles
 from lib.config.profiles import grid
 from tests.fake_bench import FakeBench, fake_model
 
-HEADS, STUDENTS, TIMES = (grid("beyond")[name] for name in ("heads", "students", "times"))
+STUDENTS, TIMES = (grid("beyond")[name] for name in ("students", "times"))
 
 
 def run_falling(bench, identities, *, seeds):
@@ -82,70 +82,3 @@ def test_what_more_training_changes_is_judged_over_texts_by_one_readout(frame):
 def test_max_variants_limits_students_and_three_seeds_are_enough():
     frame = sensitivity.run_lengths(load_bench(max_variants=2, reference_seeds=[0, 1, 2, 3]))
     assert frame["model"].nunique() == 3 and {*frame["seed"]} == {0, 1, 2}
-
-
-@pytest.fixture
-def under_heads():
-    """Records of contrastive, MSE, cosine, teacher and base under every setting of heads, and the
-    settings.
-
-    With raw features MSE is right where cosine is wrong, with all others the reverse.
-    """
-    asked = []
-
-    def run(bench, models, *, seeds):
-        heads, rows = bench.profile.heads, []
-        asked.append((heads.features, heads.steps, heads.repeats, heads.classifier, len(models)))
-        ahead = "MSE" if heads.features == "raw" and heads.classifier == "head" else "cosine"
-        for model, task, seed in itertools.product(models, ("OC", "ARXIV"), (0, 1)):
-            scores = np.tile([1, 1, 1, model == ahead], 25).astype(float)
-            chance = 0.5 if task == "OC" else 0.25
-            rows.append((model, task, seed, scores.mean(), chance, scores, np.arange(100)))
-        columns = ["model", "task", "seed", "value", "chance", "scores", "groups"]
-        return pd.DataFrame(rows, columns=columns)
-
-    profile = profiles.load("mini", overrides={"only": "cosine,MSE,contrastive"})
-    halves = lambda bench, model, seed: 0.25 + seed  # noqa: E731
-    bench = FakeBench(profile, run=run, halves_mrr=halves)
-    return sensitivity.run_other_heads("fig4_3", bench), asked, bench
-
-
-def test_a_column_for_every_setting_of_the_heads(under_heads):
-    records, asked, bench = under_heads
-    table = sensitivity.tabulate_heads(records, bench).set_index("model")
-    assert {*table.index} == {"cosine", "MSE", "contrastive", "Longformer", "SBERT"}
-    right, most = 1.0, (0.5 + 2 / 3) / 2
-    assert table.loc["MSE"].tolist() == pytest.approx([right, most, right, most, most, 0.75])
-    assert table.loc["cosine"].tolist() == pytest.approx([most, right, most, right, right, 0.75])
-    assert [*table] == [*HEADS, "no label"] and table.index[0] == "MSE"
-    assert asked == [
-        ("raw", None, 2, "head", 5),
-        ("standardized", None, 2, "head", 5),
-        ("raw", 3130, 1, "head", 4),
-        ("raw", None, 2, "compare", 5),
-        ("raw", None, 2, "similarity", 5),
-    ]
-    without = table.loc["contrastive"].isna()
-    assert without[sensitivity.CONTROL] and without.sum() == 1, "it is not among the controlled"
-
-
-def test_two_models_are_judged_under_every_setting_of_the_heads(under_heads):
-    verdict = sensitivity.judge_heads(under_heads[0], "MSE", "cosine").set_index("heads")
-    raw = {"thesis": "holds", sensitivity.CONTROL: "holds"}
-    assert verdict["verdict"].to_dict() == dict.fromkeys(HEADS, "reversed") | raw
-    assert verdict.loc["thesis", "difference"] == pytest.approx(1 - (0.5 + 2 / 3) / 2)
-    few = sensitivity.judge_heads(under_heads[0], "MSE", "contrastive")
-    assert sensitivity.CONTROL not in set(few["heads"]) and len(few) == len(HEADS) - 1
-
-
-def test_every_loss_is_compared_with_cosine_ours_and_published(under_heads):
-    table = sensitivity.compare_losses(under_heads[0], "fig4_3")
-    assert {*table["by"]} == {*HEADS, "published"} - {sensitivity.CONTROL}
-    ours = table[table["by"] == "thesis"].set_index("model")
-    assert {*ours.index} == {"MSE", "contrastive"}, "neither base nor teacher"
-    single = sensitivity.judge_heads(under_heads[0], "MSE", "cosine").set_index("heads")
-    columns = ["difference", "low", "high"]
-    assert ours.loc["MSE", columns].tolist() == single.loc["thesis", columns].tolist()
-    theirs = table[table["by"] == "published"]
-    assert len(theirs) == 10 and (theirs["high"] - theirs["low"]).round(6).nunique() == 1
-    assert (theirs["high"] - theirs["low"]).iloc[0] == pytest.approx(2 * 0.0190, abs=2e-4)

@@ -118,7 +118,7 @@ def test_the_table_says_which_answers_are_the_same(monkeypatch):
         return FakeBench(profiles.load(name, overrides=overrides))
 
     monkeypatch.setattr(again.Bench, "load", load)
-    monkeypatch.setattr(again, "run_figure", lambda figure, bench: bench.profile.heads.hidden)
+    monkeypatch.setattr(again, "_run_figure", lambda figure, bench: bench.profile.heads.hidden)
     monkeypatch.setattr(claims, "judge_sides", judge)
     variations = {"half": {"heads.hidden": 5}, "turned": {"heads.hidden": 7}}
     table = again.tabulate_robustness(ledger, "mini", variations).set_index("variation")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.chapters import base, chapter4, contextual, final_students, sensitivity
+from lib.chapters import chapter4, contextual, final_students, geometry, sensitivity
 from lib.config import profiles
 from lib.ledger import checks, claims
 from lib.published import figure_models
@@ -51,8 +51,8 @@ def test_whether_a_task_can_be_read_is_asked_by_heads_that_compare():
         "corpus": pd.DataFrame({"sbert_tokens": [1, 100]}),
         "tasks": pd.DataFrame({"task": TASKS, "sbert_tokens": [1, 100]}),
         "updates": (40, 49),
-        "base": {base.ALIKE: 0.5, base.NEAR: 0.1},
-        "layers": {base.ALIKE: 0.5, base.NEAR: 0.1},
+        "base": {geometry.ALIKE: 0.5, geometry.NEAR: 0.1},
+        "layers": {geometry.ALIKE: 0.5, geometry.NEAR: 0.1},
     }
     rows = checks.run_checks(frames, claims.load_claims())
     learned = rows[rows["check"] == "task_not_at_chance"]
@@ -189,7 +189,7 @@ def test_a_base_guesses_words_and_has_forgotten_what_its_layers_knew_of_texts(
 
     def measure(name, note):
         model = fake_model(rows[name], history=note)
-        return base.measure_base(FakeBench("mini", base=model, teacher=fake_model(teacher)))
+        return geometry.measure_base(FakeBench("mini", base=model, teacher=fake_model(teacher)))
 
     told = [*checks._check_base(measure("base", note), measure("layers", None))]
     assert [row.passed for row in told] == passed

@@ -1,10 +1,11 @@
-"""Distances behind Figure 4.4: both ways of pairing negatives, against loops."""
+"""How embeddings lie: distances behind Figure 4.4, against loops, and collapse."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib.chapters.teacher_distances import find_mode, measure_distances
+from lib.chapters.geometry import mark_collapsed, mean_cosine, measure_distances
+from tests.fake_bench import FakeBench
 
 GENERATOR = np.random.default_rng(0)
 STUDENT, TEACHER = GENERATOR.normal(size=(2, 7, 4))
@@ -55,12 +56,20 @@ def test_published_negatives_are_the_flattened_batch_moved_by_a_few_places():
     )
 
 
-def test_the_mode_is_where_values_are_dense_and_that_of_equal_values_is_theirs():
-    values = pd.Series([*GENERATOR.normal(2, 0.1, 300), *GENERATOR.normal(5, 1.0, 100)])
-    assert find_mode(values) == pytest.approx(2, abs=0.2)
-    assert find_mode(pd.Series([0.25] * 9)) == 0.25
-
-
 def test_too_few_documents_for_a_batch_are_refused():
     with pytest.raises(ValueError, match="7 documents"):
         measure_distances(STUDENT, TEACHER, batch=8)
+
+
+def test_a_student_has_collapsed_when_its_embeddings_point_one_way():
+    """In one of its seeds; the base model, whose embeddings do so too, is no student."""
+    spread, narrow = np.eye(4), np.eye(4) + 2.0  # mean cosine 0, and 20 / 21
+    embedded = {("MSE", 0): spread, ("MSE", 1): narrow}
+    embedded |= {("cosine", 0): spread, ("Longformer", 0): narrow}
+    bench = FakeBench("mini", embeddings=lambda _, *model: {"validation": embedded[model]})
+    rows = [(model, seed, task) for model, seed in embedded for task in ("ARXIV", "IMDB")]
+    records = pd.DataFrame(rows, columns=["model", "seed", "task"])
+    records["kind"] = records["model"].map({"Longformer": "base"}).fillna("student")
+    assert mark_collapsed(records, bench).tolist() == [True] * 4 + [False] * 4
+    assert mean_cosine(narrow) == pytest.approx(20 / 21)
+    assert mean_cosine(spread) == 0

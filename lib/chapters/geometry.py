@@ -1,8 +1,13 @@
-"""How far a student's embeddings are from its teacher's (thesis Section 4.4.1)."""
+"""How embeddings lie: to their teacher, to each other, and of the students' base."""
 
 import numpy as np
 import pandas as pd
-from scipy.stats import gaussian_kde
+
+from lib.experiments.bench import Bench
+
+COLLAPSED = 0.9  # from this mean cosine of different documents on, all embeddings point one way
+LOSS, BY_FREQUENCY = "loss of masked words", "loss of guessing by frequency"
+ALIKE, NEAR = "cosine between texts", "cosine to the teacher"
 
 
 def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -> pd.DataFrame:
@@ -40,9 +45,27 @@ def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (x * y).sum(-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1))
 
 
-def find_mode(values: pd.Series) -> float:
-    """The mode of a Gaussian kernel density; if all values are equal (collapse), that value."""
-    if np.ptp(values) < 1e-12:
-        return float(values.min())
-    places = np.linspace(values.min(), values.max(), 40)
-    return float(places[gaussian_kde(values)(places).argmax()])
+def mark_collapsed(records: pd.DataFrame, bench: Bench) -> pd.Series:
+    """For each record, whether its student has collapsed with any seed, see `COLLAPSED`."""
+    students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
+    embedded = (bench.embeddings(*run)["validation"] for run in students.to_numpy())
+    collapsed = [mean_cosine(rows) >= COLLAPSED for rows in embedded]
+    return records["model"].isin(students.loc[collapsed, "model"])
+
+
+def mean_cosine(embedding: np.ndarray) -> float:
+    """Mean cosine of different rows of a (rows, dim) embedding."""
+    unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
+    return float((np.square(unit.sum(0)).sum() - len(unit)) / (len(unit) * (len(unit) - 1)))
+
+
+def measure_base(bench: Bench) -> dict[str, float]:
+    """Measure the base on held-out documents; `ALIKE` is high in raw language models.
+
+    A base that learned to guess words also has `LOSS` and `BY_FREQUENCY`, in nats a hidden word.
+    """
+    base, teacher = (model.embed(bench.held_out)[:] for model in (bench.base, bench.teacher))
+    cosine = {ALIKE: mean_cosine(base), NEAR: float(cosines(base, teacher).mean())}
+    if (history := bench.base.history()) is None:
+        return cosine
+    return {LOSS: float(history["held_out"]), BY_FREQUENCY: float(history["unigram"]), **cosine}
