@@ -51,7 +51,7 @@ def _own_errors_first(*, typechecker):
     return decorate
 
 
-# The hook puts `@jaxtyping.jaxtyped(typechecker=...)` on each function of lib that is imported below,
+# The hook puts `@jaxtyping.jaxtyped(typechecker=...)` on each function of lib imported below,
 # and looks that name up when it does. Outside the tests nothing is checked and nothing is slower.
 jaxtyping.jaxtyped = _own_errors_first
 jaxtyping.install_import_hook(

@@ -50,17 +50,6 @@ def test_a_finding_has_a_row_under_its_figure_and_a_mark_for_each_judgement():
     assert theirs.get_xlim() == repeats.get_xlim() == survives.get_xlim()
 
 
-def test_verdicts_have_colours_of_their_own():
-    _, repeats, _ = figures.ledger(LEDGER).axes
-    marks = [line for line in repeats.get_lines() if len(line.get_xdata()) == 1]
-    looks = figures.settings()["verdicts"]
-    assert {line.get_color() for line in marks} == {
-        looks["reversed"]["color"],
-        looks["open"]["color"],
-    }
-    assert len({(look["color"], look["marker"]) for look in looks.values()}) == len(looks)
-
-
 def test_a_changed_verdict_has_its_colour_a_ring_and_a_count():
     findings = LEDGER[LEDGER["verdict"] != "number"]
     again = findings[["verdict", "survives"]].replace({"open": "holds"})
