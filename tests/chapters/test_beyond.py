@@ -14,7 +14,7 @@ from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.evaluation.readouts import Examples
 from lib.experiments.bench import Bench
 from lib.store import Product, Store
-from lib.vectors.names import BASE, BOTH, CLASSIFIER, LSA, STUDENT, TFIDF
+from lib.vectors.names import BASE, BOTH, CLASSIFIER, STUDENT, TFIDF
 from tests.fake_bench import FakeBench
 
 GRID = profiles.grid("beyond")
@@ -46,20 +46,6 @@ def test_a_step_changes_what_its_name_says():
         if step.startswith("LSA"):
             taught = [(variants[name].contextual or "").split("+") for name in pair]
             assert "LSA" in taught[0] and "LSA" not in taught[1], step
-
-
-def test_students_run_with_the_reference_seeds_and_have_the_names_of_the_figure():
-    asked = []
-
-    def run(bench, models, *, seeds):
-        asked.append(({*seeds}, {tuple(part) for part in seeds.values()}))
-        return pd.DataFrame({"model": models})
-
-    bench = FakeBench("mini", run=run)
-    records = beyond.run_students(INGREDIENTS, bench)
-    wanted = {tuple(sorted({*bench.profile.seeds, *bench.profile.reference_seeds}))}
-    assert asked == [({*GRID["ingredients"].values()}, wanted)]
-    assert [*records["model"]] == [*INGREDIENTS]
 
 
 def make_records(models):
@@ -112,14 +98,6 @@ def test_models_without_training_are_judged_once_on_the_students_examples(bench)
     asked = len(bench.asked)
     pd.testing.assert_frame_equal(beyond.run_table(bench).set_index("model"), records)
     assert len(bench.asked) == asked, "records are kept"
-
-
-def test_times_are_kept_and_those_of_two_parts_add_up(bench):
-    costs = beyond.measure_costs(bench)
-    assert {*costs} == {*beyond.UNTRAINED, STUDENT}
-    assert costs[BOTH] == costs[BASE] + costs[LSA] and min(costs.values()) >= 0
-    assert beyond.measure_costs(bench) == costs
-    assert bench.asked.count(STUDENT) == beyond.ROUNDS
 
 
 def test_the_models_of_the_figure_are_those_of_the_table_for_own_texts(filled_store):

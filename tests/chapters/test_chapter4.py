@@ -1,15 +1,12 @@
 """Which models a figure shows, its noise, and what its findings say."""
 
-import shutil
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib import published
 from lib.chapters import chapter4
-from lib.config import paths, profiles
+from lib.config import profiles
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, NO_WEIGHTING, parse
 from lib.ledger import claims
 from lib.published import figure_models
@@ -105,28 +102,3 @@ def test_verdicts_are_those_of_the_figure_as_drawn(with_examples):
     profile = profiles.load("mini", only="max-margin;MSE*, MSE")
     fewer = judge(profile, records)
     assert fewer["verdict"].value_counts()["not run"] == 3  # those that compare with cosine
-
-
-def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, with_examples):
-    """Nothing of it is published: the figure, its noise and its verdicts cope."""
-    shutil.copytree(paths.PARAMS, tmp_path / "params")
-    grid = tmp_path / "params" / "grids" / "structural.yaml"
-    text = grid.read_text(encoding="utf-8")
-    grid.write_text(text.replace("- 1.5\n", "- 1.5\n    - 2.0\n"), encoding="utf-8")
-    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
-    profile = profiles.load("smoke", seeds=[5], overrides={"max_variants": None})
-    models = chapter4.list_models("fig4_3", profile)
-    rows = []
-    for number, model in enumerate(models.values()):
-        shifts = (0.0, 0.01, -0.01) if model in chapter4.list_references() else (0.0,)
-        for seed, shift in enumerate(shifts):
-            rows.append((model, "minutes", seed, 0.5 + 0.01 * (number % 7) + shift))
-    records = pd.DataFrame(rows, columns=["model", "task", "seed", "value"])
-    records = with_examples(records.assign(metric="accuracy"))
-    figure, data, shown = chapter4.draw_boxplot("fig4_3", records, profile)
-    plt.close(figure)
-    assert {*models} == {*data["model"]} and "max-margin;MSE;γ=2.0" in {*data["model"]}
-    assert {*data["task"]} == {"minutes"} and len(data) == len(models) >= 15
-    assert data[["published", "published_normalized"]].isna().all(axis=None)
-    assert (data["noise"] > 0).all() and {*shown["model"]} == {*models.values()}
-    assert not judge(profile, records)["verdict"].eq("not run").any()

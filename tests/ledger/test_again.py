@@ -58,11 +58,6 @@ def test_other_rules_give_other_verdicts(values, rules, word):
     assert {*again.judge_again(make(**values), **rules).to_numpy().ravel()} == {word}
 
 
-def test_readouts_that_no_longer_share_a_verdict_disagree():
-    turned = again.judge_again(make(**WIDE).assign(none_low=0.01))
-    assert {*turned["survives"]} == {"readouts disagree"}
-
-
 def test_a_finding_that_claims_equivalence_has_the_margin_in_its_effect():
     ledger = make(alike=True, effect=0.01, low=-0.005, high=0.025, p_equivalent=np.nan)
     words = [again.judge_again(ledger, margin=margin)["verdict"].item() for margin in (0.02, 0.03)]
