@@ -187,14 +187,16 @@ def test_interrupt_ends_the_workers_with_one_line_and_run_all_goes_on(lab, check
     kept = {*store.glob("*.npz")}  # of the notebook before
     lab.open("03_composite_analysis", "smoke")
     lab.begin()
-    while not (trained := {*store.glob("*.npz")} - kept):
+    while not {*store.glob("*.npz")} - kept:
         lab.page.wait_for_timeout(50)
     assert len(lab.workers()) == 2
     lab.page.get_by_title("Interrupt the kernel").click()
     (error,) = lab.wait()
     assert error.startswith("Interrupted: the workers have ended; what was computed is kept, ")
     assert not psutil.wait_procs(lab.workers(), timeout=HOUR / 1000)[1]
-    written = {file: file.stat().st_mtime_ns for file in trained}
+    written = {file: file.stat().st_mtime_ns for file in store.glob("*.npz")}
     lab.begin()
-    lab.check_end("03_composite_analysis")
-    assert {file: file.stat().st_mtime_ns for file in trained} == written
+    while not {*store.glob("*.npz")} - {*written}:
+        assert "*" in lab.page.evaluate(PROMPTS), lab.wait()
+        lab.page.wait_for_timeout(50)
+    assert {file: file.stat().st_mtime_ns for file in written} == written

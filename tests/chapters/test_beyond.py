@@ -12,7 +12,6 @@ from lib.config import profiles
 from lib.config.schema import HeadSettings
 from lib.distillation.variants import MM_MSE, NO_WEIGHTING, parse
 from lib.evaluation.readouts import Examples
-from lib.experiments.bench import Bench
 from lib.store import Product, Store
 from lib.vectors.names import BASE, BOTH, CLASSIFIER, STUDENT, TFIDF
 from tests.fake_bench import FakeBench
@@ -34,18 +33,6 @@ def test_what_the_grid_names_is_there_and_by_its_one_name():
     assert {name for pair in GRID["steps"].values() for name in pair} == {*INGREDIENTS}
     assert {*GRID["compared_students"].values()} <= {*INGREDIENTS.values()}
     assert {NO_WEIGHTING["cosine"], MM_MSE} < {*INGREDIENTS.values()}, "students of Chapter 4"
-
-
-def test_a_step_changes_what_its_name_says():
-    variants = {name: parse(label) for name, label in INGREDIENTS.items()}
-    left, right = (variants[name] for name in GRID["steps"]["chunks in place of the beginning"])
-    assert left.reads_chunks and not right.reads_chunks
-    left, right = (variants[name] for name in GRID["steps"]["128 negatives in place of 5"])
-    assert (left.negatives, right.negatives) == (128, 0)
-    for step, pair in GRID["steps"].items():
-        if step.startswith("LSA"):
-            taught = [(variants[name].contextual or "").split("+") for name in pair]
-            assert "LSA" in taught[0] and "LSA" not in taught[1], step
 
 
 def make_records(models):
@@ -98,11 +85,3 @@ def test_models_without_training_are_judged_once_on_the_students_examples(bench)
     asked = len(bench.asked)
     pd.testing.assert_frame_equal(beyond.run_table(bench).set_index("model"), records)
     assert len(bench.asked) == asked, "records are kept"
-
-
-def test_the_models_of_the_figure_are_those_of_the_table_for_own_texts(filled_store):
-    """Their names need no computing: the store only reads."""
-    bench = Bench(profiles.load("smoke"), Store(filled_store, reading=True))
-    models = beyond.list_untrained(bench)
-    assert {*models} == {*beyond.UNTRAINED}
-    assert all(part.product.name for parts in models.values() for part in parts)

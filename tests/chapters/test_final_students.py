@@ -31,23 +31,6 @@ def test_documents_for_one_that_is_not_masked(long, ratio):
     assert found == pytest.approx(ratio, nan_ok=True)
 
 
-def test_rounds_and_cut_texts_run_with_the_final_training():
-    asked = []
-
-    def run(bench, models, *, seeds, split, limit=None):
-        asked.append((bench.profile.training.documents, split, limit))
-        return pd.DataFrame({"model": models, "value": 0.5})
-
-    bench = FakeBench("mini", run=run)
-    table = final_students.run_classifications(bench)
-    rounds, final = bench.profile.final.rounds, bench.profile.final.documents
-    assert asked == [(final, "test", limit) for limit in (*rounds.values(), None)]
-    is_cut = table["model"].str.endswith(";cut")
-    assert {*table.loc[~is_cut, "model"]} == {*final_students.load_models()}
-    assert {*table["round"]} == {*rounds}
-    assert "cosine-masked;cut" in {*table["model"]} and {*table.loc[is_cut, "round"]} == {"all"}
-
-
 @pytest.fixture(scope="module")
 def table():
     """Table 5.7 from the published scores as if they were ours."""

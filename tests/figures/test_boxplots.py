@@ -15,7 +15,6 @@ from matplotlib.patches import PathPatch
 from lib import figures, published
 from lib.config import paths, roles
 from lib.figures.style import INK, WIDTH
-from lib.published import figure_models
 from lib.statistics.intervals import SeedNoise
 
 NOISE = {"ours": SeedNoise(0.01, 100), "published": SeedNoise(0.005, 100)}
@@ -192,18 +191,6 @@ def test_categories_stay_apart_in_grey(label):
     lightness = sorted(np.dot(to_rgb(color), (0.299, 0.587, 0.114)) for color in colors)
     assert len(colors) > 2 and np.diff(lightness).min() > 0.06
     assert lightness[0] > 0.38, "light enough to show the median's line"
-
-
-def test_a_category_keeps_its_colour_when_rows_are_missing():
-    whole = load_models("fig4_11")
-    best = figure_models.printed("fig4_11")["None;λ=0.8"]
-    many, few = {}, {}
-    for colors, records in ((many, whole), (few, whole[whole["model"].isin(["SBERT", best])])):
-        data = figures.boxplot_frame("fig4_11", records)
-        boxes = list_boxes(figures.boxplot(data, "fig4_11", order="ours").axes[0])
-        colors |= zip(data["model"].unique(), [box.get_facecolor() for box in boxes], strict=True)
-    assert few["None;λ=0.8"] == many["None;λ=0.8"] == many["384;λ=0.8"] != many["None;λ=0.2"]
-    assert few["SBERT"] == many["SBERT"] == many["Longformer"]
 
 
 @pytest.mark.parametrize("label", ["fig4_8", "fig5_3"])  # the longest names

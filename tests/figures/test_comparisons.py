@@ -1,12 +1,9 @@
 """Differences with intervals: losses, and the ledger in one picture."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 
 from lib import figures
-from lib.config import paths
 
 LEDGER = pd.DataFrame(
     {
@@ -66,14 +63,3 @@ def test_a_changed_verdict_has_its_colour_a_ring_and_a_count():
     ]
     told = [text.get_text() for text in repeats.get_legend().get_texts()]
     assert {"1 holds", "1 reversed", "0 open"} <= {*told}
-
-
-def test_the_committed_ledger_is_drawn_in_a_minute_s_reading():
-    ledger = pd.read_csv(
-        paths.ROOT / "figures/mini/tab_claims.csv", keep_default_na=False, na_values=[""]
-    )
-    figure = figures.ledger(ledger[~ledger["label"].str.startswith("news")])
-    figure.draw_without_rendering()
-    rows = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
-    assert all(upper.y0 > lower.y1 - 1 for upper, lower in itertools.pairwise(rows))
-    assert min(box.x0 for box in rows) >= 0

@@ -121,19 +121,6 @@ def test_committed_tables_are_for_people_and_show_their_csv(path):
     assert max(len(cells.columns) for cells in parts.values()) <= 9
 
 
-def test_a_layout_is_of_a_table_whose_columns_it_names_or_of_frames_with_just_its_columns():
-    known = {path.stem: pd.read_csv(path, nrows=0).columns for path in COMMITTED}
-    for label, layout in tables._texts()["layouts"].items():
-        named = re.findall("{([^:}]+)", "".join(layout["columns"].values()))
-        assert named and {*named} <= {*known.get(label, named)}, label
-    frame = pd.DataFrame(
-        {"left": ["a"], "right": ["b"], "difference": [0.1], "low": [0.0], "high": [0.25]}
-    )
-    frame = frame.assign(p=0.5, q=0.5, verdict="open")
-    assert shown(frame)[""].loc[0, "95% interval"] == "[0.000, 0.250]"
-    assert shown(frame.drop(columns="q"))[""].loc[0, "upper end"] == "0.250"
-
-
 def test_save(tmp_path):
     files = tables.save(FRAME, "tab9_1", tmp_path, caption="Corpus")
     assert files == [tmp_path / f"tab9_1.{suffix}" for suffix in ("csv", "md", "tex")]

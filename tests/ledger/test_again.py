@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.config import paths, profiles
+from lib.config import paths
 from lib.ledger import again, claims
 from lib.ledger.kinds import Alike
 from lib.statistics import verdicts
-from tests.fake_bench import FakeBench
 from tests.fake_ledger import make_ledger
 
 ALIKE = [claim.id for claim in claims.load_claims() if isinstance(claim, Alike)]
@@ -93,35 +92,3 @@ def test_what_is_decided_by_either_question_is_judged_again(mini):
     robust = pd.read_csv(paths.ROOT / "figures/mini/tab_robust.csv")
     as_run = robust[robust["variation"] == again.AS_RUN]
     assert as_run["id"].tolist() == again.select_decided(mini)["id"].tolist()
-
-
-def test_the_table_says_which_answers_are_the_same(monkeypatch):
-    """Under the first variation all effects halve and nothing else; under the second all turn."""
-    ledger, asked = (
-        decide(cosine_over_mse=("holds", "holds"), pv_over_sbert=("reversed", "open")),
-        [],
-    )
-
-    def judge(scores):
-        asked.append({*scores})
-        turned = scores["fig4_2"] == 7
-        rows = again.select_decided(ledger).assign(side="ours")
-        rows["effect"] *= -0.5 if turned else 0.5
-        return rows.assign(verdict="reversed") if turned else rows
-
-    def load(name, *, overrides):
-        return FakeBench(profiles.load(name, overrides=overrides))
-
-    monkeypatch.setattr(again.Bench, "load", load)
-    monkeypatch.setattr(again, "_run_figure", lambda figure, bench: bench.profile.heads.hidden)
-    monkeypatch.setattr(claims, "judge_sides", judge)
-    variations = {"half": {"heads.hidden": 5}, "turned": {"heads.hidden": 7}}
-    table = again.tabulate_robustness(ledger, "mini", variations).set_index("variation")
-    assert asked == [{"fig4_2", "fig4_7"}] * 2
-    assert table.loc["half", "same"].tolist() == table.loc["as run", "same"].tolist() == ["yes"] * 4
-    assert table.loc["turned", "same"].tolist() == ["no", "no", "no", "yes"]
-    halved = table.loc["as run", "effect"].to_numpy() / 2
-    assert table.loc["half", "effect"].to_numpy() == pytest.approx(halved)
-    assert [*table] == [
-        *pd.read_csv(paths.ROOT / "figures/mini/tab_robust.csv").drop(columns="variation")
-    ]

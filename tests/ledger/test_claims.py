@@ -297,15 +297,6 @@ def test_a_failed_check_is_not_testable_here(as_records):
     assert {*table["verdict"]} == {verdicts.NOT_TESTABLE}
 
 
-def test_a_number_has_no_verdict():
-    name = "structural-updates-under-masking"
-    row = judge({}, numbers={"structural_updates_ratio": 2.5}).loc[name]
-    assert row["verdict"] == verdicts.NUMBER and "fig5_3" not in row["note"]
-    assert (row["published_effect"], row["effect"]) == (3.26, 2.5) and np.isnan(row["p"])
-    none = judge({}).loc[name]
-    assert none["verdict"] == verdicts.NOT_RUN and "fig5_3" in none["note"]
-
-
 def test_missing_models_are_not_run(as_records):
     records = as_records["fig4_2"]
     table = judge({"fig4_2": records[records["model"] != "MSE"]}, "fig4_")

@@ -187,31 +187,26 @@ def place(checkout, monkeypatch):
     """The checkout as that of this process."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
     monkeypatch.setattr(os, "environ", kept)
-    monkeypatch.setattr(paths, "ROOT", checkout)
-    monkeypatch.setattr(paths, "PARAMS", checkout / "params")
-    monkeypatch.setattr(paths, "NOTEBOOKS", checkout / "notebooks")
+    for name, folder in (("ROOT", ""), ("PARAMS", "params"), ("NOTEBOOKS", "notebooks")):
+        monkeypatch.setattr(paths, name, checkout / folder)
     return checkout
 
 
 REFUSED = {
-    ("fig9_9",): "unknown label, notebook or profile 'fig9_9'; nearest: fig",
-    ("mini",): "two profiles at once: tiny and mini",
-    ("--only", "cosin", "fig2_1"): "unknown model in only 'cosin'",
-    ("--set", "data_roots=[nowhere]"): "nowhere",
-    ("--set", "labels=[fig1_2]"): "unknown label in the profile's labels 'fig1_2'; nearest: fig1_1",
-    ("02", "--set", "labels=[fig1_1]"): "tiny does not make 02; it makes fig1_1",
+    "fig9_9": "unknown label, notebook or profile 'fig9_9'; nearest: fig",
+    "mini": "two profiles at once: tiny and mini",
+    "--only cosin fig2_1": "unknown model in only 'cosin'",
+    "--set data_roots=[nowhere]": "nowhere",
+    "--set labels=[fig1_2]": "unknown label in the profile's labels 'fig1_2'; nearest: fig1_1",
+    "02 --set labels=[fig1_1]": "tiny does not make 02; it makes fig1_1",
 }
 
 
-@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+@pytest.mark.parametrize("words", REFUSED)
 def test_what_cannot_be_is_refused_in_one_line_before_anything_begins(words, place, capsys):
-    try:
-        code = run_all.main(["tiny", *words])
-    except SystemExit as ended:  # argparse's
-        code = ended.code
+    assert run_all.main(["tiny", *words.split()]) == 2
     errors = capsys.readouterr().err
-    assert code == 2 and errors.count("\n") == 1
-    assert errors.startswith("run_all.sh: ") and REFUSED[words] in errors
+    assert errors.count("\n") == 1 and REFUSED[words] in errors
     assert not [*place.rglob("executed")]
 
 
@@ -241,31 +236,26 @@ def find_hash(name: str = "01_first", **changes) -> str:
 
 
 CHANGES = {  # a file, and whether a notebook shows what is in it
-    "notebooks/01_first.ipynb": False,  # its outputs
     "params/claims.yaml": True,
     "params/tiny.yaml": False,  # a comment; values count as those of the profile
-    "requirements.lock": True,
     "lib/losses/mse.py": True,  # even a comment: what runs again reads
     "data/news/documents.jsonl": True,
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_notebook_runs_again_if_what_it_shows_may_have_changed(name, place):
+def test_a_notebook_runs_again_if_what_it_shows_may_have_changed(place):
     before = find_hash()
     assert find_hash() == before != find_hash(seeds=[5])
-    if name.endswith("ipynb"):
-        notebook = nbformat.read(place / name, 4)
-        notebook.cells[0].execution_count = 1
-        nbformat.write(notebook, place / name)
-    else:
+    for name, shown in CHANGES.items():
         with open(place / name, "a") as file:
             file.write("# more\n")
-    assert (find_hash() != before) == CHANGES[name]
-
-
-def test_a_report_runs_again_if_a_notebook_before_it_made_something_else(place):
-    write_notebook(place, run_all.REPORT)
+        after = find_hash()
+        assert (after != before) == shown, name
+        before = after
+    path = place / "notebooks/01_first.ipynb"  # its outputs
+    path.write_text(path.read_text().replace('"execution_count": null', '"execution_count": 1'))
+    assert find_hash() == before
+    write_notebook(place, run_all.REPORT)  # it shows what notebooks before it made
     before = find_hash(run_all.REPORT)
     (place / "figures/tiny").mkdir(parents=True)
     (place / "figures/tiny/fig1_1.csv").write_text("1")
