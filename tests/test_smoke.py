@@ -106,7 +106,11 @@ def test_two_runs_give_the_same_records(artifacts, tmp_path, monkeypatch):
 
 
 def test_the_published_figures_are_drawn_again(tmp_path):
-    copy = tmp_path / "checkout"  # figures/published is committed, and drawn where the code is
+    """`figures/published` is committed, and drawn where the code is: here in a copy."""
+    copy, figures = tmp_path / "checkout", "figures/published"
     left_out = shutil.ignore_patterns(".*", "artifacts", "tests", "docs", "__pycache__")
     shutil.copytree(paths.ROOT, copy, ignore=left_out)
+    shutil.rmtree(copy / figures)
     run(tmp_path, "published", root=copy)
+    for path in (paths.ROOT / figures).glob("*.csv"):
+        assert (copy / figures / path.name).read_bytes() == path.read_bytes(), path.name

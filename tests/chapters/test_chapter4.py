@@ -1,16 +1,13 @@
 """Which models a figure shows, its noise, and what its findings say."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from lib import published
 from lib.chapters import chapter4
 from lib.config import profiles
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, NO_WEIGHTING, parse
-from lib.ledger import claims
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, parse
 from lib.published import figure_models
-from tests.fake_bench import FakeBench
 
 
 def as_records(label, references=()):
@@ -69,36 +66,3 @@ def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone
     records.loc[others & (records["seed"] == 2), "value"] -= 0.04
     noise = chapter4.measure_noise(records, "fig4_7", profiles.load("mini"))
     assert noise.df == 6 and noise.sd == pytest.approx(0.02, rel=1e-9)
-
-
-def read_out(records):
-    """A function that runs models as `Bench.run`: gives their records, the same by any readout."""
-
-    def run(bench, models, *, seeds):
-        return records[records["model"].isin(models)].assign(readout=bench.readout)
-
-    return run
-
-
-def judge(profile, records):
-    bench = FakeBench(profile, run=read_out(records))
-    return claims.judge_figure("fig4_3", chapter4.run_readouts("fig4_3", bench))
-
-
-def test_verdicts_are_those_of_the_figure_as_drawn(with_examples):
-    """The references of other figures count for nothing; what `only` leaves out is not run."""
-    records = as_records("fig4_3", references=chapter4.list_references("fig4_3"))
-    records["value"] *= 0.9 / records["task"].map(
-        published.load("fig4_3").groupby("task")["accuracy"].max()
-    )
-    cosine = records[records["model"] == "cosine"]
-    # seeds change all of it
-    other = cosine.assign(model=NO_WEIGHTING["cosine"], value=0.1 + 0.4 * cosine["seed"])
-    both, records = with_examples(pd.concat([records, other])), with_examples(records)
-    table = judge("mini", both)
-    pd.testing.assert_frame_equal(table, judge("mini", records))
-    np.testing.assert_allclose(table["compare"], table["ours"])
-    assert set(table["verdict"]) <= {"holds", "open", "equivalent"} and len(table) == 6
-    profile = profiles.load("mini", only="max-margin;MSE*, MSE")
-    fewer = judge(profile, records)
-    assert fewer["verdict"].value_counts()["not run"] == 3  # those that compare with cosine

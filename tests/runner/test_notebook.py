@@ -67,18 +67,6 @@ def test_finish_wants_what_the_manifest_promises_and_nothing_else(capsys):
     start(only="cosine").finish()  # then a figure may have nothing to show
 
 
-def test_a_profile_with_labels_promises_and_saves_no_others(tmp_path):
-    nb = start(profile="lab", overrides=["labels=[tab4_3]"])
-    assert [*nb.promised] == ["tab4_3"] and nb.makes("tab4_3") and not nb.makes("fig4_2")
-    nb.save(plt.figure(), "fig4_2", pd.DataFrame())
-    nb.save_table(pd.DataFrame(), "tab4_4")
-    assert not [*tmp_path.rglob("*.*")]
-    nb.save_table(pd.DataFrame({"model": ["cosine"]}), "tab4_3")
-    nb.finish()
-    with pytest.raises(profiles.ParameterError, match="label .* 'fig4_33'; nearest: fig4_3"):
-        start(profile="lab", overrides=["labels=[fig4_33]"])
-
-
 def test_a_figure_is_saved_with_its_provenance(tmp_path):
     nb = start(seeds=[5])
     nb.save_table(pd.DataFrame({"model": ["cosine"]}), "tab4_3", caption="Heads")
