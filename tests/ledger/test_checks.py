@@ -213,17 +213,3 @@ def test_students_have_left_the_base_and_are_where_twice_the_updates_leave_them(
     told = [*checks._check_training(judged)]
     assert [row.passed for row in told] == [below, below, converged]
     assert told[-1].what.endswith("MSE") or not later
-
-
-def test_a_check_that_only_informs_fails_nothing():
-    rows = [
-        ("updates", "", "updates of a student", 4, None, None, "", None),
-        ("treatment_given", "fig4_7", "share", 0.2, 0.1, 0.3, "at least 0.1", True),
-        ("treatment_given", "fig4_8", "share", 0.05, 0.01, 0.1, "at least 0.1", np.bool_(False)),
-        ("task_not_at_chance", "", "DM on PAN", 0.0, -0.1, 0.1, "low above 0", False),
-        ("task_not_at_chance", "", "PV on OC", 0.014, -0.1, 0.1, "low above 0", False),
-    ]
-    failures = checks.describe_failures(pd.DataFrame(rows, columns=checks.Check._fields))
-    assert {*failures} == {("treatment_given", "fig4_8"), ("task_not_at_chance", "")}
-    told = failures["task_not_at_chance", ""]
-    assert "DM on PAN is 0.00 [-0.10, 0.10]" in told and "PV on OC" in told

@@ -1,9 +1,7 @@
 """How many epochs the contextual teachers need, by a measure without labels and without students.
 
-    python tests/benchmarks/teacher_epochs.py                      three teachers, five lengths
-    python tests/benchmarks/teacher_epochs.py --inference 10 40    other lengths of inference
-
-The first takes some ten minutes of a core.
+    python benchmarks/teacher_epochs.py                      some ten minutes of a core
+    python benchmarks/teacher_epochs.py --inference 10 40    other lengths of inference
 
 A teacher should say what a text that it has not read is about. So every seventh training document
 and all held-out documents are left out of its training, and each is cut in two. The measure is the
@@ -15,8 +13,6 @@ fixed before any student was trained with them. A length of 0 stands for as many
 as of training, where both change at once.
 """
 
-from __future__ import annotations
-
 import argparse
 
 import numpy as np
@@ -24,7 +20,6 @@ import pandas as pd
 
 from lib.evaluation import ranking
 from lib.experiments.bench import Bench
-from lib.jobs import track
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 from lib.teachers.paragraph_vector import ParagraphVector
 from lib.texts import halve_text
@@ -43,44 +38,28 @@ def split_documents(bench: Bench) -> tuple[list[str], list[str]]:
     return read, [first for first, _ in halves] + [second for _, second in halves]
 
 
-def measure_teachers(
-    bench: Bench, lengths: list[int], inferences: list[int], seeds: int = 1
-) -> pd.DataFrame:
-    """A row for each teacher, number of epochs, of inference and seed.
-
-    Columns: teacher, epochs, inference (0 for as many as in training), seed, mrr, and seconds of
-    the processor in training.
-    """
+def measure_teachers(bench: Bench, lengths: list[int], inferences: list[int]) -> pd.DataFrame:
+    """A row for each teacher, number of epochs, and of inference (0 for as many as in training):
+    mrr, and seconds of the processor in training."""
     settings = bench.profile.contextual_teacher.model_dump(exclude={"documents", "epochs", "seed"})
     read, halves = split_documents(bench)
-    singles = dict.fromkeys(
-        part for label in CONTEXTUAL_TEACHERS.values() for part in label.split("+")
-    )
+    teachers = {name: label.split("+") for name, label in CONTEXTUAL_TEACHERS.items()}
     rows = []
-    for seed in range(seeds):
-        for epochs in track(lengths, "epochs", len(lengths)):
-            vectors: dict[tuple[str, int], np.ndarray] = {}
-            seconds = {}
-            for label in singles:
-                model = ParagraphVector.parse(label, width=bench.profile.width)
-                model.train(read, epochs=epochs, seed=seed, **settings)
-                seconds[label] = model.seconds
-                for inference in (0, *inferences):
-                    model.models[0].epochs = inference or epochs
-                    vectors[label, inference] = model.encode(halves)
-            for name, label in CONTEXTUAL_TEACHERS.items():
-                for inference in (0, *inferences):
-                    parts = [vectors[part, inference] for part in label.split("+")]
-                    rows.append(
-                        {
-                            "teacher": name,
-                            "epochs": epochs,
-                            "inference": inference,
-                            "seed": seed,
-                            "mrr": ranking.rank_halves(np.hstack(parts)).mean(),
-                            "seconds": sum(seconds[part] for part in label.split("+")),
-                        }
-                    )
+    for epochs in lengths:
+        vectors, seconds = {}, {}
+        for label in dict.fromkeys(part for parts in teachers.values() for part in parts):
+            model = ParagraphVector.parse(label, width=bench.profile.width)
+            model.train(read, epochs=epochs, seed=0, **settings)
+            seconds[label] = model.seconds
+            for inference in (0, *inferences):
+                model.models[0].epochs = inference or epochs
+                vectors[label, inference] = model.encode(halves)
+        for name, parts in teachers.items():
+            for inference in (0, *inferences):
+                joined = np.hstack([vectors[part, inference] for part in parts])
+                row = {"teacher": name, "epochs": epochs, "inference": inference}
+                row |= {"mrr": ranking.rank_halves(joined).mean()}
+                rows.append(row | {"seconds": sum(seconds[part] for part in parts)})
     return pd.DataFrame(rows)
 
 
@@ -100,18 +79,14 @@ def main() -> None:
     parser.add_argument("--profile", default="mini")
     parser.add_argument("--epochs", type=int, nargs="+", default=[5, 10, 20, 40, 80])
     parser.add_argument("--inference", type=int, nargs="*", default=[40])
-    parser.add_argument("--seeds", type=int, default=1)
     arguments = parser.parse_args()
     bench = Bench.load(arguments.profile)
-    table = measure_teachers(bench, arguments.epochs, arguments.inference, arguments.seeds)
-    means = table.pivot_table("mrr", ["inference", "epochs"], "teacher")
-    means = means[list(CONTEXTUAL_TEACHERS)].assign(mean=lambda rows: rows.mean(axis=1))
-    print("MRR of the halves of documents; inference 0: as many epochs as in training")
-    print(means.to_string(float_format="{:.3f}".format))
-    print("seconds of training")
-    print(table.pivot_table("seconds", "epochs", "teacher").to_string(float_format="{:.1f}".format))
-    for inference, part in means["mean"].groupby("inference"):
-        chosen = choose_epochs(part.droplevel("inference"))
+    table = measure_teachers(bench, arguments.epochs, arguments.inference)
+    for value in ("mrr", "seconds"):
+        means = table.pivot_table(value, ["inference", "epochs"], "teacher", margins=value == "mrr")
+        print(value, means.to_string(float_format="{:.3f}".format), sep="\n")
+    for inference, part in table.groupby("inference"):
+        chosen = choose_epochs(part.groupby("epochs")["mrr"].mean())
         print(f"inference {inference}: {chosen or 'more than was measured'}")
 
 

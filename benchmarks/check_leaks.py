@@ -1,6 +1,6 @@
 """Whether judging is fair: no tested text in the corpus or in training, no mark of a class.
 
-    THESIS_DATA=... python tests/benchmarks/check_leaks.py --profile lab     some minutes of a core
+    THESIS_DATA=... python benchmarks/check_leaks.py --profile lab     some minutes of a core
 
 No model is trained. The first table counts, for each task, tested texts that are in the corpus,
 and tested examples one of whose texts their fold trains on: word for word, or nearly. Nearly means
@@ -8,8 +8,6 @@ that more than half of a text's runs of twelve words are there, too. The second 
 of right answers from the words of 160 characters alone: the beginning, the middle or the end of a
 text. A beginning or an end that says much more than the middle may carry a mark of the class.
 """
-
-from __future__ import annotations
 
 import argparse
 import re
@@ -24,9 +22,8 @@ from sklearn.linear_model import RidgeClassifier
 from lib.data.dataset_folder import content
 from lib.experiments.bench import Bench
 
-RUN = 12  # words
+RUN, NEARLY = 12, 0.5  # words of a run; share of a text's runs
 ONE_OF = 4  # of so many runs one is looked at, the same wherever it is
-NEARLY = 0.5
 CHARACTERS = 160
 PARTS = {
     "beginning": lambda text: text.strip()[:CHARACTERS],
@@ -39,42 +36,35 @@ def find_runs(text):
     """The checksums of a text's runs of words, of those that are looked at."""
     words = re.findall(r"\w+", text.lower())
     runs = (" ".join(words[start : start + RUN]) for start in range(len(words) - RUN + 1))
-    sums = {zlib.crc32(run.encode()) for run in runs}
-    return {each for each in sums if each % ONE_OF == 0}
+    return {each for run in runs if (each := zlib.crc32(run.encode())) % ONE_OF == 0}
 
 
 class Seen:
-    """Texts that something was trained on, and how many of others are among them."""
+    """Texts that something was trained on, and whether they have others: word for word, nearly."""
 
     def __init__(self, texts):
         self.contents = {content(text) for text in texts}
         self.runs = set().union(*map(find_runs, texts))
 
     def has(self, text):
-        return content(text) in self.contents
-
-    def nearly_has(self, text):
         runs = find_runs(text)
-        return bool(runs) and len(runs & self.runs) > NEARLY * len(runs)
+        nearly = bool(runs) and len(runs & self.runs) > NEARLY * len(runs)
+        return np.array([content(text) in self.contents, nearly])
 
 
 def count_in_corpus(seen, texts):
-    return {
-        "tested texts": len(texts),
-        "in the corpus": sum(map(seen.has, texts)),
-        "nearly": sum(map(seen.nearly_has, texts)),
-    }
+    counts = dict(zip(("in the corpus", "nearly"), sum(map(seen.has, texts)), strict=True))
+    return {"tested texts": len(texts)} | counts
 
 
 def count_on_both_sides(examples):
-    counts = {"tested examples": len(examples.tested), "trained on": 0, "nearly trained on": 0}
+    counts = np.zeros(2)
     for train, test in examples.parts:
         seen = Seen([examples.texts[row] for row in np.unique(examples.inputs[train])])
         for inputs in examples.inputs[test]:
-            texts = [examples.texts[row] for row in inputs]
-            counts["trained on"] += any(map(seen.has, texts))
-            counts["nearly trained on"] += any(map(seen.nearly_has, texts))
-    return counts
+            counts += np.any([seen.has(examples.texts[row]) for row in inputs], axis=0)
+    names = ("tested examples", "trained on", "nearly trained on")
+    return dict(zip(names, (len(examples.tested), *counts), strict=True))
 
 
 def score_parts(examples):
@@ -115,9 +105,8 @@ def main():
             row = count_in_corpus(corpus, [examples.texts[text] for text in used])
             fairness[name, split] = row | count_on_both_sides(examples)
             marks[name, split] = score_parts(examples)
-    for rows, digits in ((fairness, 0), (marks, 3)):
-        table = pd.DataFrame(rows).T.rename_axis(["task", "split"])
-        print(table.to_string(float_format=f"{{:.{digits}f}}".format, na_rep=""), end="\n\n")
+    for rows in (fairness, marks):
+        print(pd.DataFrame(rows).T.to_string(float_format="{:.3g}".format, na_rep=""), end="\n\n")
 
 
 if __name__ == "__main__":
