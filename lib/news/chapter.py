@@ -12,20 +12,18 @@ from torch.utils.data import ConcatDataset
 from lib.data import sources, task_files
 from lib.data.dataset_folder import Documents
 from lib.experiments.bench import Bench, embed_texts
-from lib.experiments.embedders import PACKAGES, Teacher, Words
+from lib.experiments.embedders import Teacher, Words
 from lib.experiments.model import Model
 from lib.jobs import run_jobs
 from lib.news import events, models
 from lib.news.events import Side, Windows
 from lib.news.models import DistilledStudent
 from lib.news.students import parse
-from lib.store import Product, hash_arrays, hash_texts
 
 ONE, TOKENS, TEACHER = "one cluster", "teacher tokens, averaged", "teacher"
 TFIDF = "TF-IDF"  # fitted to the texts that are clustered: news is full of new names
 TFIDF_BEFORE = "TF-IDF, words of the texts distilled on"  # fitted to what students learn from
 NOT_TRAINED = (ONE, TFIDF, TFIDF_BEFORE, TEACHER, TOKENS)
-TIMED = 10  # documents that are timed, one at a time
 
 
 class News:
@@ -108,15 +106,3 @@ class News:
         table = models.read_table(self.teacher)
         rows = models.read_ids(self.teacher, texts)[:]
         return np.stack([table[row[1:-1]].mean(0) for row in rows])
-
-    def measure_costs(self, students: Sequence[str]) -> dict[str, tuple[float, float]]:
-        """Model -> megabytes, and CPU milliseconds per document."""
-        texts, width = [*self.sides["public"].texts[:TIMED]], self.profile.width
-        inputs = {"students": [*students], "width": width, "teacher": self.teacher.product}
-        inputs["texts"] = hash_arrays(hash_texts(texts))
-        product = Product("news_costs", inputs, models.MODULES, PACKAGES, "sizes and times")
-        given = (self.teacher, students, width, texts)
-        # Kept, because a second measurement would differ.
-        kept = self.store.get(product, lambda: {"costs": models.measure_costs(*given)})
-        costs = dict(zip((TEACHER, *students), kept["costs"], strict=True))
-        return costs | {TOKENS: (4 * models.read_table(self.teacher).size / 2**20, np.nan)}

@@ -53,6 +53,7 @@ def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
 
 
 def _deal_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
+    """Of each side all positive pairs within topics, and random negative ones for the share."""
     task = task_files.read_task(folder)
     for note in task.notes:  # documents without words, which are left out, and the like
         warnings.warn(f"{folder}: {note}", stacklevel=3)
@@ -65,25 +66,17 @@ def _deal_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]
         ids = [text_id for text_id, topic in topics.items() if side_of[topic] == name]
         events = np.unique([task.clusters[text_id] for text_id in ids], return_inverse=True)[1]
         topic = np.array([topics[text_id] for text_id in ids])
-        pairs, positive = _draw_pairs(events, topic, positives, [seed, number])
+        pairs = np.column_stack(np.triu_indices(len(ids), 1))
+        pairs = pairs[np.equal(*topic[pairs.T])]
+        positive = np.equal(*events[pairs.T])
+        others = np.flatnonzero(~positive)
+        wanted = min(len(others), round(positive.sum() * (1 - positives) / positives))
+        drawn = np.random.default_rng([seed, number]).choice(others, wanted, replace=False)
+        kept = np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
         texts = tuple(task.texts[text_id] for text_id in ids)
         groups = tuple(task.groups.get(text_id, "") for text_id in ids)
-        sides[name] = Side(texts, groups, pairs, positive, events, complete=True)
+        sides[name] = Side(texts, groups, pairs[kept], positive[kept], events, complete=True)
     return sides
-
-
-def _draw_pairs(
-    events: np.ndarray, topic: np.ndarray, positives: float, seed: list[int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """All positive pairs, and enough random negative pairs within topics for the share."""
-    pairs = np.column_stack(np.triu_indices(len(events), 1))
-    pairs = pairs[np.equal(*topic[pairs.T])]
-    positive = np.equal(*events[pairs.T])
-    others = np.flatnonzero(~positive)
-    wanted = min(len(others), round(positive.sum() * (1 - positives) / positives))
-    drawn = np.random.default_rng(seed).choice(others, wanted, replace=False)
-    kept = np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
-    return pairs[kept], positive[kept]
 
 
 def _read_pairs(folder: Path, name: str) -> Side:

@@ -6,9 +6,9 @@ import functools
 import time
 import timeit
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from lib.config.schema import NewsSettings
 from lib.experiments.model import Model, find_device
 from lib.news.students import TOKEN_DIM, NewsStudent, count_megabytes, scale_width
 from lib.news.training import train
-from lib.store import Product, Rows, hash_arrays, hash_texts
+from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 
 if TYPE_CHECKING:
     from lib.experiments.embedders import Teacher
@@ -119,21 +119,29 @@ def reduce_table(table: np.ndarray, width: float) -> np.ndarray:
 
 def measure_costs(
     teacher: Teacher, students: Sequence[str], width: float, texts: Sequence[str]
-) -> list[tuple[float, float]]:
-    """Megabytes and CPU milliseconds per document, one at a time, of a teacher and its students.
+) -> np.ndarray:
+    """(1 + students, 2): megabytes, and CPU milliseconds per document, one at a time.
 
-    The shortest of several times counts. Students are untrained: weights do not matter.
+    The shortest of several times counts. Students are untrained: weights do not matter. Costs are
+    kept, because a second measurement would differ.
     """
-    sbert, ids = teacher.sbert, read_ids(teacher, texts)[:]
-    sbert.model.to("cpu")  # even if there is a GPU: the paper's times are CPU times
-    table = read_table(teacher).shape
-    networks = [NewsStudent(name, table, sbert.dim, width) for name in students]
-    timed = [(sbert.model, sbert.encode, texts), *((each, each.encode, ids) for each in networks)]
-    costs = []
-    for network, encode, rows in timed:
-        timers = (
-            timeit.Timer(functools.partial(encode, [row]), timer=time.process_time) for row in rows
-        )
-        times = [min(timer.repeat(REPEATS, number=1)) for timer in timers]
-        costs.append((count_megabytes(network), 1000 * np.median(times)))
-    return costs
+    inputs = {"teacher": teacher.product, "students": [*students], "width": width}
+    inputs["texts"] = hash_arrays(hash_texts(texts))
+    product = Product("news_costs", inputs, MODULES, ("torch", "transformers"), "sizes and times")
+
+    def measure() -> Arrays:
+        sbert, ids = teacher.sbert, read_ids(teacher, texts)[:]
+        sbert.model.to("cpu")  # even if there is a GPU: the paper's times are CPU times
+        table = read_table(teacher).shape
+        networks = [NewsStudent(name, table, sbert.dim, width) for name in students]
+        costs = [(count_megabytes(sbert.model), _time(sbert.encode, texts))]
+        costs += [(count_megabytes(each), _time(each.encode, ids)) for each in networks]
+        return {"costs": costs}
+
+    return teacher.store.get(product, measure)["costs"]
+
+
+def _time(encode: Callable[[Any], Any], rows: Sequence[Any]) -> float:
+    calls = (functools.partial(encode, [row]) for row in rows)
+    timers = [timeit.Timer(call, timer=time.process_time) for call in calls]
+    return 1000 * float(np.median([min(timer.repeat(REPEATS, 1)) for timer in timers]))

@@ -13,7 +13,7 @@ from lib import published
 from lib.config import profiles
 from lib.experiments.bench import Bench
 from lib.figures.style import COLORS, INK, labelled, panels, settings, style
-from lib.news import chapter, clustering
+from lib.news import chapter, clustering, models
 from lib.news.chapter import NOT_TRAINED, ONE, TEACHER, News
 from lib.news.events import TESTED, Side
 from lib.statistics.intervals import Evidence, from_runs
@@ -23,6 +23,7 @@ from lib.store import NotComputed
 REFERENCES = ("BiGRU(2)+1 linear;attentive;cosine", "BiLSTM(2)+1 linear;attentive;cosine")
 # The paper's "20 times smaller, 5 times faster, 1 % worse".
 CHOSEN = "BiGRU(2)+1 linear;attentive;64d;MSE;plateau"
+TIMED = 10  # documents whose embedding is timed, one at a time
 DRAWS = 2000  # bootstrap draws of a side's events
 # Standard deviation of a student's mean F1 due to the processor: between two sets of kernels mini's
 # 50 students differed by .0140 = .0099 * sqrt(2). Cutting a tree turns last bits into clusters.
@@ -57,7 +58,11 @@ def make_records(news: News) -> pd.DataFrame:
     seeds_of = list_models(news)
     pairs = [(model, seed) for model, seeds in seeds_of.items() for seed in seeds]
     news.prepare(pairs)
-    costs = news.measure_costs([model for model in seeds_of if model not in NOT_TRAINED])
+    students = [model for model in seeds_of if model not in NOT_TRAINED]
+    timed = [*news.sides["public"].texts[:TIMED]]
+    costs = models.measure_costs(news.teacher, students, news.profile.width, timed)
+    costs = dict(zip((TEACHER, *students), costs.tolist(), strict=True))
+    costs[chapter.TOKENS] = (4 * models.read_table(news.teacher).size / 2**20, np.nan)
     weights = {
         name: clustering.draw_pairs(news.sides[name], DRAWS, seed=number)
         for number, name in enumerate(TESTED)
@@ -102,9 +107,9 @@ def collect_evidence(scores: pd.DataFrame) -> Evidence:
     """Mean F1 of both sides in `make_records`, with noise from seeds, events and processors."""
     values = scores.pivot(index=["model", "seed"], columns="side", values="f1")
     evidence = from_runs(values[[*TESTED]])
-    models = evidence.means.index
-    draws = scores.groupby("model")["draws"].agg(lambda parts: np.mean([*parts], axis=0))[models]
-    runs = np.where(models.isin(NOT_TRAINED), np.inf, evidence.runs)
+    names = evidence.means.index
+    draws = scores.groupby("model")["draws"].agg(lambda parts: np.mean([*parts], axis=0))[names]
+    runs = np.where(names.isin(NOT_TRAINED), np.inf, evidence.runs)
     events = float(scores.groupby("side")["events"].first().sum())
     noise = {"sampling": np.cov(np.stack(draws)), "processor": PROCESSOR_SD**2 / runs}
     return replace(evidence, runs=runs, groups=events, **noise)
@@ -136,9 +141,9 @@ def summarize(scores: pd.DataFrame) -> pd.DataFrame:
     table[["low", "high"]] = 100 * np.quantile(draws, [0.025, 0.975], axis=1).T
     table = table.join(sides.agg({"cluster_size": "mean", "collapsed": "any"})).unstack(sort=False)
     table.columns = [f"{name}_{side}" for name, side in table.columns]
-    models = scores.groupby("model", sort=False)
-    table = table.join(models[["size_mb", "ms_per_document"]].first())
-    return table.assign(seeds=models["seed"].nunique()).reset_index()
+    groups = scores.groupby("model", sort=False)
+    table = table.join(groups[["size_mb", "ms_per_document"]].first())
+    return table.assign(seeds=groups["seed"].nunique()).reset_index()
 
 
 def make_table(number: int, ours: pd.DataFrame) -> pd.DataFrame:

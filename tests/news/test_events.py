@@ -83,10 +83,6 @@ def test_a_side_of_pairs_joins_what_positive_pairs_connect(write_folder):
         assert side.pairs.tolist() == [[0, 1], [0, 2], [1, 3]] and not side.complete
         assert side.positive.tolist() == [True, False, True]
         assert (side.events == side.events[0]).tolist() == [True, True, False, True]
-    for wrong in ({"b": "train1"}, {"label": "maybe"}):
-        task = write_folder(rows, **files | {"public": [files["public"][0] | wrong]})
-        with pytest.raises(KeyError, match=next(iter(wrong.values()))):
-            events.read_sides(task, 0.5, SEED)
 
 
 def draw(place, words, documents, **sides):

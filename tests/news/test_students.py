@@ -46,12 +46,10 @@ def test_an_identity_says_what_its_row_says():
         assert design.token_dim == int(row.token_dim) or design.tokens == "teacher"
 
 
-@pytest.mark.parametrize(
-    "identity", ["BiFFN(2);cosine", "Transformer;cosine", "BiGRU;cosine;attentive", "LSTM;complex"]
-)
-def test_what_an_identity_cannot_say(identity):
-    with pytest.raises(ValueError, match="is no student"):
-        parse(identity)
+def test_what_an_identity_cannot_say():
+    for identity in ("BiFFN(2);cosine", "Transformer;cosine", "BiGRU;cosine;attentive"):
+        with pytest.raises(ValueError, match="is no student"):
+            parse(identity)
 
 
 def test_sizes_are_the_printed_ones():
