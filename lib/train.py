@@ -124,7 +124,6 @@ def _suggest_changes(folder: Path, tasks: list[str] | None) -> list[str]:
 
 def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, out: Path) -> None:
     from lib.experiments.devices import count_ranks
-    from lib.student.export import save_longformer, save_sentence_transformer
     from lib.vectors.comparison import format_table
 
     count = count_ranks()  # refuses incomplete launcher variables before any work
@@ -147,9 +146,9 @@ def _train(bench: Bench, variant: variants.Variant, given: argparse.Namespace, o
         except Exception as error:  # the student is saved all the same
             failed = error
     if given.export:
-        save_sentence_transformer(model.loaded, out, card)
+        model.loaded.export(out, card)
     else:
-        save_longformer(model.loaded, out)
+        model.loaded.save(out)
     training = card["training"]
     print(f"saved to {out}: {training['updates']} updates, loss {training['loss']}")
     if failed:

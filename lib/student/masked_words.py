@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, linear
 from transformers import get_linear_schedule_with_warmup
 
-from lib.student.encoder import Student
-from lib.student.packing import TokenIds, pack
+from lib.student.encoder import Student, TokenIds
 
 # Shares of the words to guess; the rest stay, so that no state can rely on the mask (section 3.1).
 MASKED, REPLACED = 0.8, 0.1
@@ -120,7 +119,7 @@ def guess_words(
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "words vocabulary"], Int[Tensor, " words"]]:
     """Mask some words of documents; the scores of all tokens for each of them, and their ids."""
-    packed = pack(documents, student.config.vocab_size, student.padding, student.max_positions)
+    packed = student.pack(documents)
     read, places = mask_words(student, packed.ids, masked_share, generator)
     device = head.bias.device
     with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):

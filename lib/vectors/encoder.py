@@ -189,7 +189,7 @@ def save_encoder(
 
     `write_dense` writes the stock SentenceTransformer into a folder.
     """
-    from lib.student.export import render_card
+    from lib.student.checkpoint import render_card
 
     folder = encoder.folder
     folder.mkdir(parents=True)
@@ -213,13 +213,9 @@ def _embed_stretches(student: Any, text: str) -> tuple[np.ndarray, np.ndarray]:
     """Spans of a text's stretches, and the means of their tokens' states, from one pass."""
     import torch
 
-    from lib.student.packing import pack
-
     options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
     read = student.tokenizer(text, truncation=True, max_length=student.max_positions, **options)
-    packed = pack(
-        [read["input_ids"]], student.config.vocab_size, student.padding, student.max_positions
-    )
+    packed = student.pack([read["input_ids"]])
     with torch.inference_mode():
         states = student.token_states(packed).float().cpu().numpy()
     tokens = np.flatnonzero(np.array(read["special_tokens_mask"]) == 0)

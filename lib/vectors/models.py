@@ -47,7 +47,7 @@ def list_dense(
     def read_whole(name: str, **changes: Any) -> Dense:
         changes |= {"layers": None, "language_model": None}
         section = profile.student.model_copy(update=changes)
-        base = Base(store, section, precision, [], [], teacher, served=True)
+        base = Base(store, section, precision, [], [], teacher)
         return Dense(name, base, section.max_positions)
 
     dense = [

@@ -89,9 +89,7 @@ def test_stretches_have_the_states_of_one_pass(saved, monkeypatch):
 
 
 def encoders_pack(student, ids):
-    from lib.student.packing import pack
-
-    return pack([ids], student.config.vocab_size, student.padding, student.max_positions)
+    return student.pack([ids])
 
 
 def test_features_are_words_and_weighted_dense_vectors(saved):
