@@ -182,10 +182,12 @@ class Student(nn.Module):
                 "attention_window must be an even number of at least 4, for all "
                 f"{config.num_hidden_layers} layers or one per layer, got {config.attention_window}"
             )
+        if config.pad_token_id is None:
+            raise ValueError("the config has no pad_token_id, after which positions are counted")
         config.attention_window = list(windows)
         self.config, self.tokenizer = config, tokenizer
         self.dim: int = config.hidden_size
-        self.padding = int(config.pad_token_id)
+        self.padding: int = config.pad_token_id
         self.max_positions: int = config.max_position_embeddings - self.padding - 1
         self.gradient_checkpointing = False
         self.unused: dict[str, Tensor] = {}

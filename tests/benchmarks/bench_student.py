@@ -106,8 +106,8 @@ def measure(sides: dict, case: str, step: str, options: argparse.Namespace) -> s
     layers, width, *_ = SIZES[options.size]
     rate = needed(CASES[case], layers, width, step) / ours / 1e12
     return (
-        f"{case:5} {step:9}  student {ours:.3f} s, Hugging Face {theirs:.3f} s: {theirs / ours:.2f}x, "
-        f"{rate:.2f} TFLOP/s, difference {difference:.0e}"
+        f"{case:5} {step:9}  student {ours:.3f} s, Hugging Face {theirs:.3f} s: "
+        f"{theirs / ours:.2f}x, {rate:.2f} TFLOP/s, difference {difference:.0e}"
     )
 
 
