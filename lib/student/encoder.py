@@ -164,10 +164,9 @@ class Student(nn.Module):
     `student(ids)` embeds a list of token id lists, with gradients; `encode` also takes texts.
     Weights stay in float32. Under autocast without gradients, a CPU computes all in bfloat16.
 
-    Its attributes are `tokenizer` (None if the checkpoint had none: only token ids are accepted),
-    `dim`, `max_positions` (the longest document in tokens, special ones included),
-    `gradient_checkpointing` (recompute layers in the backward pass, to save memory) and `unused`,
-    weights of the checkpoint (global attention, pooler) that are kept for `save`.
+    `max_positions` is the longest document in tokens, special ones included. `unused` are weights
+    of the checkpoint (global attention, pooler) that are kept for `save`. `gradient_checkpointing`
+    computes layers again in the backward pass, to save memory.
     """
 
     def __init__(self, config: LongformerConfig, tokenizer: Any = None):
@@ -277,8 +276,7 @@ class Student(nn.Module):
     def tokenize(self, texts: Iterable[str], longest: int | None = None) -> list[list[int]]:
         """Token ids of texts, special ones included, cut to `longest`, or else `max_positions`.
 
-        `ValueError` without a tokenizer, for what is no text, and for a text whose only tokens are
-        special ones.
+        `ValueError` for what is no text, and for a text whose only tokens are special ones.
         """
         if self.tokenizer is None:
             raise ValueError("it has no tokenizer; pass token ids, or set student.tokenizer")
@@ -353,12 +351,9 @@ class Student(nn.Module):
         """Embed texts or token id lists as float32; `precision` is "fp32" or "bf16" (autocast).
 
         Texts are cut to `max_positions`, token ids never. Documents are grouped by length, with
-        `batch_tokens` computed at once, by default 4,096, or 16,384 on a GPU. On a CPU batches are
-        shared among torch's threads, and a document's embedding has the same bits alone and in any
-        batch. Until it is done the student is in evaluation mode, even for a thread that trains it.
-
-        `ValueError` for inputs that are neither texts nor token ids, an unknown precision, and
-        embeddings that are not finite.
+        `batch_tokens` at once. On a CPU batches are shared among torch's threads, and a document's
+        embedding has the same bits in any batch. Meanwhile the student is in evaluation mode, for
+        all threads. `ValueError` for other inputs, and for embeddings that are not finite.
         """
         documents = list_items(inputs)
         if any(isinstance(document, str) for document in documents):

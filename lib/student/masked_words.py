@@ -60,15 +60,11 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
 ) -> WordLosses:
     """Train a student to guess masked words, in place and without changing its token embeddings.
 
-    Documents are token ids that the student can read whole, special ones included; each of the
-    `epochs` masks other words. `batch_size` is documents per update. The peak `learning_rate` is
-    reached in `warmup_share` of the updates; from there it falls linearly to 0. `masked_share` is
-    that of the words in a batch to be guessed; BERT's is 0.15. `seed` is for the order, the masks,
-    the head's initial weights and dropout. `precision` is "fp32" or "bf16" (autocast). `track`
-    yields the batches it is given, for example to show progress.
-
-    `ValueError` if the student's tokenizer has no mask token, or no held-out document has a word to
-    guess; `FloatingPointError` if the loss is not finite.
+    Documents are token ids, special ones included; each of the `epochs` masks a `masked_share` of
+    their words (BERT's is 0.15), `batch_size` documents per update. The peak `learning_rate` is
+    reached in `warmup_share` of the updates; from there it falls linearly to 0. `seed` is for the
+    order, the masks, the head's weights and dropout. `track` yields the batches it is given.
+    `ValueError` without a mask token or held-out words; `FloatingPointError` for a loss of NaN.
     """
     if getattr(student.tokenizer, "mask_token_id", None) is None:
         raise ValueError("no mask token to hide words with: set student.language_model=null")

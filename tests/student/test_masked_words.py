@@ -64,11 +64,6 @@ def test_fifteen_percent_are_guessed_of_which_eight_tenths_are_masked(student, d
     assert 15 <= (~changed[places]).sum() <= 17
 
 
-def test_one_word_at_least_is_guessed(student):
-    read, places = mask_words(student, torch.tensor([2, 7, 3]), 0.15, torch.Generator())
-    assert places.tolist() == [1] and read.tolist() == [2, MASK, 3]
-
-
 def test_scores_are_those_of_a_stock_longformer_with_the_same_head(student, documents):
     """`LongformerForMaskedLM`: dense, GELU, LayerNorm, token embeddings and bias."""
     tensors = complete_weights(student.state_dict(), student.unused)
