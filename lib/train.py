@@ -77,7 +77,6 @@ def _read(given: argparse.Namespace) -> tuple[Bench, Variant]:
 
 def _train(bench: Bench, variant: Variant, given: argparse.Namespace) -> None:
     from lib.experiments.model import count_ranks
-    from lib.student.export import save_longformer, save_sentence_transformer
 
     count = count_ranks()  # refuses incomplete launcher variables before any work
     model = bench.model(variant, given.seed)
@@ -93,8 +92,10 @@ def _train(bench: Bench, variant: Variant, given: argparse.Namespace) -> None:
             print("trained; now comparing it with base, teacher and TF-IDF", flush=True)
             card |= compare_student(bench, model)
     finally:  # the student is saved all the same
-        save = partial(save_sentence_transformer, card=card) if given.export else save_longformer
-        save(model.loaded, given.out)
+        if given.export:
+            model.loaded.export(given.out, card)
+        else:
+            model.loaded.save(given.out)
         print(f"saved to {given.out}: loss {card['training']['loss']}")
 
 

@@ -11,7 +11,7 @@ from lib import train
 from lib.data import check
 from lib.distillation import training
 from lib.store import check_target
-from lib.student import Student, export
+from lib.student import Student, checkpoint
 from tests.vectors.conftest import draw_coins, write_lines
 
 SMOKE = ["--profile", "smoke"]
@@ -133,7 +133,7 @@ def test_a_student_that_cannot_be_saved_is_not_trained_again(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(export, "save_file", full_disk)
+        patch.setattr(checkpoint, "save_file", full_disk)
         with pytest.raises(SystemExit, match="1"):
             train.main(command)
     assert "No space left on device" in capsys.readouterr().err.splitlines()[-1]

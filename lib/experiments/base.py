@@ -18,17 +18,13 @@ if TYPE_CHECKING:
     from lib.experiments.embedders import Teacher
 
 PACKAGES = ("torch", "transformers", "tokenizers")
-# What computes a student's vectors and a base's weights. Saving for other people is left out.
+# What computes a student's vectors and a base's weights.
 STUDENT = (
     "experiments.base",
     "student.attention",
+    "student.checkpoint",
     "student.encoder",
-    "student.linear",
-    "student.low_precision",
     "student.masked_words",
-    "student.packing",
-    "student.serving",
-    "student.weights",
     "teachers.chunks",
     "teachers.rows",
     "texts",
@@ -41,8 +37,7 @@ class Base(Model):
 
     With a section `language_model`, the layers first learn to guess masked words of `documents`,
     and are measured on `held_out`. The teacher decides where a `cut` text ends. `precision` is
-    "fp32" or "bf16"; `served` students encode as people's do: faster in bfloat16, and equal up to
-    rounding.
+    "fp32" or "bf16".
     """
 
     section: StudentSettings
@@ -51,7 +46,6 @@ class Base(Model):
     held_out: Sequence[str]
     teacher: Teacher
     cut: bool = False
-    served: bool = False
 
     @functools.cached_property
     def start(self) -> Product:
@@ -64,7 +58,7 @@ class Base(Model):
 
     @functools.cached_property
     def product(self) -> Product:
-        computed = [find_device(), self.precision, self.served]
+        computed = [find_device(), self.precision]
         inputs = {"model": self.start, "read": self.count_read(self.cut), "computed": computed}
         return Product("vectors", inputs, STUDENT, PACKAGES, "Longformer")
 
@@ -78,11 +72,10 @@ class Base(Model):
 
     def encode_with(self, student: Any, texts: Sequence[str], cut: bool) -> np.ndarray:
         """(texts, dim) float32, by this student or by a trained copy of it."""
-        from lib.student import packing
         from lib.teachers.chunks import cut_text
 
         read = [cut_text(text) for text in texts]
-        ids = packing.tokenize(self.layers.tokenizer, read, self.count_read(cut))
+        ids = self.layers.tokenize(read, self.count_read(cut))
         return student.encode(ids, precision=self.precision)
 
     @functools.cached_property
@@ -96,7 +89,7 @@ class Base(Model):
 
     def load(self, dropout: float | None = None, attention_dropout: float | None = None) -> Any:
         """A fresh copy. It learns its words first if it has not yet."""
-        student = load_layers(self.section, dropout, attention_dropout, self.served)
+        student = load_layers(self.section, dropout, attention_dropout)
         if self.section.language_model is None:
             return student
         return unpack_weights(student, self.store.get(self.start, self._learn_words))
@@ -138,12 +131,10 @@ def load_layers(
     section: StudentSettings,
     dropout: float | None = None,
     attention_dropout: float | None = None,
-    served: bool = False,
 ) -> Any:
     """The layers of a base as a student, with the weights of their checkpoint."""
-    from lib.student import encoder, serving
+    from lib.student import Student
 
-    Student = serving.Student if served else encoder.Student
     path, options = find_model(section.model), {"revision": section.revision, "dropout": dropout}
     options["attention_dropout"] = attention_dropout
     if section.base == "longformer":

@@ -120,7 +120,7 @@ def save_encoder(
 
     `write_dense` writes the stock SentenceTransformer into a folder.
     """
-    from lib.student.export import render_card
+    from lib.student.checkpoint import render_card
 
     folder, arrays = encoder.folder, {"dense_mean": encoder.mean}
     arrays |= vars(encoder.lexical) if encoder.lexical else {}

@@ -34,7 +34,7 @@ def list_dense(
     precision = "bf16" if has_bfloat16() else "fp32"
     teacher = Teacher(store, profile.structural_teacher, precision=precision)
     section = profile.student.model_copy(update={"layers": None, "language_model": None})
-    base = Base(store, section, precision, [], [], teacher, served=True)
+    base = Base(store, section, precision, [], [], teacher)
     models = {BASE: base, CUT: teacher, CHUNKS: replace(teacher, chunk=SIZE + SPECIAL)}
     if student is not None:
         from lib.student import Student

@@ -1,70 +1,48 @@
-"""Speed of an export on one core: in sentence-transformers, and in `lib.student`, which reads the
-same folder.
+"""Speed of an export on one core: in sentence-transformers, and in `lib.student`, which reads it.
 
-    python tests/benchmarks/bench_export.py
+    python benchmarks/bench_export.py
 
 The weights are random: 6 layers, 384 wide, window 512; six documents have 300 to 2,600 tokens.
-Tokens per second are of CPU time, so that a busy machine changes them little. Both sides give the
-same embeddings, which is asserted.
+Tokens per second are of CPU time. Both sides give the same embeddings, which is asserted.
 """
-
-from __future__ import annotations
 
 import os
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported
 
-import argparse
 import random
 import tempfile
 import time
 
 import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import LongformerConfig, LongformerModel, PreTrainedTokenizerFast
+from transformers import LongformerConfig, PreTrainedTokenizerFast
 
 from lib.student import Student
 
 LENGTHS = [400, 1300, 1500, 600, 2600, 300]
 WORDS = ["<unk>", "<pad>", *(f"w{number}" for number in range(30_000))]
+REPEATS = 3
 
 
-def export(folder: str) -> None:
-    """Write the random student as a stock SentenceTransformer, with a word for a token."""
-    torch.manual_seed(0)
-    config = LongformerConfig(
-        vocab_size=len(WORDS),
-        hidden_size=384,
-        num_hidden_layers=6,
-        num_attention_heads=12,
-        intermediate_size=1536,
-        attention_window=512,
-        max_position_embeddings=4098,
-    )
-    LongformerModel(config).save_pretrained(f"{folder}/base")
-    student = Student.from_longformer(f"{folder}/base")
-    backend = Tokenizer(
-        models.WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="<unk>")
-    )
+def make_student() -> Student:
+    """A random student with a word for a token."""
+    sizes = {"vocab_size": len(WORDS), "hidden_size": 384, "num_hidden_layers": 6}
+    sizes |= {"intermediate_size": 1536, "max_position_embeddings": 4098}
+    words = {word: index for index, word in enumerate(WORDS)}
+    backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    student.tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>"
-    )
-    student.export(f"{folder}/export")
+    special = {"unk_token": "<unk>", "pad_token": "<pad>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **special)
+    return Student(LongformerConfig(attention_window=512, **sizes), tokenizer).eval()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--repeats", type=int, default=3, help="turns of each side")
-    repeats = parser.parse_args().repeats
     draw = random.Random(0)
     texts = [" ".join(draw.choices(WORDS[2:], k=length)) for length in LENGTHS]
     with tempfile.TemporaryDirectory() as folder:
-        export(folder)
+        make_student().export(f"{folder}/export")
         student = Student.load(f"{folder}/export")
         stock = SentenceTransformer(f"{folder}/export", device="cpu")
     sides = {
@@ -75,7 +53,7 @@ def main() -> None:
     seconds: dict[str, list[float]] = {side: [] for side in sides}
     for encode in sides.values():  # warms up
         np.testing.assert_allclose(encode(), student.encode(texts), atol=1e-4)
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         for side, encode in sides.items():
             started = time.process_time()
             encode()
