@@ -120,13 +120,6 @@ def main() -> None:
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     options = parser.parse_args()
     environment.set_process_environment(offline=True)
-    if options.alternatives:
-        import alternatives as others
-
-        lengths, precisions = [512, 1024, 2048, 4096], ["fp32", "bf16"]
-        names, steps, rounds = list(others.NAMES), options.steps, options.repeats
-        others.run(names, lengths, others.MIXED, steps, precisions, rounds, others.RESULTS)
-        return
     with tempfile.TemporaryDirectory() as folder:
         sides = build(options.size, options.device, folder)
         for case, step in itertools.product(options.cases, options.steps):
