@@ -7,7 +7,6 @@ import pytest
 
 from lib.config import paths, profiles, roles
 from lib.figures import tables
-from lib.figures.style import settings
 
 FRAME = pd.DataFrame(
     {
@@ -17,6 +16,7 @@ FRAME = pd.DataFrame(
         "tokens": [6.85e8, 1371.26],
     }
 )
+CAPTIONS = profiles.read_yaml("tables.yaml")["captions"]
 COMMITTED = sorted(path for path in paths.ROOT.glob("figures/mini/*tab*.csv"))
 
 
@@ -107,7 +107,7 @@ def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_committed_tables_are_for_people_and_show_their_csv(path):
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    caption = settings()["texts"][path.stem]["caption"]
+    caption = CAPTIONS[path.stem]
     parts = shown(frame, path.stem, path.parent.name)
     markdown = path.with_suffix(".md").read_text(encoding="utf-8")
     assert markdown == tables.render("md", parts, caption)
@@ -123,8 +123,8 @@ def test_committed_tables_are_for_people_and_show_their_csv(path):
 
 def test_save(tmp_path):
     files = tables.save(FRAME, "tab9_1", tmp_path, caption="Corpus")
-    assert files == [tmp_path / f"tab9_1.{suffix}" for suffix in ("csv", "md", "tex")]
-    csv, markdown, latex = first = [file.read_bytes() for file in files]
+    assert files == [tmp_path / f"tab9_1.{suffix}" for suffix in ("md", "tex", "csv")]
+    markdown, latex, csv = first = [file.read_bytes() for file in files]
     row = "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
     assert csv.decode().splitlines()[1] == row
     assert markdown.decode().startswith("Corpus\n") and r"\caption{Corpus}" in latex.decode()
