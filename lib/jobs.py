@@ -114,8 +114,17 @@ def _run(sources: str, function: Callable, arguments: tuple) -> None:
 
 def end_workers() -> None:
     """End the worker processes of this machine at once; `run_jobs` then starts new ones."""
+    import psutil
     from joblib.externals import loky
 
+    # Killed first, because loky's own way may print a KeyError of a job that ends meanwhile.
+    workers = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it may end by itself
+            if "LokyProcess" in " ".join(child.cmdline()):
+                child.kill()
+                workers.append(child)
+    psutil.wait_procs(workers)
     loky.get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
