@@ -291,10 +291,11 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
         new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
         files = _hash_files(new)
-        for name in files:
+        marker = json.dumps({"kind": kind, "files": files})
+        (new / MARKER).write_text(marker, encoding="utf-8")
+        for name in (*files, MARKER):
             with open(new / name, "rb") as file:
                 os.fsync(file.fileno())
-        write_text(new / MARKER, json.dumps({"kind": kind, "files": files}))
         check_target(target, kind)  # again: writing takes a while
         if target.exists():
             new.chmod(target.stat().st_mode)

@@ -16,7 +16,7 @@ import sys
 import pytest
 
 from lib.config import manifest, paths, profiles
-from lib.news import telegram
+from lib.recipes import telegram
 from tests import thesis_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.rehearsal]

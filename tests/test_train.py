@@ -161,7 +161,7 @@ def test_documents_of_ones_own_end_with_a_table_and_an_export(notes, capsys, tmp
     """No file is edited, sizes follow the data, the student is trained once and judged."""
     train.main(["MSE", "--data", str(notes), *OWN, "--out", str(tmp_path / "out"), "--export"])
     printed = capsys.readouterr().out
-    assert "train on 15 documents, hold out 3" in printed
+    assert "train on 15 of 41 documents, hold out 3" in printed
     card = (tmp_path / "out/README.md").read_text()
     for measure in ("halves of documents MRR", "notes/kind accuracy"):
         rows = list_rows(printed, measure)
