@@ -79,7 +79,8 @@ class Bench:
 
     def __init__(self, profile: Profile, store: Store | None = None):
         self.profile = profile
-        self.store = store or Store(paths.store(), keep=os.environ.get("THESIS_KEEP") == "1")
+        keep, reading = (os.environ.get(f"THESIS_{name}") == "1" for name in ("KEEP", "READING"))
+        self.store = store or Store(paths.store(), keep=keep, reading=reading)
         self._examples: dict[tuple[str, str, float | None], tuple[Examples, str]] = {}
 
     @classmethod

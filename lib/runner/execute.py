@@ -1,6 +1,7 @@
 """Run one notebook through papermill, in a kernel of its own; say in one line what went wrong."""
 
 import contextlib
+import io
 import logging
 import os
 import sys
@@ -30,8 +31,8 @@ def execute(
 ) -> str:
     """Run a notebook into `target`, also if it fails, and show which cell and step it has reached.
 
-    What the kernel and its workers print outside of cells goes to `log`. Returns, in one line, why
-    the notebook is not done; empty if it is done.
+    Without a heading nothing is shown. What the kernel and its workers print outside of cells goes
+    to `log`. Returns, in one line, why the notebook is not done; empty if it is done.
     """
     target.unlink(missing_ok=True)
     for path in (target, log):
@@ -75,7 +76,7 @@ def _start_line(heading: str) -> tqdm:
     interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
     line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}"
     look = {"bar_format": line, "mininterval": interval, "leave": False}
-    return tqdm(file=sys.stdout, desc="starting", **look)
+    return tqdm(file=sys.stdout if heading else io.StringIO(), desc="starting", **look)
 
 
 def _tell(error: BaseException) -> str:

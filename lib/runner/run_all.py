@@ -9,6 +9,7 @@ import signal
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +26,7 @@ from lib.runner.notebook import PARAMETERS
 STOPPED = "stopped; results so far are kept, and the same command continues from there"
 REPORT = "09_report"  # it shows what the notebooks before it have made
 SHOWN = ("figures/*/tab_claims.csv", "figures/*/tab_robust.csv")  # of all profiles
+READERS = 2  # notebooks that only read at once; each takes a core and more than a gigabyte
 INPUTS = ("lib/**/*.py", "lib/**/*.j2", "params/**/*.*", "requirements.lock")
 OWN_DATA = ("*/documents*", "*/documents/*", "*/tasks/*/*")  # below a data root
 
@@ -48,8 +50,9 @@ def main(words: list[str]) -> int:
         if any(run.find_reason() for run in runs):
             prepare(profile, options)
         parameters = {name: getattr(options, name) for name in PARAMETERS}
-        for place, run in enumerate(runs, 1):
-            run.update(parameters, f"[{place}/{len(runs)}] {run.name}")
+        read_again(runs, parameters, min(READERS, options.jobs))
+        for run in runs:
+            run.update(parameters)
         return report(runs, profile, time.monotonic() - begin)
     except (ValueError, OSError) as error:  # a ParameterError is a ValueError
         print(f"run_all.sh: {error}", file=sys.stderr)
@@ -91,7 +94,9 @@ class Run:
     profile: Profile
     makes: dict[str, manifest.Entry]
     force: bool = False
+    heading: str = ""
     problem: str = ""  # why it failed and, on further lines, what to do
+    done: bool = False
 
     def __post_init__(self) -> None:
         self.name, self.folder = self.path.stem, paths.run_folder(self.profile)
@@ -144,12 +149,21 @@ class Run:
             digest.update(str(file).encode() + file.read_bytes())
         return digest.hexdigest()
 
-    def update(self, parameters: dict[str, Any], heading: str) -> None:
-        """Run the notebook if it must run, print how it went, and note a whole run."""
-        reason = self.find_reason()  # the report has one if figures before it changed
-        print(f"{heading}  " + (f"runs, because {reason}" if reason else "up to date"), flush=True)
-        if not reason:
+    def update(self, parameters: dict[str, Any]) -> None:
+        """Run the notebook if it must run, and print how it went."""
+        if self.done:
             return
+        reason = self.find_reason()  # the report has one if figures before it changed
+        self.tell(f"runs, because {reason}" if reason else "up to date")
+        if reason:
+            took = self.execute(parameters, self.heading)
+            self.tell(f"failed after {took}" if self.problem else f"made in {took}")
+
+    def tell(self, words: str) -> None:
+        print(f"{self.heading}  {words}", flush=True)
+
+    def execute(self, parameters: dict[str, Any], heading: str = "") -> str:
+        """Run the notebook, note a whole run, and return how long it took."""
         from lib.runner import execute  # loads papermill
         from lib.store import write_text  # imports NumPy
 
@@ -157,16 +171,33 @@ class Run:
         log = self.folder / "logs" / f"{self.name}.log"
         hashed, begin = self.hash_inputs(), time.monotonic()
         self.problem = execute.execute(self.path, parameters, target, log, heading)
-        took = jobs.duration(time.monotonic() - begin)
-        print(f"{heading}  {'failed after' if self.problem else 'made in'} {took}", flush=True)
+        took, self.done = jobs.duration(time.monotonic() - begin), not self.problem
         if self.problem:
             jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")
             executed = os.path.relpath(target if target.exists() else self.path)
             self.problem += f"\nto see where it failed: {jupyter} lab {executed}"
             self.problem += f"\nlog: {os.path.relpath(log)}"
         else:
-            note = {"hash": hashed, "took": f"took {took} last time"}
-            write_text(self.note, json.dumps(note))
+            write_text(self.note, json.dumps({"hash": hashed, "took": f"took {took} last time"}))
+        return took
+
+
+def read_again(runs: list[Run], parameters: dict[str, Any], readers: int) -> None:
+    """Run notebooks that ran before, several at a time, on what the store has.
+
+    Those that lack something run afterwards, one after another with all workers. So does the
+    report, which shows what the others have made.
+    """
+    chosen = [run for run in runs if run.last and run.name != REPORT and run.find_reason()]
+
+    def read(run: Run) -> None:
+        took = run.execute(parameters)
+        run.tell("has something to compute" if run.problem else f"made in {took}")
+
+    os.environ["THESIS_READING"] = "1"
+    with ThreadPoolExecutor(readers) as pool:
+        [*pool.map(read, chosen)]
+    del os.environ["THESIS_READING"]
 
 
 def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> list[Run]:
@@ -193,6 +224,8 @@ def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> 
 
         labels = [label for run in runs for label in run.makes]
         profiles.check_only(profile.only, published.names(labels))
+    for place, run in enumerate(runs, 1):
+        run.heading = f"[{place}/{len(runs)}] {run.name}"
     return runs
 
 
