@@ -259,7 +259,7 @@ def alone(function: Callable, *arguments):
 
 
 def one_dnn(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """The product of `lib.student.encoder`."""
+    """The product of `lib.student.linear`."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
 
 

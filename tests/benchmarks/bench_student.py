@@ -2,7 +2,6 @@
 
     python tests/benchmarks/bench_student.py
     python tests/benchmarks/bench_student.py --device cuda --size base --cases long mixed
-    python tests/benchmarks/bench_student.py --alternatives  # against four others
 
 Hugging Face's side is what its user writes: one padded batch with its attention mask, no global
 attention. A training step is forward and backward of a loss on the mean-pooled embeddings, without
@@ -11,9 +10,7 @@ optimiser and dropout. On a CPU Hugging Face's training of the mixed batch takes
 
 import argparse
 import itertools
-import resource
 import statistics
-import sys
 import tempfile
 import time
 
@@ -37,17 +34,6 @@ def needed(lengths: list[int], layers: int, width: int, step: str, window: int =
     linear = 24 * width**2 * sum(lengths)
     pairs = sum(reached(length, window // 2) for length in lengths)
     return layers * (linear + 4 * width * pairs) * (3 if step == "training" else 1)
-
-
-def peak(device: str) -> int:
-    """Most bytes this process has held: resident on the CPU, allocated by torch on CUDA."""
-    if device == "cuda":
-        import torch
-
-        return torch.cuda.max_memory_allocated()
-    # Linux counts in KiB, macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def build(size: str, device: str, folder: str) -> dict:
@@ -119,16 +105,8 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=["mixed", "equal"])
     parser.add_argument("--steps", nargs="+", default=["inference", "training"])
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
-    parser.add_argument("--alternatives", action="store_true", help="more models, one thread each")
     options = parser.parse_args()
     environment.set_process_environment(offline=True)
-    if options.alternatives:
-        import alternatives as others
-
-        lengths, precisions = [512, 1024, 2048, 4096], ["fp32", "bf16"]
-        names, steps, rounds = list(others.NAMES), options.steps, options.repeats
-        others.run(names, lengths, others.MIXED, steps, precisions, rounds, others.RESULTS)
-        return
     with tempfile.TemporaryDirectory() as folder:
         sides = build(options.size, options.device, folder)
         for case, step in itertools.product(options.cases, options.steps):
