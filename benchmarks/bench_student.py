@@ -10,9 +10,7 @@ optimiser and dropout. On a CPU Hugging Face's training of the mixed batch takes
 
 import argparse
 import itertools
-import resource
 import statistics
-import sys
 import tempfile
 import time
 
@@ -36,17 +34,6 @@ def needed(lengths: list[int], layers: int, width: int, step: str, window: int =
     linear = 24 * width**2 * sum(lengths)
     pairs = sum(reached(length, window // 2) for length in lengths)
     return layers * (linear + 4 * width * pairs) * (3 if step == "training" else 1)
-
-
-def peak(device: str) -> int:
-    """Most bytes this process has held: resident on the CPU, allocated by torch on CUDA."""
-    if device == "cuda":
-        import torch
-
-        return torch.cuda.max_memory_allocated()
-    # Linux counts in KiB, macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def build(size: str, device: str, folder: str) -> dict:

@@ -391,11 +391,12 @@ def _share(embed: Any, batches: list[list[int]], on_cpu: bool) -> None:
         for rows in batches:
             embed(rows)
         return
-    with ThreadPoolExecutor(
-        workers, "encode", torch.set_num_threads, (threads // workers,)
-    ) as pool:
-        [*pool.map(embed, batches)]
-    torch.set_num_threads(threads)  # of threads that start later
+    each = threads // workers
+    try:
+        with ThreadPoolExecutor(workers, "encode", torch.set_num_threads, (each,)) as pool:
+            [*pool.map(embed, batches)]
+    finally:
+        torch.set_num_threads(threads)  # of threads that start later
 
 
 @contextlib.contextmanager
