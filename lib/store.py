@@ -84,10 +84,11 @@ class Store:
         """Where a product is, or belongs. With `keep` it may be one that older code completed."""
         path = self.folder / f"{product.name}{suffix}"
         self.used.add(product.name)
-        whole = suffix in (".npz", ".rows")
-        if self.keep and whole and not path.exists() and (older := _list_older(path)):
-            path = older[-1]
-            self.kept.add(f"{product.kind}/{path.name.removesuffix(suffix)}")
+        if self.keep and suffix in (".npz", ".rows") and not path.exists():
+            older = _list_older(path)
+            if older:
+                path = older[-1]
+                self.kept.add(f"{product.kind}/{path.name.removesuffix(suffix)}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -104,10 +105,13 @@ class Store:
 
     def get(self, product: Product, compute: Callable[[], Mapping[str, Any]]) -> Arrays:
         """The arrays of a product. If they are missing, one process computes, and others wait."""
-        if (arrays := self.find(product)) is not None:
+        arrays = self.find(product)
+        if arrays is not None:
             return arrays
-        with self._lock(product, path := self.path(product, ".npz")):
-            if (arrays := self.find(product)) is None:
+        path = self.path(product, ".npz")
+        with self._lock(product, path):
+            arrays = self.find(product)  # another process may have made them meanwhile
+            if arrays is None:
                 arrays = {name: np.asarray(value) for name, value in compute().items()}
                 write_whole(path, lambda file: np.savez(file, **arrays))
         return arrays

@@ -45,11 +45,14 @@ def read_examples(
         groups = group_examples(task, trained)
         parts = make_folds(labels[0], task.folds, None if groups is None else groups[kept])
     else:
-        parts = [(np.arange(len(labels[0])), len(labels[0]) + np.arange(len(kept)))]
+        trained_on, tested = map(len, labels)
+        parts = [(np.arange(trained_on), trained_on + np.arange(tested))]
     numbers = np.concatenate(labels)
     if limit is not None:
-        sizes = [int(limit) if limit >= 1 else max(1, round(limit * len(a))) for a, _ in parts]
-        parts = [(a[downsample(numbers[a], n)], b) for (a, b), n in zip(parts, sizes, strict=True)]
+        whole, parts = parts, []
+        for train, test in whole:
+            size = int(limit) if limit >= 1 else max(1, round(limit * len(train)))
+            parts.append((train[downsample(numbers[train], size)], test))
     ids = list(dict.fromkeys(itertools.chain.from_iterable(inputs)))
     rows = {text_id: row for row, text_id in enumerate(ids)}
     texts = [task.texts[text_id] for text_id in ids]

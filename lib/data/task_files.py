@@ -286,7 +286,10 @@ def _keep_texts(task: Task, kept: set[str]) -> Task:
 
 
 def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set[str]:
-    """Leave out the text that fewest of the remaining examples use, again and again."""
+    """Leave out the text that fewest of the remaining examples use, again and again.
+
+    What a retrieval uses is counted once, at the beginning.
+    """
     turns = dict[str, int]()
     for inputs in task.inputs.values():
         for turn, row in enumerate(generator.permutation(len(inputs))):
@@ -302,15 +305,18 @@ def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set
     # Of texts that are used equally often, the last in turn is left out first.
     shuffled = generator.permutation([*task.texts]).tolist()[::-1]
     shuffled.sort(key=lambda text_id: -turns.get(text_id, 0))
-    places = {text_id: place for place, text_id in enumerate(shuffled)}
-    ranks = np.array([uses[text_id] for text_id in shuffled]) * len(places) + range(len(places))
-    while len(places) > limit:
+    order = {text_id: place for place, text_id in enumerate(shuffled)}
+    # One number to sort by: uses first, then the place in `shuffled`.
+    one_use, kept = len(shuffled), {*shuffled}
+    ranks = np.array([one_use * uses[text_id] + order[text_id] for text_id in shuffled])
+    while len(kept) > limit:
         text_id = shuffled[np.argmin(ranks)]
-        ranks[places.pop(text_id)] = np.iinfo(ranks.dtype).max
+        kept.remove(text_id)
+        ranks[order[text_id]] = np.iinfo(ranks.dtype).max  # never chosen again
         for other in partners[text_id]:
-            if other in places:
-                ranks[places[other]] -= len(ranks)
-    return {*places}
+            if other in kept:
+                ranks[order[other]] -= one_use
+    return kept
 
 
 def _read_examples(
@@ -372,10 +378,11 @@ def _carve_validation(folder: Path, examples: pd.DataFrame, index: _Index, seed:
     shared = number_dependent(train["ids"].tolist(), index.groups, index.contents)
     numbers = np.arange(len(train)) if shared is None else shared
     place = np.random.default_rng(seed).permutation(numbers.max() + 1)[numbers]
-    train = train.assign(place=place)
-    classes = train.sort_values("place", kind="stable").groupby("label")["label"]
-    wanted = PARTS * classes.cumcount() < classes.transform("size")
-    taken = wanted.groupby(train["place"]).transform("first")[train.index]
+    shuffled = train.assign(place=place).sort_values("place", kind="stable")
+    classes = shuffled.groupby("label")["label"]
+    early = PARTS * classes.cumcount() < classes.transform("size")  # the first tenth of each class
+    taken = early.groupby(shuffled["place"]).transform("first")  # a group follows its first example
+    taken = taken[train.index]  # in the order of the file
     if train["label"][~taken].nunique() < train["label"].nunique():
         told = "no tenth of train leaves all groups whole and all classes; add validation.jsonl"
         raise ValueError(f"{folder}: {told}")

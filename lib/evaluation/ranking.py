@@ -70,8 +70,11 @@ def rank_folds(
             parts[place] = np.repeat(each[place], len(relevant[source]))
             if metric == "MAP" and top is None:  # (targets,) precision at each target's rank
                 ranks = 1 + np.array([ranking.index(target) for target in relevant[source]])
-                parts[place] = (ranks <= ranks[:, None]).sum(1) / ranks
-    weights = np.repeat(queries.targets.sum() / (len(sources) * queries.targets), queries.targets)
+                found = (ranks <= ranks[:, None]).sum(1)  # (targets,) ranked at least as high
+                parts[place] = found / ranks
+    counts = queries.targets  # (sources,)
+    of_query = counts.sum() / (len(sources) * counts)  # so that every query counts the same
+    weights = np.repeat(of_query, counts)  # (examples,)
     mean = each.mean()
     return float(mean), mean + weights * (np.concatenate(parts) - mean)
 

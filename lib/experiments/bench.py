@@ -79,7 +79,8 @@ class Bench:
 
     def __init__(self, profile: Profile, store: Store | None = None):
         self.profile = profile
-        keep, reading = (os.environ.get(f"THESIS_{name}") == "1" for name in ("KEEP", "READING"))
+        keep = os.environ.get("THESIS_KEEP") == "1"
+        reading = os.environ.get("THESIS_READING") == "1"
         self.store = store or Store(paths.store(), keep=keep, reading=reading)
         self._examples: dict[tuple[str, str, float | None], tuple[Examples, str]] = {}
 
@@ -89,7 +90,9 @@ class Bench:
         return cls(profiles.load(name, **changes))
 
     def changed(self, section: str, **values: Any) -> Bench:
-        """A bench with other values in one section, which must not decide documents or tasks."""
+        """A bench with other values in one section; `ValueError` for one of documents or tasks."""
+        if section in ("corpus", "tasks"):
+            raise ValueError(f"{section} is read already; load another bench with overrides")
         return self._copy(self.profile.changed(section, **values), self.store)
 
     def with_readout(self, name: str) -> Bench:
@@ -251,13 +254,17 @@ class Bench:
 
         What a model needs is ahead of it in the queue. A job that comes too early waits for it.
         """
-        wanted: dict[str, tuple[Model, list[Sequence[str]]]] = {}
-        for part in (part for model in models for part in model.parts):
-            for each, read in (*part.list_needs(), (part, texts)):
-                _, missing = wanted.setdefault(each.product.name, (each, []))
-                if not each.is_embedded(read):
-                    missing.append(read)
-        jobs = [(m.product.label, embed_texts, (m, read)) for m, read in wanted.values() if read]
+        wanted: dict[str, tuple[Model, list[Sequence[str]]]] = {}  # name -> model, missing texts
+        for model in models:
+            for part in model.parts:
+                for needed, read in (*part.list_needs(), (part, texts)):
+                    _, missing = wanted.setdefault(needed.product.name, (needed, []))
+                    if not needed.is_embedded(read):
+                        missing.append(read)
+        jobs: list[Job] = []
+        for model, missing in wanted.values():
+            if missing:
+                jobs.append((model.product.label, embed_texts, (model, missing)))
         self._run_jobs(jobs, "models")
 
     def _run_jobs(self, jobs: list[Job], what: str) -> None:

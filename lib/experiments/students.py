@@ -133,10 +133,13 @@ class TrainedStudent(Model):
             return []
         teachers = [each for each in (self.structural, self.contextual) if each is not None]
         parts = [part for each in teachers for part in each.parts]
-        read = (self.documents, self.held_out) if self.contextual else (self.documents,)
-        needs = [need for part in parts for need in part.list_needs()]
-        needs += [(part, texts) for part in parts for texts in read]
-        return [(self.base, self.held_out), *needs]
+        read = [self.documents] if self.contextual is None else [self.documents, self.held_out]
+        needs: list[tuple[Model, Sequence[str]]] = [(self.base, self.held_out)]
+        for part in parts:  # what the teachers need comes before them
+            needs += part.list_needs()
+        for part in parts:
+            needs += [(part, texts) for texts in read]
+        return needs
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32. The student is trained if it is missing."""
@@ -188,9 +191,16 @@ class TrainedStudent(Model):
         kept = self.store.path(self.weights, ".checkpoint")
         if checkpoint is None and (kept.exists() or self.updates > settings.checkpoint_every):
             checkpoint = kept
-        options = {"checkpoint": checkpoint, "checkpoint_every": settings.checkpoint_every}
-        lesson = (student, objective, data, self._make_scheme())
-        history = distill(*lesson, seed=self.seed, callbacks=callbacks, **options)
+        history = distill(
+            student,
+            objective,
+            data,
+            self._make_scheme(),
+            seed=self.seed,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            checkpoint_every=settings.checkpoint_every,
+        )
         facts: Arrays = {"loss": history.loss}
         if watch is not None:
             rows = student.encode(watch.data.token_ids[:], precision=self.base.precision)

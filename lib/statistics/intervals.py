@@ -168,6 +168,9 @@ def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
     `frame` has a row per model, task and seed, with the columns scores (an array over the task's
     test examples), groups (as in `TaskScores`, the same in every row of a task) and chance.
     """
+    runs = frame[["model", "task", "seed"]]
+    if runs.duplicated().any():  # it would count as another seed
+        raise ValueError(f"a record is repeated: {runs[runs.duplicated()].iloc[0].to_dict()}")
     tasks = {}
     for name, rows in frame.sort_values("seed", kind="stable").groupby("task", sort=False):
         scores = {model: np.stack(list(group)) for model, group in rows.groupby("model")["scores"]}
@@ -198,9 +201,10 @@ def from_examples(
     score is not in [0, 1].
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
-    weight = np.array(list(weights.values()))
+    weight = np.array([*weights.values()])
     seeds = {model: len(scores) for model, scores in tasks[next(iter(weights))].scores.items()}
-    owner, runs = np.repeat(list(seeds), list(seeds.values())), np.array([*seeds.values()], float)
+    models, counts = np.array([*seeds]), np.array([*seeds.values()])
+    owner = np.repeat(models, counts)  # (runs,) the model of each run
     values, covariance, alone, groups = _vary_examples(tasks, weights, seeds)
     trained = [model for model in seeds if model not in given]
     noise, overlap = {}, {}
@@ -213,9 +217,10 @@ def from_examples(
             overlap[name] = max(apart / pooled.df, 0.0)
             own = {student_of(model): seeds[model] for model in members}
             noise[name] = SeedNoise(pooled.sd, sum(own.values()) - len(own))
-    average = (owner == np.array(list(seeds))[:, None]) / runs[:, None]
-    runs[np.isin(list(seeds), list(given))] = np.inf
-    classes, students = (np.array([*map(of, seeds)]) for of in (class_of, student_of))
+    average = (owner == models[:, None]) / counts[:, None]  # (models, runs)
+    runs = np.where(np.isin(models, [*given]), np.inf, counts)
+    classes = np.array([class_of(model) for model in seeds])
+    students = np.array([student_of(model) for model in seeds])
     return Evidence(
         pd.DataFrame(average @ values, index=list(seeds), columns=list(weights)),
         weight,
@@ -321,14 +326,19 @@ def _share_groups(
     For each task, (examples, groups) is 1 if the example belongs to the group, with the groups of
     all tasks, and (examples, cells) is 1 if the example's two groups differ and form the cell.
     """
-    tables = [np.reshape(each, (len(each), -1)).astype(str)[:, [0, -1]] for each in groups]
+    tables = []
+    for each in groups:
+        columns = np.reshape(each, (len(each), -1)).astype(str)
+        tables.append(columns[:, [0, -1]])  # a single text gets its group twice
     names, places = np.unique(np.concatenate(tables), return_inverse=True)
-    ends = np.sort(places.reshape(-1, 2), axis=1)
-    cells = np.unique(ends @ [len(names), 1], return_inverse=True)[1]
-    rows, two = np.arange(len(ends)), (ends[:, 0] != ends[:, 1]).astype(float)
-    both = np.r_[rows, rows], np.r_[ends[:, 0], ends[:, 1]]
-    belongs = sparse.csr_array((np.r_[np.ones(len(rows)), two], both), (len(rows), len(names)))
-    in_cell = sparse.csr_array((two, (rows, cells)), (len(rows), cells.max() + 1))
+    first, second = np.sort(places.reshape(-1, 2), axis=1).T  # (examples,) each
+    pair_numbers = first * len(names) + second  # one number for each pair of groups
+    cells = np.unique(pair_numbers, return_inverse=True)[1]
+    rows, differ = np.arange(len(first)), (first != second).astype(float)
+    ends = np.r_[rows, rows], np.r_[first, second]
+    values = np.r_[np.ones(len(rows)), differ]  # a group counts once, even if given twice
+    belongs = sparse.csr_array((values, ends), (len(rows), len(names)))
+    in_cell = sparse.csr_array((differ, (rows, cells)), (len(rows), cells.max() + 1))
     stops = np.cumsum([0, *map(len, groups)])
     parts = [slice(*pair) for pair in itertools.pairwise(stops)]
     return [belongs[part] for part in parts], [in_cell[part] for part in parts]

@@ -90,16 +90,22 @@ def judge(
     of the compared models is unknown, the verdict is "open", with NaN bounds.
     """
     shape = len(units), len(units[0])
+    if len({*map(len, units)}) > 1:
+        raise ValueError("units differ in their number of comparisons")
     comparisons = [comparison for unit in units for comparison in unit]
-    count = at_most + 1 if at_most is not None else len(units) if at_least is None else at_least
+    if at_most is not None:  # the negation of "at least at_most + 1"
+        count, sign = at_most + 1, -1
+    else:
+        count, sign = len(units) if at_least is None else at_least, 1
     sums = _matrix([comparison.weights for comparison in comparisons], evidence)
     offsets = [comparison.offset for comparison in comparisons]
     effects = (sums @ evidence.scores + offsets).reshape(shape)
-    errors, df = (array.reshape(shape) for array in evidence.errors(sums))
+    errors, df = evidence.errors(sums)
+    errors, df = errors.reshape(shape), df.reshape(shape)
     unit = np.argsort(-effects.min(1), kind="stable")[count - 1]
-    decisive = units[unit][int(effects[unit].argmin())]
-    sign = 1 if at_most is None else -1
-    decisive, effect = decisive if sign > 0 else decisive.turned, sign * float(effects[unit].min())
+    rival = int(effects[unit].argmin())
+    effect = sign * float(effects[unit, rival])
+    decisive = units[unit][rival] if sign > 0 else units[unit][rival].turned
     if np.isnan(errors).any():
         return _judgement(effect, _UNKNOWN, decisive, evidence)
     # A unit holds by itself if it is ahead of all rivals; for "at most", if it is behind one.
@@ -204,7 +210,8 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
     both groups have the same true spread (the observed one without its noise), plus noise. Spreads
     are never called equivalent, because MARGIN is a difference of scores.
     """
-    groups = [evidence.means.index.get_indexer(list(names)) for names in (wider, narrower)]
+    models = list(evidence.means.index)
+    groups = [[models.index(name) for name in names] for names in (wider, narrower)]
     scores = [evidence.scores[group] for group in groups]
     sds = [float(values.std(ddof=1)) for values in scores]
     effect = sds[0] - sds[1]
@@ -359,6 +366,8 @@ def _judgement(
 
 def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.ndarray:
     """Return weights as a (sums, models) array, with models in the order of the evidence."""
+    if missing := {name for row in weights for name in row} - {*evidence.means.index}:
+        raise ValueError(f"there are no scores of {min(missing)!r}")
     return np.array([[row.get(model, 0.0) for model in evidence.means.index] for row in weights])
 
 

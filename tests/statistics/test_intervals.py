@@ -18,6 +18,7 @@ from lib.statistics.intervals import (
     from_runs,
     paired,
     seed_noise,
+    task_scores,
 )
 
 # Means of the runs: a 1, .8, .9; b .5, .6; c .1.
@@ -288,3 +289,10 @@ def test_scores_that_would_not_compare_are_refused(change):
     good = task("xyzw", a=np.ones(4), b=np.ones(4))
     with pytest.raises(ValueError, match="task 'u'"):
         from_examples(good | {"u": replace(good["t"], **change)})
+
+
+def test_a_repeated_record_is_no_further_seed():
+    row = {"model": "a", "task": "t", "seed": 0, "scores": np.ones(4), "groups": [*"xyzw"]}
+    frame = pd.DataFrame([row | {"chance": 0.5}] * 2)
+    with pytest.raises(ValueError, match="a record is repeated: .*'seed': 0"):
+        task_scores(frame)

@@ -195,6 +195,17 @@ def test_a_pair_without_scores_has_no_verdict():
     )
 
 
+def test_a_statement_about_models_without_scores_is_refused():
+    known = evidence(a=0.6, b=0.5, c=0.4)
+    for statement in ([[pair("a", "typo")]], [[pair("typo", "a")]]):
+        with pytest.raises(ValueError, match="no scores of 'typo'"):
+            judge(statement, known)
+    with pytest.raises(ValueError, match="typo"):
+        judge_spread(["a", "b"], ["c", "typo"], known)
+    with pytest.raises(ValueError, match="number of comparisons"):
+        judge([[pair("a", "b"), pair("a", "c")], [pair("b", "c")]], known)
+
+
 def test_q_values_leave_out_what_was_not_tested():
     q = q_values([0.01, np.nan, 0.02, 0.03])
     assert q[[0, 2, 3]] == pytest.approx([0.03, 0.03, 0.03]) and np.isnan(q[1])
