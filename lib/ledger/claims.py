@@ -248,6 +248,8 @@ def _judge_published(claim: Claim) -> Judgement | None:
     weights, noise = claim.weights(list(runs)), None
     if claim.metric == "F1":
         runs, noise = runs.dropna(subset=claim.tasks or None), measure_twin_noise()
+        scored = {*runs.index.get_level_values("model")}  # two students have no private F1
+        models = [name for name in models if name in scored]
     elif claim.metric == "accuracy":
         compared = {name for side in claim.sides(models) for name in side}
         # A pair of near re-runs is no yardstick for itself.
