@@ -12,10 +12,10 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -43,11 +43,23 @@ from lib.texts import halve_text
 LSA_WIDTH = 1024  # as wide as the largest Paragraph Vectors, and scaled like them
 JUDGING = ("evaluation.heads", "evaluation.readouts")
 MODELS_PER_JOB = 8  # whose heads one job trains: few enough to occupy all processes
-# What depends only on documents and tasks, so that `changed` can pass it on.
-SHARED = ("roots", "tasks", "corpus", "held_out", "halves", "readout", "_examples", "_groups")
 
+T = TypeVar("T")
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # for every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
+
+
+class shared_property(Generic[T]):
+    """A cached property of documents and tasks, which a bench and all its copies compute once."""
+
+    def __init__(self, compute: Callable[[Any], T]):
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __get__(self, bench: Any, owner: type) -> T:
+        name = self.compute.__name__
+        if name not in bench.shared:
+            bench.shared[name] = self.compute(bench)
+        return bench.shared[name]
 
 
 class Texts(Sequence[str]):
@@ -82,7 +94,7 @@ class Bench:
         keep = os.environ.get("THESIS_KEEP") == "1"
         reading = os.environ.get("THESIS_READING") == "1"
         self.store = store or Store(paths.store(), keep=keep, reading=reading)
-        self._examples: dict[tuple[str, str, float | None], tuple[Examples, str]] = {}
+        self.shared: dict[str, Any] = {}
 
     @classmethod
     def load(cls, name: str, **changes: Any) -> Bench:
@@ -107,7 +119,7 @@ class Bench:
 
     def _copy(self, profile: Profile, store: Store) -> Bench:
         bench = Bench(profile, store)
-        bench.__dict__ |= {name: self.__dict__[name] for name in SHARED if name in self.__dict__}
+        bench.readout, bench.shared = self.readout, self.shared
         return bench
 
     @property
@@ -118,7 +130,7 @@ class Bench:
 
     # ---- texts ----------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @shared_property
     def roots(self) -> list[Path]:
         """The folders that hold dataset folders."""
         profile = self.profile
@@ -128,7 +140,7 @@ class Bench:
         """Raise `ValueError`, in one line, if a dataset folder or a task is missing."""
         task_files.check_data(self.roots, self.profile.corpus, self.profile.tasks)
 
-    @functools.cached_property
+    @shared_property
     def tasks(self) -> dict[str, Task]:
         """The tasks by name, in the thesis' order."""
         return task_files.read_tasks(self.roots, self.profile.tasks)
@@ -143,7 +155,7 @@ class Bench:
         """The tasks that rank texts."""
         return [name for name, task in self.tasks.items() if task.kind == "retrieval"]
 
-    @functools.cached_property
+    @shared_property
     def corpus(self) -> Corpus:
         """The distillation corpus, without what tasks are validated or tested on."""
         section, student = self.profile.corpus, self.profile.student
@@ -165,12 +177,12 @@ class Bench:
         product = Product("corpus", inputs, ("data.corpus",))
         return Corpus.read(self.store.get(product, draw), folders)
 
-    @functools.cached_property
+    @shared_property
     def held_out(self) -> Texts:
         """The held-out documents of the corpus."""
         return Texts(self.corpus.validation)
 
-    @functools.cached_property
+    @shared_property
     def halves(self) -> list[str]:
         """First halves of the held-out documents, then second halves."""
         parts = [halve_text(text) for text in self.held_out]
@@ -417,7 +429,12 @@ class Bench:
         pairs = zip(text_ids, texts, strict=True)
         return np.array([self._groups.get(p, f"text {content(p[1]):016x}") for p in pairs])
 
-    @functools.cached_property
+    @shared_property
+    def _examples(self) -> dict[tuple[str, str, float | None], tuple[Examples, str]]:
+        """(task, split, limit) -> examples that were read, with their hash."""
+        return {}
+
+    @shared_property
     def _groups(self) -> dict[tuple[str, str], str]:
         """(id, text) -> the group of a text in any task."""
         return {
