@@ -1,8 +1,4 @@
-"""Load the encoder that `python -m lib.embed` saved, in two lines:
-
-import lib.encoders
-vectors = lib.encoders.load("my_texts_vectors/encoder").encode(texts)
-"""
+"""Loads the encoder that `python -m lib.embed` saved: `load(folder).encode(texts)`."""
 
 from lib.vectors.encoder import Chunks, Encoder, load
 

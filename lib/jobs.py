@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import os
-import pickle
 import re
 import signal
 import threading
@@ -20,7 +19,6 @@ from lib.config import environment, paths
 from lib.config.profiles import OneLine, ParameterError
 
 Job = tuple[str, Callable[..., Any], tuple]  # label, function of a module, its arguments
-GO_ON = "the workers have ended; what was computed is kept, run the cell again to go on"
 ALONE = threading.RLock()  # threads of a Dask worker would share torch's random numbers
 duration = tqdm.format_interval  # formats seconds: `00:07`, `12:30`, `1:05:00`
 
@@ -59,7 +57,7 @@ def run_jobs(jobs: list[Job], what: str) -> None:
         raise WorkerError("the Dask scheduler is gone; what was computed is kept") from None
     except KeyboardInterrupt:
         end_workers()
-        raise Interrupted(GO_ON) from None
+        raise Interrupted("the workers have ended; what was computed is kept, run again") from None
     if errors:
         raise errors[0]
 
@@ -72,7 +70,7 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
     kept = ("THESIS_DATA", "THESIS_KEEP", *environment.OFFLINE)
     own = environment.process_variables(offline=False) | {k: os.environ.get(k, "") for k in kept}
     own |= {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": "1", "THESIS_DASK": ""}
-    run = partial(_run, own, sources := hash_value(read_sources()))
+    run = partial(_run, hash_value(read_sources()))
     if address := os.environ.get("THESIS_DASK"):
         # Once Dask gives up a job, joblib's own backend for it waits for ever (joblib 1.6.0).
         from distributed import Client, as_completed
@@ -80,8 +78,7 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say what is wrong
         with Client(address, timeout=10, set_as_default=False) as client:
             # Reading a job imports what computes, and only new imports see the environment.
-            prepare = partial(environment.set_process_environment, offline=False)
-            client.register_worker_callbacks(prepare)
+            client.register_worker_callbacks(partial(_set_variables, own))
             futures = {client.submit(run, *job, pure=False): label for label, *job in jobs}
             ended = as_completed([*futures], loop=client.loop)
             yield ((futures.pop(future), future.result) for future in ended)
@@ -95,7 +92,7 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
         futures = {executor.submit(run, *job): label for label, *job in jobs}
         yield ((futures[future], future.result) for future in loky.as_completed(futures))
     else:
-        yield ((label, partial(_run, {}, sources, *job)) for label, *job in jobs)
+        yield ((label, partial(run, *job)) for label, *job in jobs)
 
 
 def _begin(parent: int) -> None:
@@ -110,45 +107,50 @@ def _begin(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _run(variables: dict[str, str], sources: str, function: Callable, arguments: tuple) -> None:
-    with ALONE:
-        os.environ.update(variables)
-        from lib.store import hash_value, read_sources  # imports NumPy, which reads them
+def _set_variables(variables: dict[str, str]) -> None:
+    os.environ.update(variables)
 
-        if sources != hash_value(read_sources()):
-            raise WorkerError("the source of lib changed: restart the kernel, and workers of Dask")
-        try:
+
+def _run(sources: str, function: Callable, arguments: tuple) -> None:
+    from lib.store import hash_value, read_sources
+
+    if sources != hash_value(read_sources()):
+        raise WorkerError("the source of lib changed: restart the kernel, and workers of Dask")
+    try:
+        with ALONE:
             function(*arguments)
-        except Exception as error:
-            if type(error).__name__ == "OutOfMemoryError":  # torch's
-                raise ParameterError(
-                    "the GPU has too little memory: try --jobs 1, training.gradient_checkpointing="
-                    "true, or a lower training.batch_size (of plain CCA: training.cca_batch_size)"
-                ) from None
-            try:
-                pickle.loads(pickle.dumps(error))  # as it reaches the process that waits
-            except Exception:
-                raise RuntimeError(f"{type(error).__name__}: {error}") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] in ("builtins", "lib"):
             raise
+        # Others may not survive the way to the process that waits.
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 def end_workers() -> None:
     """End the worker processes of this machine at once; `run_jobs` then starts new ones."""
+    import psutil
     from joblib.externals import loky
 
+    # Killed first, because loky's own way may print a KeyError of a job that ends meanwhile.
+    workers = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it may end by itself
+            if "LokyProcess" in " ".join(child.cmdline()):
+                child.kill()
+                workers.append(child)
+    psutil.wait_procs(workers)
     loky.get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 def count_processes(asked: str | None = None) -> int:
     """How many processes --jobs or THESIS_JOBS asks for; else one a core, at most 4, 1 on a GPU."""
-    text = os.environ.get("THESIS_JOBS") if asked is None else asked
+    text = asked or os.environ.get("THESIS_JOBS")
     if not text:
         from joblib import cpu_count
 
         return 1 if os.path.exists("/dev/nvidiactl") else min(4, cpu_count())
     if not re.fullmatch("[1-9][0-9]{0,3}", text):  # str.isdigit would take a superscript two
-        name = "THESIS_JOBS" if asked is None else "--jobs"
-        raise ParameterError(f"{name}: expected a whole number from 1 to 9999, got {text!r}")
+        raise ParameterError(f"--jobs, THESIS_JOBS: {text!r} is no whole number from 1 to 9999")
     return int(text)
 
 

@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,24 +39,18 @@ class NotComputed(OneLine, LookupError):
 
 @dataclass(frozen=True)
 class Product:
-    """Something that can be computed again from its inputs.
+    """Something that can be computed again from its inputs."""
 
-    `kind` is also the name of its folder. `inputs` are plain values and other products: all that
-    decides the result besides code. `modules` and packages of lib compute it, such as "student" or
-    "losses.cosine"; of `packages` whose arithmetic it depends on, major and minor versions count.
-    `label` is for people and no part of the name.
-    """
-
-    kind: str
-    inputs: Mapping[str, Any]
-    modules: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()
-    label: str = field(default="", compare=False)
+    kind: str  # also the name of its folder
+    inputs: Mapping[str, Any]  # plain values and other products: what decides it besides code
+    modules: tuple[str, ...] = ()  # modules and packages of lib that compute it: "losses.cosine"
+    packages: tuple[str, ...] = ()  # whose arithmetic it depends on, in major and minor version
+    label: str = field(default="", compare=False)  # for people
 
     @functools.cached_property
     def key(self) -> str:
         """Hash of kind, packages and inputs, and of the keys of products among them."""
-        versions = {name: _read_version(name) for name in self.packages}
+        versions = {name: read_version(name) for name in self.packages}
         return hash_value([self.kind, versions, self.inputs], lambda product: product.key)
 
     @functools.cached_property
@@ -81,7 +74,7 @@ class Store:
     folder: Path
     keep: bool = False
     reading: bool = False
-    used: set[str] = field(default_factory=set, repr=False)  # names, for the provenance
+    used: set[str] = field(default_factory=set, repr=False)
     kept: set[str] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
@@ -91,10 +84,11 @@ class Store:
         """Where a product is, or belongs. With `keep` it may be one that older code completed."""
         path = self.folder / f"{product.name}{suffix}"
         self.used.add(product.name)
-        whole = suffix in (".npz", ".rows")
-        if self.keep and whole and not path.exists() and (older := self._list_older(path)):
-            path = older[-1]
-            self.kept.add(f"{product.kind}/{path.name.removesuffix(suffix)}")
+        if self.keep and suffix in (".npz", ".rows") and not path.exists():
+            older = _list_older(path)
+            if older:
+                path = older[-1]
+                self.kept.add(f"{product.kind}/{path.name.removesuffix(suffix)}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -111,17 +105,15 @@ class Store:
 
     def get(self, product: Product, compute: Callable[[], Mapping[str, Any]]) -> Arrays:
         """The arrays of a product. If they are missing, one process computes, and others wait."""
-        if (arrays := self.find(product)) is not None:
+        arrays = self.find(product)
+        if arrays is not None:
             return arrays
         path = self.path(product, ".npz")
-        with _lock(path):
-            if (arrays := self.find(product)) is not None:
-                return arrays
-            self._refuse(product, path)
-            arrays = {name: np.asarray(value) for name, value in compute().items()}
-            write_whole(path, lambda file: np.savez(file, **arrays))
-            for older in self._list_older(path):
-                older.unlink(missing_ok=True)
+        with self._lock(product, path):
+            arrays = self.find(product)  # another process may have made them meanwhile
+            if arrays is None:
+                arrays = {name: np.asarray(value) for name, value in compute().items()}
+                write_whole(path, lambda file: np.savez(file, **arrays))
         return arrays
 
     def rows(
@@ -137,9 +129,8 @@ class Store:
         folder, names = self.path(product, ".rows"), hash_texts(texts)
         if not np.isin(names, _read_names(folder)).all():
             folder = self.folder / f"{product.name}.rows"  # no table mixes rows of two codes
-            self._refuse(product, folder)
-            folder.mkdir(exist_ok=True)
-            with _lock(folder):
+            with self._lock(product, folder):
+                folder.mkdir(exist_ok=True)
                 _, first = np.unique(names, return_index=True)
                 missing = np.sort(first[~np.isin(names[first], _read_names(folder))])
                 for places, piece in _cut_pieces(texts, missing):
@@ -147,9 +138,6 @@ class Store:
                     table = pa.table({"name": names[places], **columns})
                     path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
                     write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
-                for older in self._list_older(folder):
-                    if np.isin(_read_names(older), _read_names(folder)).all():
-                        shutil.rmtree(older, ignore_errors=True)
         known = _read_names(folder)
         order = np.argsort(known)
         places = order[np.searchsorted(known, names, sorter=order)] if len(known) else order
@@ -162,19 +150,24 @@ class Store:
         """Whether a table has a row for each text."""
         return bool(np.isin(hash_texts(texts), _read_names(self.path(product, ".rows"))).all())
 
-    def _refuse(self, product: Product, path: Path) -> None:
-        """Raise `NotComputed` if this store only reads; say it if older code made the product."""
-        name = f"{product.kind} {product.label or product.key}"
+    @contextlib.contextmanager
+    def _lock(self, product: Product, path: Path) -> Iterator[None]:
+        """Let one process at a time write a path; remove what killed ones and older code left."""
         if self.reading:
-            raise NotComputed(f"{name} is not in {self.folder}")
-        if self._list_older(path):
-            warnings.warn(f"{name}: its code changed, so it is made again", stacklevel=4)
+            raise NotComputed(f"{product.kind} {product.label} is not in {self.folder}")
+        with FileLock(path.with_name(f"{path.name}.lock")):
+            for partial in [*path.parent.glob(f".{path.name}.*"), *path.glob(".*")]:
+                partial.unlink(missing_ok=True)
+            yield
+            for older in _list_older(path):
+                shutil.rmtree(older) if older.is_dir() else older.unlink(missing_ok=True)
 
-    def _list_older(self, path: Path) -> list[Path]:
-        """Files or tables of the same product that other code made, the newest last."""
-        key = path.name.partition("-")[0]
-        others = {*path.parent.glob(f"{key}-*{path.suffix}")} - {path}
-        return sorted(filter(Path.exists, others), key=os.path.getmtime)
+
+def _list_older(path: Path) -> list[Path]:
+    """Files or tables of the same product that other code made, the newest last."""
+    key = path.name.partition("-")[0]
+    others = {*path.parent.glob(f"{key}-*{path.suffix}")} - {path}
+    return sorted(filter(Path.exists, others), key=os.path.getmtime)
 
 
 class Rows(Sequence[Any]):
@@ -193,7 +186,7 @@ class Rows(Sequence[Any]):
     def __getitem__(self, rows: Any) -> Any:
         """One row, or several as an array (rows, ...); as a list if their lengths differ."""
         places = np.atleast_1d(self.places[rows])
-        taken = self._values.take(pa.array(places)).combine_chunks()
+        taken = _open_table(self.folder)[self.column].take(pa.array(places)).combine_chunks()
         nested = pa.types.is_list(taken.type) or pa.types.is_fixed_size_list(taken.type)
         values: Any = np.array(taken.flatten() if nested else taken)  # a copy that may be changed
         if pa.types.is_fixed_size_list(taken.type):
@@ -205,22 +198,6 @@ class Rows(Sequence[Any]):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)
 
-    @functools.cached_property
-    def _values(self) -> pa.ChunkedArray:
-        return _open_table(self.folder)[self.column]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Rows, (self.folder, self.column, self.places)
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Let one process at a time write a path, and remove what a killed one left half written."""
-    with FileLock(path.with_name(f"{path.name}.lock")):
-        for partial in [*path.parent.glob(f".{path.name}.*"), *path.glob(".*")]:
-            partial.unlink(missing_ok=True)
-        yield
-
 
 def _cut_pieces(texts: Sequence[str], rows: np.ndarray) -> Iterator[tuple[list[int], list[str]]]:
     """Places and texts of pieces that are embedded at once."""
@@ -229,11 +206,9 @@ def _cut_pieces(texts: Sequence[str], rows: np.ndarray) -> Iterator[tuple[list[i
     for row in rows.tolist():
         piece[row] = texts[row]
         characters += len(piece[row])
-        if len(piece) == ROWS or characters >= CHARACTERS:
+        if len(piece) == ROWS or characters >= CHARACTERS or row == rows[-1]:
             yield [*piece], [*piece.values()]
             piece, characters = {}, 0
-    if piece:
-        yield [*piece], [*piece.values()]
 
 
 def _to_arrow(values: Any) -> pa.Array:
@@ -265,12 +240,11 @@ def _open_piece(path: Path, written: int) -> pa.Table:
 def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
     """Write a file so that readers see all of it or nothing, whatever ends this process.
 
-    `write` gets the open binary file. Raises `OSError`, with the path, if it cannot be written.
+    `write` gets the open binary file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
+    options = {"dir": path.parent, "prefix": f".{path.name}.", "delete": False}
+    with tempfile.NamedTemporaryFile(**options) as file:
         try:
             write(file)
             file.flush()
@@ -295,15 +269,12 @@ def check_target(target: str | Path, kind: str) -> Path:
     Its parents are made. `ValueError`, in one line, for any other folder.
     """
     target = Path(os.path.abspath(Path(target).expanduser()))
+    if target.is_symlink() or target.is_file() or target in (Path.cwd(), *Path.cwd().parents):
+        raise ValueError(f"{target} is a file, a link, or holds this folder; name another folder")
     marker = target / MARKER
     ours = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
-    sums = ours["files"] if ours.get("kind") == kind else {}
-    known = {name for name, was in sums.items() if _is_same(target / name, was)}
-    if target.is_symlink() or target.is_file():
-        raise ValueError(f"{target} is a file or a symbolic link; name a folder")
-    if target in (Path.cwd(), *Path.cwd().parents):  # a shell would stay in the replaced folder
-        raise ValueError(f"{target} is or contains the current folder; name another one")
-    if other := sorted({*_list_files(target)} - known - ({MARKER} if sums else set())):
+    known = ours["files"] if ours.get("kind") == kind else {}
+    if other := [name for name, digest in _hash_files(target).items() if known.get(name) != digest]:
         raise ValueError(
             f"{target} holds {other[0]}, which this project did not write there, or which was "
             "changed since; choose another folder"
@@ -323,9 +294,10 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
     try:
         new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
-        sums = {name: hash_file(new / name) for name in _list_files(new)}
-        (new / MARKER).write_text(json.dumps({"kind": kind, "files": sums}), encoding="utf-8")
-        for name in (*sums, MARKER):
+        files = _hash_files(new)
+        marker = json.dumps({"kind": kind, "files": files})
+        (new / MARKER).write_text(marker, encoding="utf-8")
+        for name in (*files, MARKER):
             with open(new / name, "rb") as file:
                 os.fsync(file.fileno())
         check_target(target, kind)  # again: writing takes a while
@@ -339,14 +311,14 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _list_files(folder: Path) -> list[str]:
-    """Files and links below a folder, by their paths relative to it."""
-    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return sorted(p.relative_to(folder).as_posix() for p in found if p.name not in OF_SYSTEMS)
-
-
-def _is_same(file: Path, was: str) -> bool:
-    return file.is_file() and not file.is_symlink() and hash_file(file) == was
+def _hash_files(folder: Path) -> dict[str, str]:
+    """Files and links below a folder, by their paths relative to it, without our marker."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {
+        path.relative_to(folder).as_posix(): "link" if path.is_symlink() else hash_file(path)
+        for path in paths
+        if path.name not in OF_SYSTEMS and path != folder / MARKER
+    }
 
 
 # ---- names --------------------------------------------------------------------------------------
@@ -360,8 +332,7 @@ def hash_value(value: Any, name: Callable[[Any], str] | None = None) -> str:
 
 def hash_texts(texts: Iterable[str]) -> np.ndarray:
     """(texts,) uint64 hashes by content. A sequence may have its own, in an attribute `names`."""
-    names = getattr(texts, "names", None)
-    if names is not None:
+    if (names := getattr(texts, "names", None)) is not None:
         return names
     contents = (text.encode("utf-8", "surrogatepass") for text in texts)
     digests = (hashlib.blake2b(content, digest_size=8).digest() for content in contents)
@@ -383,7 +354,7 @@ def hash_file(path: Path) -> str:
 
 
 @functools.cache
-def _read_version(package: str) -> str:
+def read_version(package: str) -> str:
     """Major and minor version of an installed package."""
     return ".".join(importlib.metadata.version(package).split(".")[:2])
 
@@ -413,32 +384,20 @@ def hash_code(modules: tuple[str, ...]) -> str:
 
 @functools.cache
 def _strip_code(source: str) -> str:
-    return ast.dump(_Bare().visit(ast.parse(source)))
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for name in {"annotation", "returns"} & {*node._fields}:
+            setattr(node, name, None)
+        for name, value in ast.iter_fields(node):
+            if name in ("body", "orelse") and isinstance(value, list):
+                value[:] = [each for each in value if not _is_harmless(each)]
+    return ast.dump(tree)
 
 
-class _Bare(ast.NodeTransformer):
-    """Removes from a syntax tree what cannot change a result."""
-
-    def visit_Raise(self, node: ast.Raise) -> None:
-        return None
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        docstring = isinstance(node.value, ast.Constant)
-        return None if docstring else self.generic_visit(node)
-
-    def visit_If(self, node: ast.If) -> ast.AST | None:
-        """A check that only refuses goes with its error."""
+def _is_harmless(node: ast.AST) -> bool:
+    """Whether this is a docstring, an error, or a check that only raises one."""
+    if isinstance(node, ast.If):
         assigns = any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test))
-        self.generic_visit(node)
-        return node if node.body or node.orelse or assigns else None
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        node.annotation = ast.Constant(None)
-        return self.generic_visit(node)
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        return ast.arg(node.arg)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        return self.generic_visit(node)
+        return not assigns and all(map(_is_harmless, [*node.body, *node.orelse]))
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return docstring or isinstance(node, ast.Raise)

@@ -1,6 +1,5 @@
 """Checks texts, splits them into words, and cuts them, in any script."""
 
-import contextlib
 import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -9,6 +8,7 @@ from typing import Any, TypeVar
 import regex
 
 T = TypeVar("T")
+_HALF = regex.compile("[\ud800-\udfff]")  # of a surrogate pair, which UTF-8 cannot write
 LONGEST = 20  # characters that count as one word; longer ones, such as addresses, are several
 # Scripts without spaces, whose characters count as words, by classes of Unicode's line breaking
 # (UAX 14): ideographs and emoji, small kana, and the scripts of South-East Asia.
@@ -22,15 +22,23 @@ TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}"
 
 def list_items(items: Iterable[T]) -> list[T]:
     """Read any iterable once, as a list; `ValueError` for a single text, a set or a table."""
-    return list(_open(items))
+    _refuse_whole(items)
+    return list(items)
+
+
+def _refuse_whole(items: Any) -> None:
+    if isinstance(items, str | bytes | Mapping | Set) or hasattr(items, "columns"):
+        told = f"got {type(items).__name__}: {show_value(items)}"
+        raise ValueError(f"expected a list of texts or of token id lists, {told}")
 
 
 def check_texts(texts: Iterable[Any]) -> Iterator[str]:
     """Yield texts; `ValueError`, with place and value, for what is no text or has no word."""
-    for place, text in enumerate(_open(texts)):
-        if not isinstance(text, str) or not _is_unicode(text) or not has_token(text):
-            given = show_value(text)
-            raise ValueError(f"expected texts with words, text {place} is {given}; leave it out")
+    _refuse_whole(texts)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str) or _HALF.search(text) or not has_token(text):
+            told = f"text {place} is {show_value(text)}; leave it out"
+            raise ValueError(f"expected texts with words, {told}")
         yield str(text)  # NumPy has its own type of text
 
 
@@ -52,9 +60,8 @@ def show_value(value: Any) -> str:
 
 def has_token(text: str) -> bool:
     """Whether a tokenizer finds a token: it drops spaces, control characters and lone accents."""
-    return any(
-        unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in text
-    )
+    kinds = (unicodedata.category(each)[0] for each in text if each != "\ufffd")
+    return any(kind in "LNPS" for kind in kinds)
 
 
 def split_words(text: str) -> list[str]:
@@ -111,22 +118,3 @@ def _find_starts(text: str) -> Iterator[int]:
         start = text.index(word, end)
         end = start + len(word)
         yield from range(start, end, LONGEST)
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a text can be written as UTF-8; half of a surrogate pair cannot."""
-    try:
-        return text.isascii() or bool(text.encode())
-    except UnicodeEncodeError:
-        return False
-
-
-def _open(items: Iterable[T]) -> Iterator[T]:
-    whole = isinstance(items, str | bytes | bytearray | Mapping) or hasattr(items, "columns")
-    unordered = isinstance(items, Set) and not hasattr(items, "mapping")  # a dict's keys have order
-    if not whole and not unordered:
-        with contextlib.suppress(TypeError):
-            return iter(items)
-    kind = type(items).__name__
-    told = f"expected a list of texts or of token id lists, got {kind}: {show_value(items)}"
-    raise ValueError(f"{told}; put a single text in a list, take one column of a table")

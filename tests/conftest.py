@@ -28,23 +28,12 @@ _SHAPE = re.compile(r"\b(Float|Int|Integer|Bool|Num|Shaped)\d*\[")
 
 
 def _own_errors_first(*, typechecker):
-    """jaxtyping's decorator, changed in two ways.
-
-    A wrong argument goes to the function before it is reported: `mse(x, wider_x)` has to raise the
-    library's own
-    ValueError with both shapes, which users see, and not the type checker's error, which only tests
-    ever see. If the
-    function *accepts* what its annotation forbids, one of the two is wrong and the type checker's
-    error stands.
-
-    Functions without array annotations are left alone. What they are called with is not a matter of
-    shapes.
-    """
+    """jaxtyping's decorator, for functions with array annotations alone; a wrong argument goes to
+    the function before it is reported, whose own ValueError is what users see."""
 
     def decorate(target):
-        if not inspect.isfunction(target) or not any(
-            map(_SHAPE.search, map(str, target.__annotations__.values()))
-        ):
+        notes = map(str, getattr(target, "__annotations__", {}).values())
+        if not inspect.isfunction(target) or not any(map(_SHAPE.search, notes)):
             return target
         checked = _jaxtyped(target, typechecker=typechecker)
 
@@ -62,9 +51,8 @@ def _own_errors_first(*, typechecker):
     return decorate
 
 
-# The import hook puts `@jaxtyping.jaxtyped(typechecker=...)` on every function of lib imported from
-# here on, and
-# looks that name up when it does. Outside the tests nothing is checked and nothing is slower.
+# The hook puts `@jaxtyping.jaxtyped(typechecker=...)` on each function of lib imported below,
+# and looks that name up when it does. Outside the tests nothing is checked and nothing is slower.
 jaxtyping.jaxtyped = _own_errors_first
 jaxtyping.install_import_hook(
     "lib", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
@@ -84,10 +72,11 @@ def shared(tmp_path_factory):
 def dataset_folders_are_built_once(shared):
     """Writing the folders of mini takes seconds: once for all tests, whatever their artifact
     root."""
-    from lib.data import builders, sources
+    from lib import recipes
+    from lib.data import sources
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "find_built", lambda build, _: builders.folder(build, shared))
+        patch.setattr(sources, "find_built", lambda build, _: recipes.write_folders(build, shared))
         yield
 
 
@@ -106,30 +95,11 @@ def filled_store(shared):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def verdicts_take_fewer_draws():
-    """A p that repeats to the third digit is for tables that are kept."""
-    from lib.statistics import verdicts
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verdicts, "DRAWS", 4000)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def disks_are_not_waited_for():
-    """Both wait for what other processes write; no test cuts the power."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "sync", lambda: None)
-        patch.setattr(os, "fsync", lambda file: None)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def figures_are_left_to_notebooks():
-    """No test draws into the checkout's `figures`: the notebook run beside it would find its
-    figures changed, and make
-    them again. A profile with a changed setting draws under the artifact root."""
+def tests_are_quick_and_leave_the_checkout_alone():
+    """Fewer draws than a p takes that is kept; no wait for a disk; no test draws into the
+    checkout's `figures`, where a notebook that is run beside it would find them changed."""
     from lib.config import paths
+    from lib.statistics import verdicts
 
     figures, replace = paths.ROOT / "figures", os.replace
 
@@ -141,6 +111,9 @@ def figures_are_left_to_notebooks():
         replace(source, target, **folders)
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verdicts, "DRAWS", 4000)
+        patch.setattr(os, "sync", lambda: None)
+        patch.setattr(os, "fsync", lambda file: None)
         patch.setattr(os, "replace", checked)
         yield
 
@@ -148,22 +121,17 @@ def figures_are_left_to_notebooks():
 @pytest.fixture(scope="session")
 def with_examples():
     """A function that gives records the scores of ten test examples each, whose mean is the
-    record's value.
-
-    What an example adds is the same for every model, so differences of models are as sure as their
-    seeds make them. Records are by the readout "thesis" if they say nothing else.
-    """
+    record's value. What an example adds is the same for every model, so differences of models are
+    as sure as their seeds make them."""
     spread = np.tile([0.05, -0.05], 5)
     groups = np.array([f"article {number}" for number in range(10)])
 
     def add(records, *, chance=0.0, metric="accuracy"):
-        examples = {
-            "scores": [value + spread for value in records["value"]],
-            "groups": [groups] * len(records),
-        }
-        known = {"metric": metric, "readout": "thesis"}
-        known = {name: records.get(name, value) for name, value in known.items()}
-        return records.assign(**examples, chance=chance, **known)
+        scores = [value + spread for value in records["value"]]
+        records = records.assign(scores=scores, groups=[groups] * len(records), chance=chance)
+        for name, value in (("metric", metric), ("readout", "thesis")):
+            records[name] = records.get(name, value)
+        return records
 
     return add
 

@@ -17,22 +17,23 @@ from lib.config import paths
 from tests.test_notebooks_style import NUMBERED
 
 NUMBERS = {  # that a solution prints, in their order
+    "04_pv_grid": [],
     "05_projections": [2.00, 0.00, 2.00],
     "06_weighting": [0.020, 0.50, 0.07],
+    "07_final_evaluation": [],
     "08_news_clustering": [2.0],
     "09_report": [0.0173, 0.0374],
 }
 
 
-def code(cells) -> list[str]:
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+def list_code(name: str) -> list[str]:
+    return ["".join(cell["source"]) for cell in NUMBERED[name] if cell["cell_type"] == "code"]
 
 
 def find_solution(name: str) -> str:
     text = "\n".join("".join(cell["source"]) for cell in NUMBERED[name])
-    exercise = text.split("## Exercise\n")[1]
-    hidden = re.search(r"<details><summary>Solution</summary>\n(.*)</details>", exercise, re.DOTALL)
-    (solution,) = re.findall(r"```python\n(.*?)```", hidden[1], re.DOTALL)
+    hidden = text.split("## Exercise\n")[1].split("<details><summary>Solution</summary>\n")[1]
+    (solution,) = re.findall(r"```python\n(.*?)```", hidden.split("</details>")[0], re.DOTALL)
     return solution
 
 
@@ -56,7 +57,7 @@ def bound_names(source: str) -> set[str]:
 @pytest.mark.parametrize("name", NUMBERED)
 def test_a_solution_reads_only_names_that_its_notebook_binds(name):
     solution = find_solution(name)
-    known = set().union(*map(bound_names, [*code(NUMBERED[name]), solution]))
+    known = set().union(*map(bound_names, [*list_code(name), solution]))
     assert read_names(solution) - known - {*dir(builtins)} == set()
 
 
@@ -80,52 +81,46 @@ def make_given_names() -> dict:
     }
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, "04_pv_grid", "07_final_evaluation"])
+@pytest.mark.parametrize("name", NUMBERS)
 def test_a_solution_runs_on_what_the_notebook_has(name, capsys):
     shown = []
     exec(find_solution(name), make_given_names() | {"display": shown.append})
     printed = capsys.readouterr().out
     assert printed or shown
     numbers = [float(number) for number in re.findall(r"\d*\.\d+", printed)]
-    expected = NUMBERS.get(name, [])
-    assert numbers[: len(expected)] == pytest.approx(expected, abs=5e-4)
+    assert numbers[: len(NUMBERS[name])] == pytest.approx(NUMBERS[name], abs=5e-4)
 
 
-def run_toys(name: str) -> dict:
-    """The names after a notebook's toy examples: its cells that need neither bench nor records."""
+def list_toys(name: str, needed: set[str]) -> list[str]:
+    """The cells of toy examples, which need neither bench nor records, that bind these names."""
+    known, toys, chosen = {*dir(builtins)}, [], []
+    for source in list_code(name):
+        if "notebook.start" not in source and read_names(source) <= known | bound_names(source):
+            known |= bound_names(source)
+            toys.append(source)
+    for source in reversed(toys):
+        if bound_names(source) & needed:
+            needed = needed | read_names(source)
+            chosen.insert(0, source)
+    return chosen
+
+
+def solve(name: str) -> dict:
+    """The names after a notebook's toy examples and the solution, whose last value is `shown`."""
     names: dict = {}
-    for source in code(NUMBERED[name]):
-        known = {*dir(builtins), *names} | bound_names(source)
-        if "notebook.start" not in source and read_names(source) <= known:
-            exec(source, names)
-    return names
-
-
-@pytest.fixture
-def solved(request, capsys):
-    """A notebook's names after toy examples and solution, the solution's last value as `shown`."""
-    names = run_toys(request.param)
-    *body, last = ast.parse(find_solution(request.param)).body
+    for source in list_toys(name, read_names(find_solution(name))):
+        exec(source, names)
+    *body, last = ast.parse(find_solution(name)).body
     exec(compile(ast.Module(body, []), "solution", "exec"), names)
-    names["shown"] = eval(compile(ast.Expression(last.value), "solution", "eval"), names)
-    return names
+    return names | {"shown": eval(compile(ast.Expression(last.value), "solution", "eval"), names)}
 
 
-@pytest.mark.parametrize("solved", ["01_data_stats"], indirect=True)
-def test_the_number_of_examples_that_a_small_difference_takes(solved):
-    assert solved["needed"] == pytest.approx(2954, abs=1)
-
-
-@pytest.mark.parametrize("solved", ["02_structural_loss"], indirect=True)
-def test_a_floor_ends_growth(solved):
-    """The notebook's own assertions compare losses by hand with the library's."""
-    shown = solved["shown"]
+def test_solutions_of_toy_examples_give_what_their_text_says():
+    """The notebooks' own assertions compare losses by hand with the library's."""
+    assert solve("01_data_stats")["needed"] == pytest.approx(2954, abs=1)
+    shown = solve("02_structural_loss")["shown"]
     assert (shown["largest gradient"] == 0).all() and (shown["with a floor"] == -1).all()
     assert shown["max-margin"].is_monotonic_decreasing
-
-
-@pytest.mark.parametrize("solved", ["03_composite_analysis"], indirect=True)
-def test_shifted_negatives_are_orthogonal(solved):
-    means = solved["frame"].groupby(["negatives", "to"])["value"].mean()
+    means = solve("03_composite_analysis")["frame"].groupby(["negatives", "to"])["value"].mean()
     assert means["true", "negatives"] < 0.7
     assert means["as published", "negatives"] == pytest.approx(1, abs=0.1)

@@ -39,14 +39,13 @@ def fail(name: str) -> None:
 def test_jobs_begin_in_order_and_the_first_error_comes_when_all_ended(count, tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_JOBS", count)
     queue = [(f"job {number}", begin, (tmp_path, number)) for number in range(20)]
-    queue.insert(3, ("GPU", fail, ("OutOfMemoryError",)))
+    queue.insert(3, ("text", int, ("a text",)))
     queue.insert(9, ("MSE", fail, ("OwnError",)))
     with pytest.warns(UserWarning) as warned, pytest.raises((ValueError, RuntimeError)) as raised:
         jobs.run_jobs(queue, "heads")
     told = [str(warning.message) for warning in warned]
     assert told[0].endswith(str(raised.value))
-    assert re.search("heads: GPU failed: .* --jobs 1, .*batch_size", "".join(told))
-    assert "heads: MSE failed: OwnError: shapes differ" in told
+    assert {"heads: MSE failed: OwnError: shapes differ"} < {*told} and "a text" in "".join(told)
     assert len([*tmp_path.iterdir()]) == 20
 
 
@@ -85,10 +84,10 @@ except (jobs.Interrupted, jobs.WorkerError) as error:
 jobs.run_jobs([("again", abs, (1,))] * 2, "again")
 print("again")
 """
-ENDS = {"worker": "WorkerError: .* killed.*\nagain\n", "^C": f".*{jobs.GO_ON}\nagain\n"}
+ENDS = {"worker": "WorkerError: .* killed.*\nagain\n", "^C": "Interrupted: .*\nagain\n"}
 
 
-@pytest.mark.parametrize("killed", [*ENDS, "parent"])
+@pytest.mark.parametrize("killed", ENDS)
 def test_an_end_leaves_no_worker_says_one_line_and_the_next_call_works(killed, tmp_path):
     (folder := tmp_path / "begun").mkdir()
     added = {"PYTHONPATH": str(paths.ROOT), "THESIS_PROGRESS": str(tmp_path / "progress")}
@@ -99,9 +98,9 @@ def test_an_end_leaves_no_worker_says_one_line_and_the_next_call_works(killed, t
     if killed == "^C":
         os.killpg(program.pid, signal.SIGINT)
     else:
-        os.kill(workers[0].pid if killed == "worker" else program.pid, signal.SIGKILL)
+        os.kill(workers[0].pid, signal.SIGKILL)
     printed = program.communicate()[0]
-    assert re.fullmatch(ENDS.get(killed, "(?s).*"), printed), printed
+    assert re.fullmatch(ENDS[killed], printed), printed
     assert not psutil.wait_procs(workers, timeout=1800)[1]  # long before a job would end
     assert len([*folder.iterdir()]) == 2
 
@@ -110,13 +109,6 @@ def test_workers_with_another_source_are_refused(monkeypatch):
     monkeypatch.setattr(store, "read_sources", lambda: {"losses/mse.py": "as it was yesterday"})
     with pytest.raises(jobs.WorkerError, match="the source of lib changed"):
         jobs.run_jobs([("abs", abs, (1,))], "counting")
-
-
-@pytest.mark.parametrize("asked", ["0", "-1", "two", "²", "99999", "1.5"])
-def test_a_count_that_is_none_is_refused(asked, monkeypatch):
-    monkeypatch.setenv("THESIS_JOBS", asked)
-    with pytest.raises(ValueError, match="THESIS_JOBS: expected a whole number from 1"):
-        jobs.count_processes()
 
 
 def start(stack: contextlib.ExitStack, *words: str) -> subprocess.Popen:

@@ -13,7 +13,6 @@ from lib.experiments.base import Base
 from lib.experiments.bench import Bench
 from lib.runner.execute import PATIENCE
 from lib.store import Store
-from lib.student.export import save_sentence_transformer
 from tests.vectors.conftest import write_lines
 
 NOTEBOOK = paths.NOTEBOOKS / "own_documents.ipynb"
@@ -67,7 +66,7 @@ def test_it_searches_pairs_and_maps(tmp_path, bench, monkeypatch):
         {"id": "again", "text": rows[0]["text"].replace(" ", "\n"), "title": "again"},
     ]
     write_lines(tmp_path / "notes/documents.jsonl", rows)
-    save_sentence_transformer(bench.base.load(), tmp_path / "student")
+    bench.base.load().export(tmp_path / "student")
     parameters = {
         "folder": str(tmp_path / "notes"),
         "student": str(tmp_path / "student"),

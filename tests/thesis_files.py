@@ -28,25 +28,28 @@ from transformers import (
     MPNetTokenizerFast,
 )
 
-from lib.data.builders import thesis
+from lib.recipes import thesis
 
 SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
-SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"]
+SIZES = {
+    "hidden_size": 32,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+}
 
 
 def words(topic, count, seed):
     """A text of so many words, half of them of a vocabulary that is the topic's own."""
-    draw = random.Random(f"{topic} {seed}")
-    own = random.Random(f"{topic}")
+    draw, own = random.Random(f"{topic} {seed}"), random.Random(f"{topic}")
     of_topic = ["".join(own.choices(SYLLABLES, k=3)) for _ in range(30)]
     text = [
         draw.choice(of_topic) if draw.random() < 0.5 else "".join(draw.choices(SYLLABLES, k=2))
         for _ in range(count)
     ]
-    return (
-        ". ".join(" ".join(text[start : start + 12]).capitalize() for start in range(0, count, 12))
-        + "."
-    )
+    sentences = (" ".join(text[start : start + 12]) for start in range(0, count, 12))
+    return ". ".join(map(str.capitalize, sentences)) + "."
 
 
 def put(cache, kind, repository, revision, files):
@@ -82,55 +85,55 @@ def json_lines(rows):
 
 def hub(folder, profile):
     """A hub cache with all that `profile` needs of it."""
-    wikipedia, c4 = profile.build.wikipedia[0], profile.build.news[0]
-    files = {}
+    build = profile.build
+    wikipedia, news, films, papers = {}, {}, {}, {}
     for part in range(2):
         numbers = range(part * 30, part * 30 + 30)
-        titles = [f"Article {number}" for number in numbers]
+        lengths = [40 + 11 * (number % 30) for number in numbers]
         texts = [
-            words(number % 11, 40 + 11 * (number % 30), f"wikipedia {number}") for number in numbers
+            words(n % 11, size, f"wikipedia {n}") for n, size in zip(numbers, lengths, strict=True)
         ]
-        rows = {"id": [*map(str, numbers)], "url": titles, "title": titles, "text": texts}
-        files[f"data/20220301.en/train-{part:05d}-of-00002.parquet"] = parquet(rows)
-    put(folder, "datasets", *place(wikipedia), files)
-    files = {}
-    for part in range(2):
-        numbers = range(part * 30, part * 30 + 30)
-        texts = [words(number % 7, 40 + 13 * (number % 30), f"news {number}") for number in numbers]
         rows = [
-            {"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": "https://news.org"}
-            for text in texts
+            {"title": f"Article {n}", "text": text} for n, text in zip(numbers, texts, strict=True)
         ]
-        files[f"realnewslike/c4-train.{part:05d}-of-00002.json.gz"] = gzip.compress(
-            json_lines(rows)
-        )
-    put(folder, "datasets", *place(c4), files)
-    files = {}
+        wikipedia[f"data/20220301.en/train-{part:05d}-of-00002.parquet"] = parquet(rows)
+        texts = [words(n % 7, size, f"news {n}") for n, size in zip(numbers, lengths, strict=True)]
+        rows = [{"text": text, "url": "https://news.org"} for text in texts]
+        name = f"realnewslike/c4-train.{part:05d}-of-00002.json.gz"
+        news[name] = gzip.compress(json_lines(rows))
     for split in ("train", "test"):
-        rows = [
-            {"text": words(f"film {n // 20}", 30, f"{split} {n}"), "label": n // 20}
-            for n in range(40)
-        ]
-        files[f"plain_text/{split}-00000-of-00001.parquet"] = parquet(rows)
-    put(folder, "datasets", *place(profile.build.tasks["IMDB"]["test"]), files)
-    files = {}
+        texts = [words(f"film {n // 20}", 30, f"{split} {n}") for n in range(40)]
+        rows = [{"text": text, "label": n // 20} for n, text in enumerate(texts)]
+        films[f"plain_text/{split}-00000-of-00001.parquet"] = parquet(rows)
     for split, count in {"train": 66, "val": 22, "test": 22}.items():
         labels = [thesis.ARXIV_CLASSES[number % 11] for number in range(count)]
         texts = [f"[{label}] {words(label, 60, f'{split} {n}')}" for n, label in enumerate(labels)]
         rows = [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)]
-        files[f"{split}_data.txt"] = json_lines(rows)
-    put(folder, "datasets", *place(profile.build.tasks["ARXIV"]["test"]), files)
-    longformer(folder, profile.student)
-    mpnet(folder, profile.structural_teacher)
+        papers[f"{split}_data.txt"] = json_lines(rows)
+    places = {build.wikipedia[0]: wikipedia, build.news[0]: news}
+    places |= {build.tasks["IMDB"]["test"]: films, build.tasks["ARXIV"]["test"]: papers}
+    for place, files in places.items():
+        put(
+            folder,
+            "datasets",
+            *re.fullmatch("hf://datasets/([^@]+)@([^/]+)/.*", place).groups(),
+            files,
+        )
+    for section, files in (
+        (profile.student, longformer(folder.parent / "longformer")),
+        (profile.structural_teacher, mpnet(folder.parent / "mpnet")),
+    ):
+        put(folder, "models", section.model, section.revision, files)
 
 
-def place(name):
-    """(repository, commit) of an hf:// name."""
-    return re.fullmatch("hf://datasets/([^@]+)@([^/]+)/.*", name).groups()
-
-
-def corpus_of_words():
-    return [words(topic, 200, seed) for topic, seed in itertools.product(range(11), range(3))]
+def train_tokenizer(folder, tokenizer, kind, **options):
+    """A tokenizer of a model, with a vocabulary learned from our words."""
+    folder.mkdir(parents=True)
+    texts = [words(topic, 200, seed) for topic, seed in itertools.product(range(11), range(3))]
+    options |= {"vocab_size": 800, "special_tokens": SPECIAL, "show_progress": False}
+    tokenizer.train_from_iterator(texts, **options)
+    tokenizer.save_model(str(folder))
+    return kind.from_pretrained(folder)
 
 
 def saved(folder, *parts):
@@ -140,77 +143,35 @@ def saved(folder, *parts):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 
-def longformer(cache, section):
+def longformer(folder):
     """allenai/longformer-base-4096: a masked language model in pytorch_model.bin, RoBERTa's BPE."""
-    folder = cache.parent / "longformer"
-    folder.mkdir(parents=True)
-    bpe = ByteLevelBPETokenizer()
-    bpe.train_from_iterator(
-        corpus_of_words(), vocab_size=800, special_tokens=SPECIAL, show_progress=False
-    )
-    bpe.save_model(str(folder))
-    tokenizer = LongformerTokenizerFast.from_pretrained(folder, model_max_length=4096)
+    tokenizer = train_tokenizer(folder, ByteLevelBPETokenizer(), LongformerTokenizerFast)
+    tokenizer.model_max_length = 4096
     torch.manual_seed(0)
-    sizes = {
-        "hidden_size": 32,
-        "num_attention_heads": 2,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-    }
-    roberta = {
-        "pad_token_id": 1,
-        "bos_token_id": 0,
-        "eos_token_id": 2,
-        "sep_token_id": 2,
-        "type_vocab_size": 1,
-    }
-    positions = {
-        "attention_window": [512, 512],
-        "max_position_embeddings": 4098,
-        "layer_norm_eps": 1e-5,
-    }
-    model = LongformerForMaskedLM(
-        LongformerConfig(vocab_size=len(tokenizer), **sizes, **roberta, **positions)
-    )
+    ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "sep_token_id": 2}
+    ids |= {"type_vocab_size": 1, "layer_norm_eps": 1e-5, "vocab_size": len(tokenizer)}
+    positions = {"attention_window": [512, 512], "max_position_embeddings": 4098}
+    model = LongformerForMaskedLM(LongformerConfig(**SIZES, **ids, **positions))
     files = saved(folder, tokenizer, model)
     files.pop("model.safetensors")
     stream = io.BytesIO()
     torch.save(model.state_dict(), stream)
-    put(
-        cache,
-        "models",
-        section.model,
-        section.revision,
-        files | {"pytorch_model.bin": stream.getvalue()},
-    )
+    return files | {"pytorch_model.bin": stream.getvalue()}
 
 
-def mpnet(cache, section):
+def mpnet(folder):
     """sentence-transformers/all-mpnet-base-v2: model.safetensors, WordPiece, and small files."""
-    folder = cache.parent / "mpnet"
-    folder.mkdir(parents=True)
     pieces = BertWordPieceTokenizer(lowercase=True)
-    special = ["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"]
-    pieces.train_from_iterator(
-        corpus_of_words(), vocab_size=800, special_tokens=special, show_progress=False
-    )
-    pieces.save_model(str(folder))
-    tokenizer = MPNetTokenizerFast.from_pretrained(folder, model_max_length=512)
+    tokenizer = train_tokenizer(folder, pieces, MPNetTokenizerFast)
+    tokenizer.model_max_length = 512
     torch.manual_seed(1)
-    sizes = {
-        "hidden_size": 32,
-        "num_attention_heads": 2,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-    }
-    model = MPNetModel(MPNetConfig(vocab_size=len(tokenizer), max_position_embeddings=514, **sizes))
-    files = saved(folder, tokenizer, model)
-    modules = [
-        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
-    ]
+    sizes = {**SIZES, "vocab_size": len(tokenizer), "max_position_embeddings": 514}
+    files = saved(folder, tokenizer, MPNetModel(MPNetConfig(**sizes)))
+    kind = "sentence_transformers.models.Transformer"
+    modules = [{"idx": 0, "name": "0", "path": "", "type": kind}]
     files |= {"modules.json": json.dumps(modules).encode(), "1_Pooling/config.json": b"{}"}
     files["sentence_bert_config.json"] = b'{"max_seq_length": 384, "do_lower_case": false}'
-    put(cache, "models", section.model, section.revision, files)
+    return files
 
 
 def table(rows):
@@ -224,12 +185,11 @@ def archives(profile):
     served = {}
     for name, url in thesis.list_sources(profile.build).items():
         if name != url:
-            served.setdefault(url, {})[name] = _file(name)
+            served.setdefault(url, {})[name] = _file(*name.split("."))
     return served
 
 
-def _file(name):
-    stem, _, kind = name.rpartition(".")
+def _file(stem, kind):
     if kind == "csv":  # label, two texts; the aligned sentence is marked
         split = next(split for split in ("train", "dev", "test") if split in stem)
         rows = []
@@ -242,20 +202,12 @@ def _file(name):
         return table(rows)
     titles = [f"{stem} {number}" for number in range(24)]
     if kind == "txt":
-        sections = [
-            [
-                ("", words(n % 4, 30, (stem, n))),
-                ("Empty", ""),
-                ("Taste", words(n % 4, 20, (stem, n, 1))),
-            ]
-            for n in range(24)
-        ]
-        return table(
-            [
-                ["Title", "Sections"],
-                *([title, str(part)] for title, part in zip(titles, sections, strict=True)),
-            ]
-        )
+        rows = [["Title", "Sections"]]
+        for n, title in enumerate(titles):
+            taste = words(n % 4, 20, (stem, n, 1))
+            parts = [("", words(n % 4, 30, (stem, n))), ("Empty", ""), ("Taste", taste)]
+            rows.append([title, str(parts)])
+        return table(rows)
     gold = {titles[n]: {titles[(n + 4 * k) % 24]: 1 for k in (1, 2, 3)} for n in range(8)}
     return pickle.dumps(gold | {"Lost": {titles[0]: 1}}, protocol=4)
 
@@ -277,12 +229,8 @@ def telegram_files(folder):
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
         if count == 24:
-            lines = ["first_url\tsecond_url\tquality"]
             near = [(a, b) for a, b in itertools.combinations(range(24), 2) if b - a < 6]
-            lines += [
-                f"{urls[a]}\t{urls[b]}\t{'OK' if a // 4 == b // 4 else 'BAD'}" for a, b in near
-            ]
-            (pairs / f"ru_clustering_{day[4:]}.tsv").write_text(
-                "\n".join(lines) + "\n", encoding="utf-8"
-            )
+            rows = [(urls[a], urls[b], "OK" if a // 4 == b // 4 else "BAD") for a, b in near]
+            lines = ["\t".join(row) for row in [("first_url", "second_url", "quality"), *rows]]
+            (pairs / f"ru_clustering_{day[4:]}.tsv").write_text("\n".join(lines) + "\n")
     return archives, pairs

@@ -15,9 +15,9 @@ from lib.chapters import chapter4
 from lib.config.profiles import grid
 from lib.evaluation import readouts
 from lib.evaluation.readouts import Examples
-from lib.experiments.bench import JUDGING, Bench
+from lib.experiments.bench import JUDGING, Bench, hash_examples
 from lib.experiments.model import Model
-from lib.store import Product, hash_arrays, hash_texts
+from lib.store import Product, Store, hash_arrays, hash_texts
 from lib.vectors.models import combine, fit_words, list_dense
 from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, STUDENT, TFIDF
 
@@ -57,20 +57,18 @@ def run_table(bench: Bench) -> pd.DataFrame:
         bench.embed([model for models in untrained.values() for model in models], examples.texts)
         for name, models in untrained.items():
             row = facts.to_dict() | {"model": name, "identity": name, "seed": 0}
-            rows.append(row | _find_record(name, models, examples, bench))
+            rows.append(row | _find_record(name, models, examples, bench.store))
     return pd.concat([pd.DataFrame(rows), students], ignore_index=True)
 
 
 def _find_record(
-    name: str, models: Sequence[Model], examples: Examples, bench: Bench
+    name: str, models: Sequence[Model], examples: Examples, store: Store
 ) -> dict[str, Any]:
     classifier = {TFIDF: "words", CLASSIFIER: "joint"}.get(name, "compare")
-    read = [hash_texts(examples.texts), examples.inputs, examples.labels]
-    read += [rows for part in examples.parts for rows in part]
     inputs = {"models": [model.product for model in models], "classifier": classifier}
-    inputs["examples"] = hash_arrays(*read)
+    inputs["examples"] = hash_examples(examples)
     product = Product("record", inputs, JUDGING, ("scikit-learn",), f"{examples.task}: {name}")
-    record = bench.store.get(product, partial(_judge, models, examples, classifier))
+    record = store.get(product, partial(_judge, models, examples, classifier))
     return {
         "value": float(record["accuracy"]),
         "by_head": record["heads"].tolist(),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib import figures
+from lib import figures, published
 from lib.chapters.published_noise import measure_published_noise
 from lib.config.profiles import grid, matches
 from lib.config.schema import Profile
@@ -14,7 +14,6 @@ from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant
 from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
-from lib.published import figure_models
 from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
@@ -28,13 +27,13 @@ def list_references(label: str = "") -> tuple[str, ...]:
     structural = tuple(grid("structural")["reference"])
     if label in ("fig4_2", "fig4_3"):
         return structural
-    own = figure_models.list_references([label] if label else figure_models.PROJECTIONS)
+    own = published.list_references([label] if label else published.PROJECTIONS)
     return (*structural, *NO_WEIGHTING.values(), *own)
 
 
 def list_models(label: str, profile: Profile) -> dict[str, str]:
     """Name as printed -> identity of the models that `only` and `max_variants` keep."""
-    shown = {name: parse(model).identity for name, model in figure_models.shown(label).items()}
+    shown = {name: parse(model).identity for name, model in published.shown(label).items()}
     kept = [model for name, model in shown.items() if matches(name, profile.only or "*")]
     if profile.max_variants is not None:
         always = {*UNTRAINED, *list_references(label)}
@@ -74,9 +73,9 @@ def assign_seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, li
         repeated = [*list_references(), *CONTEXTUAL_TEACHERS]
         if profile.repeated == "compared":
             for label in COMPARED_CLOSELY:
-                repeated += figure_models.printed(label).values()
-            for label in figure_models.WEIGHTINGS:
-                repeated.append(figure_models.printed(label)["None;λ=0.5"])
+                repeated += published.printed(label).values()
+            for label in published.WEIGHTINGS:
+                repeated.append(published.printed(label)["None;λ=0.5"])
     return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
 
 

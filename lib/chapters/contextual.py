@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from lib.chapters import chapter4
-from lib.distillation.held_out_cca import chance_cca
+from lib.distillation.measures import chance_cca
 from lib.experiments.bench import Bench
 
 
@@ -16,7 +16,7 @@ def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> 
     row for each measurement of a student with the profile's first seed. Columns: group, model,
     dimension, update, embedding and projected (held-out CCA of the student's embedding and of its
     projection with the teacher), chance (held-out CCA of documents paired at random), and share (of
-    the contextual loss in the gradient, `lib.distillation.gradient_share`).
+    the contextual loss in the gradient, `lib.distillation.measures`).
     """
     students = {
         (group, name): bench.model(variant, bench.profile.seeds[0])

@@ -1,5 +1,6 @@
 """What a person sees of a program: printable text, one-line errors, no chatter of libraries."""
 
+import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,3 +44,17 @@ def one_line_errors(task: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(str(error).split())[:250]
         raise ValueError(f"cannot {task}: {type(error).__name__}: {reason}") from error
+
+
+@contextmanager
+def exit_in_one_line(parser: argparse.ArgumentParser, code: int) -> Iterator[None]:
+    """End a command in one line and with this exit code if what a person can mend goes wrong."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        code, told = 1, "interrupted; the same command continues from what was kept"
+    except (ValueError, OSError, ArithmeticError, ImportError, MemoryError, RuntimeError) as error:
+        told = " ".join(str(error).split()) or type(error).__name__
+    else:
+        return
+    parser.exit(code, f"{parser.prog}: {told}\n")

@@ -1,4 +1,4 @@
-"""Which notebook makes which figure and table: `params/manifest.yaml`, checked."""
+"""Which notebook makes which figure and table: `params/manifest.yaml`."""
 
 import re
 from collections.abc import Collection
@@ -52,9 +52,9 @@ def full_name(label: str) -> str:
 def promised(
     entries: dict[str, Entry], notebook: str, labels: Collection[str] | None = None
 ) -> dict[str, Entry]:
-    """The entries that a notebook makes; `PUBLISHED` redraws all that have a published number.
+    """The entries that a notebook makes, of the labels that a profile lists (None: of all).
 
-    `labels` are those that a profile lists, by default all; ParameterError for one of nothing.
+    `PUBLISHED` redraws all that have a published number. ParameterError for an unknown label.
     """
     for label in labels or ():
         if label not in entries:

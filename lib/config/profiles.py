@@ -31,14 +31,10 @@ class ParameterError(OneLine, ValueError):
     """A parameter that cannot be used. The message is one line."""
 
 
-def find_nearest(name: str, valid: Iterable[str]) -> str:
-    """Return the valid name that is most similar to `name`."""
-    return (difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.0) or ["(none)"])[0]
-
-
 def make_unknown_error(what: str, name: Any, valid: Iterable[str]) -> ParameterError:
     """Make the error for a name that is not among the valid ones; it suggests the nearest."""
-    return ParameterError(f"unknown {what} {name!r}; nearest: {find_nearest(str(name), valid)}")
+    nearest = difflib.get_close_matches(str(name), sorted(valid), n=1, cutoff=0.0) or ["(none)"]
+    return ParameterError(f"unknown {what} {name!r}; nearest: {nearest[0]}")
 
 
 def list_profiles() -> list[str]:
@@ -123,10 +119,7 @@ def _parse(text: str | bytes, where: str) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, TypeError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
-        problem = str(getattr(error, "problem", None) or error).splitlines()[0]
-        raise ParameterError(f"{where}{line}: not valid YAML: {problem}") from None
+        raise ParameterError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def _read_overrides(overrides: Overrides) -> Mapping[str, Any]:
@@ -166,11 +159,18 @@ def validated(model: type[BaseModel], values: Any, where: str) -> Any:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
-        problem = first["msg"]
+        first = error.errors()[0]
         if first["type"] == "extra_forbidden":
-            problem = f"unknown key; nearest: {find_nearest(key, names(model))}"
-        elif not isinstance(first["input"], dict):
-            problem += f", got {reprlib.repr(first['input'])[:80]}"  # an alias can be endless
-        raise ParameterError(f"{where}: {key + ': ' if key else ''}{problem}") from None
+            key = ".".join(map(str, first["loc"]))
+            raise ParameterError(
+                f"{where}: {make_unknown_error('key', key, names(model))}"
+            ) from None
+        raise ParameterError(f"{where}: {describe_error(error)}") from None
+
+
+def describe_error(error: ValidationError) -> str:
+    """The first thing that pydantic finds wrong, on one line: key, message, value."""
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"]))
+    given = reprlib.repr(first["input"])[:80]  # an alias can be endless
+    return f"{key}: {first['msg']}, got {given}" if key else first["msg"]

@@ -1,6 +1,5 @@
 """The types of all values in `params/`. The comments there say what the values mean."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -29,11 +28,6 @@ class Settings(BaseModel):
     )
 
 
-def _from_text(expand: Callable[[str], Any]) -> BeforeValidator:
-    """Accept a text as the short form of what `expand` makes of it."""
-    return BeforeValidator(lambda value: expand(value) if isinstance(value, str) else value)
-
-
 def _list_seeds(value: Any) -> Any:
     """Read seeds as commands give them: text such as "0,1", one number, or several."""
     if isinstance(value, str):
@@ -42,7 +36,7 @@ def _list_seeds(value: Any) -> Any:
 
 
 _TASK = r"^[^/.][^/]*/[^/.][^/]*$"
-_NAMED = _from_text(lambda name: {"folder": name})
+_NAMED = BeforeValidator(lambda value: {"folder": value} if isinstance(value, str) else value)
 
 
 class CorpusFolder(Settings):
@@ -135,7 +129,7 @@ class ContextualTeacherSettings(Settings):
     epochs: Count
     workers: Count
     window: Count
-    negative: Annotated[int, Field(ge=0)]
+    negative: Annotated[int, Field(ge=1)]
     sample: NonNegative
     min_count_share: PartOf
     alpha: Positive
@@ -217,7 +211,6 @@ class SoftCCASettings(Settings):
 
     beta: Share
     delta: NonNegative
-    form: Literal["code", "printed"]
 
 
 class FinalSettings(Settings):
@@ -233,11 +226,6 @@ class FinalSettings(Settings):
     baselines: Texts = ()  # models beside those of grids/beyond.yaml, by identity
 
 
-Design = Literal[
-    "LSTM", "GRU", "RNN", "Transformer", "CNN-1", "CNN-2", "FFN", "bag", "other", "tokens"
-]
-
-
 class NewsSettings(Settings):
     """The second paper: events, texts for distillation, and the training of its students."""
 
@@ -251,8 +239,7 @@ class NewsSettings(Settings):
     epochs: Count
     batch_size: Count
     triplets: Count | None
-    tuned_teacher: bool
-    rates: dict[Design, Positive]  # of learning
+    rates: dict[Text, Positive]  # of learning, by design
     patience: Count
     plateau_patience: Annotated[int, Field(ge=0)]
 
@@ -262,7 +249,7 @@ class Profile(Settings):
 
     name: Text
     offline: bool
-    data_roots: Annotated[Texts, _from_text(lambda root: [root])]  # "built": what `build` writes
+    data_roots: Texts  # "built": what `build` writes
     seeds: Annotated[Filled[Seed], BeforeValidator(_list_seeds)]
     reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
     width: Annotated[float, Field(gt=0, le=4)]
@@ -287,20 +274,12 @@ class Profile(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for key, values in {
-            "seeds": self.seeds,
-            "reference_seeds": self.reference_seeds,
-            "data_roots": self.data_roots,
-            "corpus.folders": self.corpus.names,
-            "news.texts": self.news.texts,
-        }.items():
+        for values in (self.seeds, self.reference_seeds, self.corpus.names, self.news.texts):
             if len(set(values)) < len(values):
-                raise ValueError(f"{key}: expected each value once, got {values}")
+                raise ValueError(f"expected each seed and folder once, got {values}")
         drawn, trained = self.corpus.train_documents, self.training.documents
-        for key, wanted in {"training": trained, "final": self.final.documents}.items():
-            if wanted > drawn:
-                less = f"corpus.train_documents={drawn} is less than {key}.documents={wanted}"
-                raise ValueError(f"{less}: lower that too")
+        if (most := max(trained, self.final.documents)) > drawn:
+            raise ValueError(f"corpus.train_documents={drawn} is less than documents={most}")
         size = max(self.training.batch_size, self.training.cca_batch_size)
         if trained < size:
             raise ValueError(f"training.documents={trained} do not fill a batch of {size}")

@@ -65,15 +65,14 @@ def draw(
     section: CorpusSettings,
     folders: list[Documents],
     held_out: np.ndarray,
-    count_tokens: Callable[[list[str]], Sequence[int]] | None = None,
+    count_tokens: Callable[[list[str]], Sequence[int]],
 ) -> Selection:
     """Draw the documents of a corpus from its folders, those of `section`, in their shares.
 
     Documents without text are left out, and those whose text is among the checksums `held_out`,
     (texts,) uint64, or repeats an earlier one, even of another folder. Validation documents are
     drawn first. Every prefix of the training documents has the given shares, until a folder runs
-    out and the others replace it. `count_tokens` maps texts to their lengths in the student's
-    tokens; a folder with `min_tokens` needs it. `ValueError` if there are too few documents.
+    out. `count_tokens` maps texts to their lengths in the student's tokens, for `min_tokens`.
     """
     seen = np.zeros(0, dtype=np.uint64)
     left_out: dict[str, dict[str, int]] = {}
@@ -85,26 +84,19 @@ def draw(
         repeated = pd.Index(contents).duplicated() | np.isin(contents, seen)
         copied = ~empty & ~tested & repeated
         seen = np.union1d(seen, contents)
-        counts = {"without text": empty, "in a test": tested, "copies": copied}
-        left_out[entry.folder] = {reason: int(rows.sum()) for reason, rows in counts.items()}
-        left_out[entry.folder]["too short"] = 0  # counted while they are drawn
+        reasons = {"without text": empty, "in a test": tested, "copies": copied}
+        counts = {reason: int(rows.sum()) for reason, rows in reasons.items()}
+        left_out[entry.folder] = counts | {"too short": 0}  # counted while they are drawn
         rows = np.flatnonzero(~empty & ~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, number]).permutation(rows)
-        if entry.min_tokens:
-            if count_tokens is None:
-                raise ValueError(f"{entry.folder}: min_tokens needs a tokenizer to count with")
-            draws.append(
-                _skip_short(documents, rows, entry.min_tokens, count_tokens, left_out[entry.folder])
-            )
-        else:
-            draws.append(iter(rows.tolist()))
+        options = (entry.min_tokens, count_tokens, left_out[entry.folder])
+        draws.append(_skip_short(documents, rows, *options))
     shares = [entry.share for entry in section.folders]
     validation = _interleave(draws, shares, section.validation_documents)
     train = _interleave(draws, shares, section.train_documents)
     wanted = section.validation_documents + section.train_documents
-    usable = len(validation) + len(train)
-    if usable < wanted:
+    if (usable := len(validation) + len(train)) < wanted:
         told = f"left out: {json.dumps(left_out)}; lower corpus.train_documents"
         raise ValueError(f"{usable} of {wanted} documents, {told}")
     return {"validation": validation, "train": train, "left_out": np.array(json.dumps(left_out))}
@@ -118,6 +110,9 @@ def _skip_short(
     left_out: dict[str, int],
 ) -> Iterator[int]:
     """Yield the rows whose text has at least `min_tokens`, counting only as many as are used."""
+    if not min_tokens:
+        yield from rows.tolist()
+        return
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH].tolist()
         lengths = count_tokens([documents[row].text for row in batch])

@@ -6,32 +6,34 @@ and "1" are the same name, and null and NaN are missing names. Documents are cop
 Arrow file, so that a corpus larger than memory stays on disk.
 """
 
-import contextlib
 import functools
-import gzip
 import hashlib
 import itertools
-import json
-import lzma
 import math
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 import pyarrow
-from pyarrow import ipc, parquet
+from pyarrow import ipc
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from lib.config import paths
-from lib.data.sources import compose_name
+from lib.config.profiles import describe_error
+from lib.data.files import Rows, read_rows
 from lib.store import hash_code, hash_file, hash_value, write_whole
 from lib.texts import has_token
 
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
 COLUMNS = ["id", "text", "title", "group"]
 _BATCH = 1000  # documents that are in memory at once
+
+
+def compose_name(name: str) -> str:
+    """Compose the characters of a name (NFC): é may be typed as an e and an accent."""
+    return unicodedata.normalize("NFC", name)
 
 
 def _clean_number(value: Any) -> Any:
@@ -76,7 +78,7 @@ class Documents(Sequence[Document]):
         self.name, self.files, self._folder = folder.name, list_files(folder), folder
         stats = [(path, path.stat()) for path in self.files]
         sums = [_sum_once(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-        key = hash_value([hash_code(("data.dataset_folder",)), sums])
+        key = hash_value([hash_code(("data.dataset_folder", "data.files")), sums])
         copy = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
         if not copy.exists():
             write_whole(copy, functools.partial(_copy, self.files))
@@ -104,6 +106,17 @@ def _sum_once(path: Path, size: int, time: int) -> str:
     return hash_file(path)
 
 
+def _copy(files: list[Path], target: BinaryIO) -> None:
+    """Check all documents and write them, with the checksum of each text, as an Arrow file."""
+    columns = [(key, pyarrow.string()) for key in COLUMNS]
+    schema = pyarrow.schema([*columns, ("content", pyarrow.uint64())])
+    rows = validate_rows(files[0].parent, read_rows(files, COLUMNS), TypeAdapter(Document))
+    with ipc.new_file(target, schema) as writer:
+        while batch := [document for _, document in itertools.islice(rows, _BATCH)]:
+            values = [{**each.model_dump(), "content": content(each.text)} for each in batch]
+            writer.write_batch(pyarrow.RecordBatch.from_pylist(values, schema=schema))
+
+
 def list_files(folder: Path) -> list[Path]:
     """List the files with the documents of a folder; ValueError unless they have one form."""
     forms = [sorted(filter(Path.is_file, folder.glob(form))) for form in FORMS]
@@ -126,15 +139,10 @@ def validate(where: str | Path, form: TypeAdapter, value: Any) -> Any:
     try:
         return form.validate_python(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = "".join(f"{part!r}: " for part in first["loc"])
-        given = json.dumps(first["input"], default=repr)
-        raise ValueError(f"{where}: {key}{first['msg']}, got {given:.60}") from error
+        raise ValueError(f"{where}: {describe_error(error)}") from error
 
 
-def validate_rows(
-    place: Path, rows: Iterable[tuple[str, Any]], form: TypeAdapter
-) -> Iterator[tuple[str, Any]]:
+def validate_rows(place: Path, rows: Rows, form: TypeAdapter) -> Iterator[tuple[str, Any]]:
     """Yield (file:line, document) of all rows; ValueError for a repeated id, or without rows."""
     seen = set[int]()  # hashes, because the ids of millions of documents can be long
     for where, fields in rows:
@@ -145,122 +153,3 @@ def validate_rows(
         yield where, row
     if not seen:
         raise ValueError(f"{place}: expected at least one row")
-
-
-def select_fields(
-    where: str, row: dict[str, Any], needed: Sequence[str], others: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Select the fields of a row that are read; ValueError if a needed one is missing."""
-    if missing := [name for name in needed if name not in row]:
-        raise ValueError(f"{where}: {missing[0]!r}: missing; found: {', '.join(row)}")
-    return {name: row[name] for name in (*needed, *others) if name in row}
-
-
-def read_rows(
-    files: list[Path], needed: Sequence[str], others: Sequence[str] = ()
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (file:line, fields) for every row; `needed` fields must exist, `others` may."""
-    for path in files:
-        if path.suffix.lower() == ".parquet":
-            yield from _read_parquet(path, needed, others)
-        else:
-            for where, row in read_json_lines(path):
-                yield where, select_fields(where, row, needed, others)
-
-
-def read_fields(path: Path) -> list[str]:
-    """List the names of all fields in a Parquet or JSON Lines file, in order of appearance."""
-    if path.suffix.lower() != ".parquet":
-        return [*dict.fromkeys(name for _, row in read_json_lines(path) for name in row)]
-    with name_errors(path), parquet.ParquetFile(path) as file:
-        return file.schema_arrow.names
-
-
-def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (file:line, object) for every line of a JSON Lines file, plain, .gz or .xz."""
-    suffix = path.suffix.lower()
-    with name_errors(path), (gzip.open if suffix == ".gz" else open)(path, "rb") as file:
-        for number, line in enumerate(_unpack_xz(file) if suffix == ".xz" else file, start=1):
-            yield f"{path}:{number}", parse_object(f"{path}:{number}", line)
-
-
-@contextlib.contextmanager
-def name_errors(path: Path) -> Iterator[None]:
-    """Turn errors of reading a file into a ValueError that names it."""
-    try:
-        yield
-    except UnicodeError as error:
-        remedy = f"save it as UTF-8, such as by `iconv -f WINDOWS-1252 -t UTF-8 {path.name}`"
-        raise ValueError(f"{path}: {error}; {remedy}") from error
-    except (OSError, EOFError) as error:
-        raise ValueError(f"{path}: {error}") from error
-    except (pyarrow.ArrowException, lzma.LZMAError, zlib.error) as error:
-        raise ValueError(f"{path}: damaged; copy it again ({error})") from error
-
-
-def _unpack_xz(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of an xz file, to its end.
-
-    `lzma.open` stops without an error at zeros between streams, and at a stream with a damaged
-    header (python/cpython#88300).
-    """
-    stream, data, rest = lzma.LZMADecompressor(), b"", b""
-    while data := data or file.read(2**20):
-        if stream.eof:
-            data = data.lstrip(b"\0")
-            if not data:
-                continue
-            stream = lzma.LZMADecompressor()
-        *lines, rest = (rest + stream.decompress(data)).split(b"\n")
-        yield from lines
-        data = stream.unused_data
-    if not stream.eof:
-        raise EOFError("the archive is cut off")
-    yield from [rest] if rest else []
-
-
-def parse_object(where: str | Path, text: bytes) -> dict[str, Any]:
-    """Parse a JSON object without repeated keys; NaN, pandas' missing value, becomes null."""
-    try:
-        value = json.loads(text, object_pairs_hook=_refuse_twins, parse_constant=lambda _: None)
-    except (ValueError, RecursionError) as error:
-        hint = "; save the file as UTF-8" if isinstance(error, UnicodeError) else ""
-        raise ValueError(f"{where}: not JSON: {error}{hint}") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: expected an object {{...}}, got {type(value).__name__}")
-    return value
-
-
-def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError(f"a key occurs twice among {', '.join(key for key, _ in pairs):.80}")
-    return value
-
-
-def _read_parquet(
-    path: Path, needed: Sequence[str], others: Sequence[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    with name_errors(path), parquet.ParquetFile(path) as file:
-        names = file.schema_arrow.names
-        if file.metadata.num_rows:  # an empty part may have no columns
-            select_fields(f"{path}:1", dict.fromkeys(names), needed)
-        columns = [name for name in names if name in (*needed, *others)]
-        if len({*columns}) < len(columns):
-            raise ValueError(f"{path}: a column occurs twice among {', '.join(columns)}")
-        batches = file.iter_batches(_BATCH, columns=columns)
-        rows = (row for batch in batches for row in batch.to_pylist())
-        yield from ((f"{path}:{number}", row) for number, row in enumerate(rows, start=1))
-
-
-def _copy(files: list[Path], target: BinaryIO) -> None:
-    """Check all documents and write them, with the checksum of each text, as an Arrow file."""
-    columns = [(key, pyarrow.string()) for key in COLUMNS]
-    schema = pyarrow.schema([*columns, ("content", pyarrow.uint64())])
-    rows = validate_rows(
-        files[0].parent, read_rows(files, COLUMNS[:2], COLUMNS[2:]), TypeAdapter(Document)
-    )
-    with ipc.new_file(target, schema) as writer:
-        while batch := [document for _, document in itertools.islice(rows, _BATCH)]:
-            values = [{**each.model_dump(), "content": content(each.text)} for each in batch]
-            writer.write_batch(pyarrow.RecordBatch.from_pylist(values, schema=schema))

@@ -29,7 +29,7 @@ def read_examples(
 ) -> Examples:
     """The examples that models are judged by. `ValueError` if folds cannot be made.
 
-    A task without `split` is cross-validated on "train", and a `cross_fit` task on that split. For
+    A task without `split` is cross-validated on "train", a `cross_fit` task on that split. For
     "validation" (Chapter 4) at most `cut` examples of each split are taken. `limit` is the number
     of training examples (Chapter 5), or below 1 their share.
     """
@@ -45,11 +45,14 @@ def read_examples(
         groups = group_examples(task, trained)
         parts = make_folds(labels[0], task.folds, None if groups is None else groups[kept])
     else:
-        parts = [(np.arange(len(labels[0])), len(labels[0]) + np.arange(len(kept)))]
+        trained_on, tested = map(len, labels)
+        parts = [(np.arange(trained_on), trained_on + np.arange(tested))]
     numbers = np.concatenate(labels)
     if limit is not None:
-        sizes = [int(limit) if limit >= 1 else max(1, round(limit * len(a))) for a, _ in parts]
-        parts = [(a[downsample(numbers[a], n)], b) for (a, b), n in zip(parts, sizes, strict=True)]
+        whole, parts = parts, []
+        for train, test in whole:
+            size = int(limit) if limit >= 1 else max(1, round(limit * len(train)))
+            parts.append((train[downsample(numbers[train], size)], test))
     ids = list(dict.fromkeys(itertools.chain.from_iterable(inputs)))
     rows = {text_id: row for row, text_id in enumerate(ids)}
     texts = [task.texts[text_id] for text_id in ids]
@@ -109,11 +112,9 @@ def number_groups(
 ) -> np.ndarray | None:
     """Number examples of one or two ids, (examples,) int64, equal where they depend on each other.
 
-    Two examples agree if they have the same texts, if the text of one is given again as another
-    document of the other, or if they share a group, also through further examples. Where there are
-    groups, a text without one is a group of its own. None if no text has a group or is repeated.
-
-    `linked` tells whether pairs agree that share a text.
+    Two do if they have the same texts, if the text of one is given again as another document of the
+    other, if they share a group or, with `linked`, a text; also through further examples. Where
+    there are groups, a text without one is a group of its own. None if no two depend on each other.
     """
     used = {*itertools.chain.from_iterable(inputs)}
     grouped = not used.isdisjoint(groups)
@@ -186,8 +187,7 @@ def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> lis
 def make_group_folds(groups: Sequence[str], contents: Sequence[int]) -> list[np.ndarray]:
     """Make at least two folds of items, each with a group and a text; returns (places,) for each.
 
-    The largest fold has at most one group more than the smallest. If everything belongs to one
-    group, groups are ignored. `ValueError` for one text.
+    The largest has at most one group more than the smallest. A single group is ignored.
     """
     from sklearn.model_selection import GroupKFold
 

@@ -1,8 +1,7 @@
 """Reads the tasks of dataset folders. The names of its files decide the kind of a task.
 
-Mistakes that would make results wrong are refused, with file and line. Other flaws are common in
-real data sets, such as a text that occurs twice or in two splits. They are kept and counted in
-`notes`.
+Mistakes that would make results wrong are refused. Flaws that are common in real data sets, such as
+a text that occurs twice or in two splits, are counted in `notes`.
 """
 
 import itertools
@@ -15,13 +14,14 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from lib.config.schema import CorpusSettings, TaskSettings
 from lib.data import dataset_folder
-from lib.data.dataset_folder import Documents, Id, Name, read_json_lines, select_fields, validate
+from lib.data.dataset_folder import Documents, Id, Name, content, validate
 from lib.data.examples import group_examples, hang_together, number_dependent
-from lib.data.sources import find_dataset, find_folder
+from lib.data.files import parse_object, read_json_lines
+from lib.data.sources import find_dataset
 
 SPLITS = ("train", "validation", "test")
 PARTS = 10  # one of ten parts of train becomes validation, if a folder has no validation split
@@ -30,9 +30,19 @@ FILES = {  # of each kind of task; the first must be there
     "clustering": ["clusters.jsonl"],
     "classification": [f"{split}.jsonl" for split in SPLITS],
 }
-_EXAMPLE = TypeAdapter(dict[str, Name])
 _Targets = Annotated[list[Id], Field(min_length=1)]
 _RELEVANT = TypeAdapter(Annotated[dict[Id, _Targets], Field(min_length=1)])
+
+
+class _Single(BaseModel):
+    id: Name
+    label: Name
+
+
+class _Pair(BaseModel):
+    a: Name
+    b: Name
+    label: Name
 
 
 @dataclass(frozen=True)
@@ -73,13 +83,6 @@ class _Index(NamedTuple):
     groups: dict[str, str]  # {id: group} of those in one
 
 
-class _Example(NamedTuple):
-    split: str
-    where: str  # file:line
-    ids: tuple[str, ...]  # one or two
-    label: str
-
-
 def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
     """Read the tasks of a profile by name, in the thesis' order."""
     tasks = {}
@@ -101,13 +104,13 @@ def check_data(roots: Sequence[Path], corpus: CorpusSettings, tasks: TaskSetting
 def find_task(roots: Sequence[Path], entry: str) -> Path:
     """Find the folder of a task, which is named `<dataset folder>/<task>`."""
     dataset, _, task = entry.partition("/")
-    return find_folder(find_dataset(roots, dataset) / "tasks", task)
+    return find_dataset(roots, dataset) / "tasks" / task
 
 
 def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
     """Return checksums, (texts,) uint64, of all texts that a corpus must not contain."""
     texts = (task.texts[text_id] for task in tasks.values() for text_id in task.held_out())
-    return np.unique(np.array([dataset_folder.content(text) for text in texts], dtype=np.uint64))
+    return np.unique(np.array([content(text) for text in texts], dtype=np.uint64))
 
 
 def kind(folder: Path) -> str:
@@ -132,40 +135,17 @@ def read_task(
 ) -> Task:
     """Read and check the task in a folder `<dataset folder>/tasks/<task>`.
 
-    With `folds`, train is cross-validated, there is no validation split, and test may be missing;
-    with `cross_fit`, test is cross-validated too. With neither folds nor validation.jsonl,
-    validation examples are taken from train, without splitting groups. With `blocks`, the examples
-    of all splits are cross-validated over so many blocks of texts, see `_deal_texts`. Folds of
-    pairs become blocks if the pairs hang together, see `hang_together`.
-
-    `texts` is the largest number of texts to keep, see `limit_texts`. `without` is a regular
-    expression; texts in which it finds something, for instance a mark of their class, are left out
-    with all examples that use them. `seed` chooses validation examples, texts and blocks.
+    With `folds`, train is cross-validated, and with `cross_fit` test, too. With neither folds nor
+    validation.jsonl, validation examples are taken from train. With `blocks`, the examples of all
+    splits are cross-validated over blocks of texts, see `_deal_texts`; so are folds of pairs that
+    hang together. `texts` is the largest number of texts, see `limit_texts`. Texts in which the
+    regular expression `without` finds something are left out with all examples that use them.
     """
-    task_kind = kind(folder)
-    given = SPLITS if task_kind == "classification" else ()
-    splits = [split for split in given if (folder / f"{split}.jsonl").is_file()]
-    folded = splits and "validation" not in splits
-    if not ("test" in splits if blocks else folded if folds else not splits or "test" in splits):
-        told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
-        raise ValueError(f"{folder}: expected {told}")
-    if cross_fit and not (folds and "test" in splits):
-        raise ValueError(f"{folder}: expected folds and test.jsonl, which are cross-fitted")
     index = _index(Documents(folder.parents[1]))
-    if task_kind == "retrieval":
+    if kind(folder) == "retrieval":
         task = _read_retrieval(folder, index)
     else:
-        examples, notes = _read_examples(folder, splits or ["clusters"], index)
-        if blocks:
-            examples = [example._replace(split="train") for example in examples]
-        elif splits and not folds and "validation" not in splits:
-            examples = _carve_validation(folder, examples, index, seed)
-            notes.append(
-                "no validation.jsonl: a tenth of each class of train serves, "
-                "of whole groups where there are any"
-            )
-        notes += _remark(examples, index, across=not (cross_fit or blocks))
-        task = _make_task(task_kind, examples, index, tuple(notes))
+        task = _read_labelled(folder, index, folds, blocks, cross_fit, seed)
     task = replace(task, folds=folds, cross_fit=cross_fit)
     if without is not None:
         kept = {text_id for text_id, text in task.texts.items() if not re.search(without, text)}
@@ -175,26 +155,43 @@ def read_task(
     if blocks:
         return _deal_texts(task, blocks, seed)
     paired = any(len(ids) == 2 for inputs in task.inputs.values() for ids in inputs)
-    if folds and paired and any(hang_together(group_examples(task, s), folds) for s in splits):
+    if folds and paired and any(hang_together(group_examples(task, s), folds) for s in task.inputs):
         task = _deal_texts(task, folds, seed)
         told = f"pairs share texts, so texts are dealt into {folds} parts, and a pair of two parts"
         return replace(task, notes=(*task.notes, f"{told} is tested by none"))
     return task
 
 
-def _make_task(kind: str, examples: list[_Example], index: _Index, notes: tuple[str, ...]) -> Task:
-    """Make a classification or clustering of examples."""
-    used = {text_id for example in examples for text_id in example.ids}
+def _read_labelled(
+    folder: Path, index: _Index, folds: int | None, blocks: int | None, cross_fit: bool, seed: int
+) -> Task:
+    """Read a classification or clustering, with validation examples unless it has folds."""
+    splits = [split for split in SPLITS if (folder / f"{split}.jsonl").is_file()]
+    folded = "validation" not in splits
+    if splits and not ("test" in splits if blocks or not folds else folded):
+        told = "test.jsonl and no folds, or folds of train.jsonl without validation.jsonl"
+        raise ValueError(f"{folder}: expected {told}")
+    examples, notes = _read_examples(folder, splits or ["clusters"], index)
+    if blocks:
+        examples["split"] = "train"
+    elif splits and not folds and folded:
+        _carve_validation(folder, examples, index, seed)
+        told = "a tenth of each class of train serves, of whole groups where there are any"
+        notes.append(f"no validation.jsonl: {told}")
+    notes += _remark(examples, index, across=not (cross_fit or blocks))
+    used = {*itertools.chain.from_iterable(examples["ids"])}
     texts = {text_id: text for text_id, text in index.texts.items() if text_id in used}
-    task = Task(kind, texts, groups=index.groups, notes=notes)
-    if kind == "clustering":
-        return replace(task, clusters={example.ids[0]: example.label for example in examples})
-    classes = sorted({example.label for example in examples})
-    inputs, labels = {}, {}
-    for split in sorted({example.split for example in examples}, key=SPLITS.index):
-        part = [example for example in examples if example.split == split]
-        inputs[split] = [example.ids for example in part]
-        labels[split] = pd.Index(classes).get_indexer([example.label for example in part])
+    task = Task("classification", texts, groups=index.groups, notes=tuple(notes))
+    if not splits:
+        clusters = {
+            ids[0]: label for ids, label in zip(examples["ids"], examples["label"], strict=True)
+        }
+        return replace(task, kind="clustering", clusters=clusters)
+    classes = sorted({*examples["label"]})
+    parts = {split: examples[examples["split"] == split] for split in SPLITS}
+    parts = {split: part for split, part in parts.items() if len(part)}
+    labels = {split: pd.Index(classes).get_indexer(part["label"]) for split, part in parts.items()}
+    inputs = {split: part["ids"].tolist() for split, part in parts.items()}
     return replace(task, inputs=inputs, labels=labels, classes=classes)
 
 
@@ -206,7 +203,7 @@ def _deal_texts(task: Task, count: int, seed: int) -> Task:
     class by class, so that blocks are alike.
     """
     names = {
-        text_id: task.groups.get(text_id) or str(dataset_folder.content(text))
+        text_id: task.groups.get(text_id) or str(content(text))
         for text_id, text in task.texts.items()
     }
     inputs = [*itertools.chain.from_iterable(task.inputs.values())]
@@ -228,14 +225,11 @@ def _deal_texts(task: Task, count: int, seed: int) -> Task:
 
 def _read_retrieval(folder: Path, index: _Index) -> Task:
     path, relevant = folder / "relevant.json", {}
-    value = dataset_folder.parse_object(path, path.read_bytes())
+    value = parse_object(path, path.read_bytes())
     gold = validate(path, _RELEVANT, value)
-    if len(gold) < len(value):  # two spellings of one id
-        raise ValueError(f"{path}: a source occurs twice")
     for source, targets in gold.items():
         if missing := {source, *targets} - index.contents.keys():
-            told = f"id {min(missing)!r} is no document of this folder"
-            raise ValueError(f"{path}: source {source!r}: {told}")
+            raise ValueError(f"{path}: id {min(missing)!r} is no document of this folder")
         if len({source, *targets}) <= len(targets):
             raise ValueError(f"{path}: source {source!r} lists itself or a target twice")
         kept = [target for target in targets if target in index.texts]
@@ -283,8 +277,7 @@ def _keep_texts(task: Task, kept: set[str]) -> Task:
             relevant[source] = left
     lost_class = any({*labels[split]} != {*task.labels[split]} for split in labels)
     if lost_class or (task.relevant and not relevant):
-        told = "texts leave a class without examples, or no source: allow more"
-        raise ValueError(f"{len(kept)} of {len(task.texts)} {told}")
+        raise ValueError(f"{len(kept)} texts leave a class without examples, or no source")
     texts = {text_id: text for text_id, text in task.texts.items() if text_id in kept}
     clusters = {text_id: name for text_id, name in task.clusters.items() if text_id in kept}
     return replace(
@@ -293,7 +286,10 @@ def _keep_texts(task: Task, kept: set[str]) -> Task:
 
 
 def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set[str]:
-    """Leave out the text that fewest of the remaining examples use, again and again."""
+    """Leave out the text that fewest of the remaining examples use, again and again.
+
+    What a retrieval uses is counted once, at the beginning.
+    """
     turns = dict[str, int]()
     for inputs in task.inputs.values():
         for turn, row in enumerate(generator.permutation(len(inputs))):
@@ -309,65 +305,62 @@ def _choose_texts(task: Task, limit: int, generator: np.random.Generator) -> set
     # Of texts that are used equally often, the last in turn is left out first.
     shuffled = generator.permutation([*task.texts]).tolist()[::-1]
     shuffled.sort(key=lambda text_id: -turns.get(text_id, 0))
-    places = {text_id: place for place, text_id in enumerate(shuffled)}
-    ranks = np.array([uses[text_id] for text_id in shuffled]) * len(places) + range(len(places))
-    while len(places) > limit:
+    order = {text_id: place for place, text_id in enumerate(shuffled)}
+    # One number to sort by: uses first, then the place in `shuffled`.
+    one_use, kept = len(shuffled), {*shuffled}
+    ranks = np.array([one_use * uses[text_id] + order[text_id] for text_id in shuffled])
+    while len(kept) > limit:
         text_id = shuffled[np.argmin(ranks)]
-        ranks[places.pop(text_id)] = np.iinfo(ranks.dtype).max
+        kept.remove(text_id)
+        ranks[order[text_id]] = np.iinfo(ranks.dtype).max  # never chosen again
         for other in partners[text_id]:
-            if other in places:
-                ranks[places[other]] -= len(ranks)
-    return {*places}
+            if other in kept:
+                ranks[order[other]] -= one_use
+    return kept
 
 
 def _read_examples(
     folder: Path, splits: list[str], index: _Index
-) -> tuple[list[_Example], list[str]]:
-    """Read the examples that have texts, and notes on the others."""
-    examples, notes, trained, keys = [], [], set[str](), None
-    first, homes = dict[tuple[str, ...], _Example](), dict[tuple[str, ...], str]()
+) -> tuple[pd.DataFrame, list[str]]:
+    """Read the examples that have texts, (split, ids, label), and notes on the others."""
+    examples, notes, trained, form = [], [], set[str](), None
+    first, homes = dict[tuple[str, ...], tuple[str, str]](), dict[tuple[str, ...], str]()
     for split in splits:
         path, part = folder / f"{split}.jsonl", []
         for where, values in read_json_lines(path):
-            if keys is None:
-                pairs = split == "train" and "a" in values
-                keys = ("a", "b", "label") if pairs else ("id", "label")
-            *ids, label = validate(where, _EXAMPLE, select_fields(where, values, keys)).values()
-            example = _Example(split, where, tuple(ids), label)
-            before = first.setdefault((split, *sorted(ids)), example)  # in either order
-            home = homes.setdefault(example.ids, split)
+            pairs = split == "train" and "a" in values
+            form = form or TypeAdapter(_Pair if pairs else _Single)
+            *ids, label = validate(where, form, values).model_dump().values()
+            part.append((split, tuple(ids), label))
+            other, place = first.setdefault((split, *sorted(ids)), (label, where))  # either order
+            home = homes.setdefault(tuple(ids), split)
             if missing := {*ids} - index.contents.keys():
                 raise ValueError(f"{where}: id {min(missing)!r} is no document of this folder")
             if len({*ids}) < len(ids):
                 raise ValueError(f"{where}: a and b are one document, {ids[0]!r}")
-            if before.label != label:
-                told = f"label {label!r:.40}; {before.label!r:.40} at {before.where}"
-                raise ValueError(f"{where}: {told}")
+            if other != label:
+                raise ValueError(f"{where}: label {label!r:.40}, another one at {place}")
             if home != split:
                 raise ValueError(f"{where}: it is in {home}.jsonl too; keep it in one split")
-            part.append(example)
-        whole = [example for example in part if index.texts.keys() >= {*example.ids}]
-        labels = {example.label for example in whole}
+        whole = [example for example in part if index.texts.keys() >= {*example[1]}]
+        labels = {label for *_, label in whole}
         trained = trained or labels
-        first_file = f"{splits[0]}.jsonl"
-        if not whole or len(trained) < 2:
-            raise ValueError(f"{path}: expected texts, of at least two classes in {first_file}")
-        if unknown := labels - trained:
-            raise ValueError(f"{path}: label {min(unknown)!r:.40} does not occur in {first_file}")
+        if not whole or len(trained) < 2 or labels - trained:
+            told = f"expected texts, of at least two classes, which are in {splits[0]}.jsonl"
+            raise ValueError(f"{path}: {told}; found {sorted(labels)[:5]}")
         if dropped := len(part) - len(whole):
             notes.append(f"{path.name}: {dropped} examples left out: a document without text")
         examples += whole
-    return examples, notes
+    return pd.DataFrame(examples, columns=["split", "ids", "label"], dtype=object), notes
 
 
-def _remark(examples: list[_Example], index: _Index, across: bool) -> list[str]:
+def _remark(examples: pd.DataFrame, index: _Index, across: bool) -> list[str]:
     """Count examples that repeat texts and, if `across`, what splits share."""
     contents, _, groups = index
     notes, texts, held = [], dict[str, set[int]](), dict[str, set[str]]()
-    for split in dict.fromkeys(example.split for example in examples):
-        inputs = [example.ids for example in examples if example.split == split]
-        checksums = [tuple(sorted(contents[text_id] for text_id in ids)) for ids in inputs]
-        if repeated := len(inputs) - len({*checksums}):
+    for split, inputs in examples.groupby("split", sort=False)["ids"]:
+        checksums = {tuple(sorted(contents[text_id] for text_id in ids)) for ids in inputs}
+        if repeated := len(inputs) - len(checksums):
             notes.append(f"{split}.jsonl: {repeated} examples repeat the texts of another one")
         texts[split] = {*itertools.chain(*checksums)}
         held[split] = {groups[name] for name in itertools.chain(*inputs) if name in groups}
@@ -378,21 +371,19 @@ def _remark(examples: list[_Example], index: _Index, across: bool) -> list[str]:
     return notes
 
 
-def _carve_validation(
-    folder: Path, examples: list[_Example], index: _Index, seed: int
-) -> list[_Example]:
+def _carve_validation(folder: Path, examples: pd.DataFrame, index: _Index, seed: int) -> None:
     """Move a tenth of each class from train to validation; a group moves with its first example."""
-    train = [example for example in examples if example.split == "train"]
+    train = examples[examples["split"] == "train"]
     # If most pairs hang together, splits share texts, and `_remark` says how many.
-    shared = number_dependent([example.ids for example in train], index.groups, index.contents)
+    shared = number_dependent(train["ids"].tolist(), index.groups, index.contents)
     numbers = np.arange(len(train)) if shared is None else shared
     place = np.random.default_rng(seed).permutation(numbers.max() + 1)[numbers]
-    rows = pd.DataFrame({"label": [example.label for example in train], "place": place})
-    classes = rows.sort_values("place", kind="stable").groupby("label")["label"]
-    wanted = PARTS * classes.cumcount() < classes.transform("size")
-    taken = wanted.groupby(rows["place"]).transform("first")[rows.index]
-    if rows["label"][~taken].nunique() < rows["label"].nunique():
+    shuffled = train.assign(place=place).sort_values("place", kind="stable")
+    classes = shuffled.groupby("label")["label"]
+    early = PARTS * classes.cumcount() < classes.transform("size")  # the first tenth of each class
+    taken = early.groupby(shuffled["place"]).transform("first")  # a group follows its first example
+    taken = taken[train.index]  # in the order of the file
+    if train["label"][~taken].nunique() < train["label"].nunique():
         told = "no tenth of train leaves all groups whole and all classes; add validation.jsonl"
         raise ValueError(f"{folder}: {told}")
-    moved = {example.where for example, each in zip(train, taken, strict=True) if each}
-    return [e._replace(split="validation") if e.where in moved else e for e in examples]
+    examples.loc[taken.index[taken], "split"] = "validation"

@@ -5,38 +5,25 @@ changed. The columns `text`, `id`, `title`, `group` and `label` of a table are r
 lower case. Without a column `id`, row numbers are the ids. Labels become a task.
 """
 
-import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
 from lib.config import paths
-from lib.data.builders.writing import write_lines, write_once
-from lib.data.dataset_folder import (
-    FORMS,
-    Document,
-    OptionalName,
-    name_errors,
-    read_fields,
-    read_rows,
-    validate_rows,
-)
-from lib.data.sources import compose_name
+from lib.data.dataset_folder import FORMS, Document, OptionalName, compose_name, validate_rows
+from lib.data.files import Rows, name_errors, open_text, read_csv, read_fields, read_rows
+from lib.data.writing import write_lines, write_once
 from lib.store import MARKER, hash_code, hash_file, hash_value
 
 TABLES = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".csv", ".parquet")
 PLAIN = (".txt", ".md")
 LABELS = "label"  # the column of labels, and the task that they become
 COLUMNS = ("text", "id", "title", "group", LABELS)
-_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks; UTF-8's is skipped
-# Next to a table or a dataset folder, files of these names are not texts but describe it.
+# Next to a table, files of these names are not texts but describe it.
 _ABOUT = ("readme", "license", "licence", "notice", "changelog", "citation")
-
-
-Rows = Iterator[tuple[str, dict[str, Any]]]  # file:line, and the fields of that row
 
 
 class _Row(Document, frozen=True):
@@ -64,84 +51,65 @@ def find_dataset_folder(
     asked = {key: name for key, name in (("text", text), (LABELS, label)) if name is not None}
     if not path.exists():
         raise ValueError(f"{path}: no such file or folder")
-    if _is_table(path):
-        ending = max((end for end in TABLES if path.name.lower().endswith(end)), key=len)
-        return _convert_table(path, asked, path.name[: -len(ending)] or "texts")
-    given = path if _is_dataset_folder(path) else None
-    found = [] if given else sorted(_walk(path))
-    sets = [place for place in found if place.is_dir() or _is_table(place)]
-    plain = [place for place in found if place.suffix.lower() in PLAIN]
-    plain = [place for place in plain if not sets or place.stem.lower() not in _ABOUT]
-    if plain and text is None:  # a table without texts may say what is known of plain files
-        sets = [s for s in sets if s.is_dir() or "text" in map(_fold, _list_columns(s))]
-    if not given and (len(sets) + bool(plain) != 1 or any(place.is_dir() for place in sets)):
+    if not asked and any(any(path.glob(form)) for form in FORMS):
+        return TextSource(path, path.name, [])
+    root, files = (path, sorted(_walk(path))) if path.is_dir() else (path.parent, [path])
+    tables = [file for file in files if file.name.lower().endswith(TABLES)]
+    plain = [file for file in files if file.suffix.lower() in PLAIN]
+    plain = [file for file in plain if not tables or file.stem.lower() not in _ABOUT]
+    if len(tables) + bool(plain) != 1 or (asked and plain):
         forms = f"one table ({', '.join(TABLES)}), or {' and '.join(PLAIN)} files"
-        names = _join([place.relative_to(path).as_posix() for place in (sets + plain) or found])
-        raise ValueError(f"{path}: expected a folder with {forms}; found {names or 'nothing'}")
-    unread = [place.relative_to(path).as_posix() for place in found if place not in sets + plain]
-    notes = _note_unread(path.name, "files", unread)
-    if sets:  # named after the folder, because tables have the same name in many folders
-        source = _convert_table(sets[0], asked, path.name)
-        return source._replace(notes=notes + source.notes)
-    if asked:
-        raise ValueError(f"{path}: --{' and --'.join(asked)}: only a table has columns")
-    folder = given or _write_folder(path.name, plain, path, {})
-    return TextSource(folder, path.name, notes)
-
-
-def _is_table(path: Path) -> bool:
-    return path.name.lower().endswith(TABLES) and path.is_file()
-
-
-def _is_dataset_folder(path: Path) -> bool:
-    return any(any(path.glob(form)) for form in FORMS)
+        names = _join(root, tables + plain or files) or "nothing"
+        raise ValueError(f"{path}: expected {forms}, which have no columns; found {names}")
+    unread = [file for file in files if file not in tables + plain]
+    notes = [f"{path.name}: note: files not read: {_join(root, unread)}"] if unread else []
+    # A table in a folder is named after it, because tables have the same name in many folders.
+    ending = max((end for end in TABLES if path.name.lower().endswith(end)), key=len, default="")
+    name = path.name[: len(path.name) - len(ending)] or "texts"
+    columns = {}
+    if tables:
+        columns, others = _choose_columns(tables[0], asked)
+        told = f"{tables[0].name}: note: columns not read: {', '.join(map(repr, others[:5]))}"
+        notes += [told] if others else []
+    return TextSource(_write_folder(name, tables or plain, root, columns), name, notes)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield files in a folder and below, and dataset folders as a whole; skip our own products."""
+    """Yield visible files in a folder and below; skip our own products."""
     for place, folders, files in os.walk(folder):
-        here = Path(place)
-        if here != folder and _is_dataset_folder(here):
-            folders.clear()
-            yield here
-        elif here == paths.artifacts().resolve() or MARKER in files:
+        if MARKER in files or Path(place) == paths.artifacts().resolve():
             folders.clear()
         else:
             folders[:] = [name for name in folders if not name.startswith(".")]
-            yield from (here / name for name in files if not name.startswith("."))
+            yield from (Path(place, name) for name in files if not name.startswith("."))
 
 
-def _join(names: Sequence[str]) -> str:
-    more = f", {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(map(repr, names[:5])) + more
+def _join(root: Path, files: Sequence[Path]) -> str:
+    names = [repr(file.relative_to(root).as_posix()) for file in files[:5]]
+    return ", ".join(names + ([f"{len(files) - 5} more"] if len(files) > 5 else []))
 
 
-def _note_unread(where: str, what: str, unread: Sequence[str]) -> list[str]:
-    return [f"{where}: note: {what} not read: {_join(unread)}"] if unread else []
-
-
-def _convert_table(path: Path, asked: Mapping[str, str], name: str) -> TextSource:
-    names = _list_columns(path)
-    columns = {}  # field of a dataset folder -> column of the table, with the text first
+def _choose_columns(path: Path, asked: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """{field of a dataset folder: column of the table}, the text first, and the other columns."""
+    is_csv = path.suffix.lower() == ".csv"
+    names = next((row for _, row in read_csv(path)), []) if is_csv else read_fields(path)
+    # Upper and lower case, surrounding spaces and forms of Unicode make no difference.
+    folded = [compose_name(name).strip().lower() for name in names]
+    columns = {}
     for key in COLUMNS:
-        wanted = asked.get(key, key)
-        found = [each for each in names if _fold(each) == _fold(wanted)]
-        if found:
-            columns[key] = wanted if wanted in found else found[0]
-            if names.count(columns[key]) > 1:
-                raise ValueError(f"{path}: the column {columns[key]!r} occurs twice")
-        elif key == "text" or key in asked:
-            told = f"no column {wanted!r}; --text NAME and --label NAME name others"
-            raise ValueError(f"{path}: {told}: {', '.join(names) or 'there is none'}")
-    unread = [each for each in names if each.strip() and each not in columns.values()]
-    folder = _write_folder(name, [path], path.parent, columns)
-    return TextSource(folder, name, _note_unread(path.name, "columns", unread))
+        wanted = compose_name(asked.get(key, key)).strip().lower()
+        if folded.count(wanted) == 1:
+            columns[key] = names[folded.index(wanted)]
+        elif wanted in folded or key == "text" or key in asked:
+            told = f"expected one column {wanted!r}; --text NAME and --label NAME name others"
+            raise ValueError(f"{path}: {told}: {', '.join(names)}")
+    return columns, [name for name in names if name.strip() and name not in columns.values()]
 
 
 def _write_folder(name: str, files: Sequence[Path], root: Path, columns: Mapping[str, str]) -> Path:
     """Write the dataset folder of a table with these columns, or of plain files."""
     sums = [[path.relative_to(root).as_posix(), hash_file(path)] for path in files]
-    code = hash_code(("data.text_sources", "data.dataset_folder"))
+    code = hash_code(("data.text_sources", "data.files", "data.dataset_folder"))
     target = paths.artifacts() / "data" / "texts" / hash_value([code, sums, columns]) / name
     labels = []
 
@@ -162,16 +130,14 @@ def _write_folder(name: str, files: Sequence[Path], root: Path, columns: Mapping
 
 def _read_plain(files: Sequence[Path], root: Path) -> Rows:
     for path in files:
-        with name_errors(path), _open_text(path) as file:
+        with name_errors(path), open_text(path) as file:
             fields = {"id": path.relative_to(root).as_posix(), "text": file.read()}
-        yield str(path), fields | {"title": path.stem}
+            yield str(path), fields | {"title": path.stem}
 
 
 def _read_table(path: Path, columns: Mapping[str, str]) -> Rows:
     """Yield the rows of a table, with the field names of a dataset folder."""
-    text, *others = columns.values()
-    is_csv = path.suffix.lower() == ".csv"
-    rows = _read_csv(path) if is_csv else read_rows([path], [text], others)
+    rows = _read_csv(path) if path.suffix.lower() == ".csv" else read_rows([path], columns.values())
     for number, (where, row) in enumerate(rows, start=1):
         fields = {key: _spell(row[name]) for key, name in columns.items() if name in row}
         if "id" in columns and "id" not in fields:
@@ -186,44 +152,12 @@ def _spell(value: Any) -> Any:
     return str(value) if isinstance(value, bool) else value
 
 
-def _fold(name: str) -> str:
-    """Normalise case, surrounding spaces and Unicode form of a name."""
-    return compose_name(name).strip().lower()
-
-
-def _open_text(path: Path) -> TextIO:
-    with open(path, "rb") as file:
-        encoding = _MARKS.get(file.read(2), "utf-8-sig")
-    return open(path, encoding=encoding, newline="")
-
-
-def _list_columns(path: Path) -> list[str]:
-    if path.suffix.lower() != ".csv":
-        return read_fields(path)
-    with name_errors(path), _open_text(path) as file:
-        return list(_open_csv(file).fieldnames or ())
-
-
-def _open_csv(file: TextIO) -> csv.DictReader:
-    """Choose comma, semicolon (usual for spreadsheets in many countries) or tab by the header."""
-    csv.field_size_limit(2**31 - 1)  # characters; the default is 131,072
-    header = file.readline()
-    file.seek(0)
-    delimiter = max(",;\t", key=lambda mark: len(next(csv.reader([header], delimiter=mark), [])))
-    return csv.DictReader(file, delimiter=delimiter, strict=True)
-
-
 def _read_csv(path: Path) -> Rows:
-    """Yield rows as they stand; pandas would fill short ones, and end at an open quotation."""
-    with name_errors(path), _open_text(path) as file:
-        reader, line = _open_csv(file), 1
-        try:
-            for row in reader:
-                line = reader.line_num  # where the row ends
-                if None in row or None in row.values():
-                    told = f"expected {len(reader.fieldnames)} values, as in the header"
-                    raise ValueError(f"{path}:{line}: {told}; put texts with commas in quotes")
-                yield f"{path}:{line}", row
-        except csv.Error as error:
-            told = f"{error}; a quotation mark may be missing"
-            raise ValueError(f"{path}: after line {line}: {told}") from error
+    """Yield the rows below the header; pandas would fill short ones."""
+    rows = read_csv(path)
+    _, names = next(rows)
+    for where, row in rows:
+        if len(row) != len(names):
+            told = f"expected {len(names)} values, as in the header, found {len(row)}"
+            raise ValueError(f"{where}: {told}; put texts with commas in quotes")
+        yield where, dict(zip(names, row, strict=True))

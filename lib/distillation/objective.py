@@ -19,11 +19,10 @@ class Objective(nn.Module):
 
         loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; S + C without `lam`
 
-    S is the structural loss of Section 4.4. C is SoftCCA of the projected embeddings (Equation
-    4.16), or a loss that a draft of the thesis compared with it. `width` scales the widths in the
-    labels of projections, `soft_cca` are arguments of `losses.SoftCCA`. Masked variants mask
-    documents of more than `max_structural_len` tokens. PyTorch's global generator initialises the
-    projections, which are trained with the student. `ValueError` for a variant without a loss.
+    S is the structural loss of Section 4.4, C SoftCCA of the projected embeddings (Equation 4.16),
+    or a loss of the drafts. `width` scales the widths in the labels of projections, `soft_cca` are
+    arguments of `losses.SoftCCA`. Masked variants mask documents of more than `max_structural_len`
+    tokens. PyTorch's global generator initialises the projections, which train with the student.
     """
 
     student_projection: nn.Module
@@ -40,8 +39,6 @@ class Objective(nn.Module):
         **soft_cca: Any,
     ):
         super().__init__()
-        if variant.structural is None and variant.contextual is None:
-            raise ValueError("a student needs a structural loss, a contextual teacher, or both")
         self.lam = variant.lam
         self.max_structural_len = max_structural_len if variant.masked else None
         self.structural_loss: Callable[..., Tensor] | None = None
@@ -62,7 +59,10 @@ class Objective(nn.Module):
     def forward(
         self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
     ) -> Tensor:
-        """The loss of each document, (batch,), from (batch, dim) embeddings or None."""
+        """The loss of each document, (batch,), from (batch, dim) embeddings or None.
+
+        Structural rows are (batch, 1 + n, dim) if each is followed by n negatives.
+        """
         return self.combined(*self.terms(student, structural, contextual, lengths), lengths)
 
     def terms(
@@ -70,11 +70,13 @@ class Objective(nn.Module):
     ) -> tuple[Rows, Rows]:
         """S and C, (batch,) each; None for a teacher that the student does not have."""
         s = c = None
-        if self.structural_loss is not None:
-            mask = None
+        if self.structural_loss is not None and structural is not None:
+            options = {}
             if self.max_structural_len is not None:
-                mask = losses.structural_mask(lengths, self.max_structural_len)
-            s = self.structural_loss(student, structural, mask=mask)
+                options["mask"] = losses.structural_mask(lengths, self.max_structural_len)
+            if structural.ndim == 3:
+                structural, options["negatives"] = structural[:, 0], structural[:, 1:]
+            s = self.structural_loss(student, structural, **options)
         if self.contextual_loss is not None:
             c = self.contextual_loss(
                 self.student_projection(student), self.contextual_projection(contextual)
@@ -95,17 +97,12 @@ class Objective(nn.Module):
 
 
 def structural_loss(label: str) -> Callable[..., Tensor]:
-    """The structural loss of a label, as `loss(student, teacher, mask=mask) -> (batch,)`."""
+    """The structural loss of a label, as `loss(student, teacher, mask=..., negatives=...)`."""
     name, arguments = variants.structural_loss(label)
     if "distance" in arguments:
         arguments = arguments | {"distance": getattr(losses, str(arguments["distance"]))}
     loss = partial(getattr(losses, name), **arguments)
     if "mask" in inspect.signature(loss).parameters:
         return loss
-
-    def masked(student: Tensor, teacher: Tensor, mask: Tensor | None) -> Tensor:
-        # Rows are independent, so masking a row's result has the same effect as masking its input.
-        values = loss(student, teacher)
-        return values if mask is None else values * mask
-
-    return masked
+    # Where rows are independent, `weighted` leaves the masked ones out.
+    return lambda student, teacher, mask=None: loss(student, teacher)

@@ -4,39 +4,41 @@
 (docs/scale.md).
 """
 
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import Tensor, nn
+from accelerate.utils import gather, gather_object
+from torch import Tensor, distributed, nn
 from transformers import get_cosine_schedule_with_warmup
 
-from lib.distillation import ranks
-from lib.distillation.checkpoint import load_checkpoint, save_checkpoint
 from lib.distillation.objective import Objective
 from lib.store import hash_arrays
+
+NEGATIVES_SEED = 11  # so that a document's negatives do not depend on the student's seed
 
 
 @dataclass(frozen=True)
 class DistillationData:
     """The data that one student learns from. Row i of every field is document i.
 
-    `token_ids` are the student's, special tokens included. `lengths`, (documents,), are numbers of
-    the structural teacher's tokens, without special ones and before truncation; the mask depends on
-    them (`losses.structural_mask`). Embeddings are (documents, dim) float32, or None for a teacher
+    `token_ids` are the student's, special tokens included; `lengths`, (documents,), are what
+    `losses.structural_mask` reads. Embeddings are (documents, dim) float32, or None for a teacher
     that is not used; they may be memory-mapped, as only the rows of a batch are read. `ValueError`
     if the fields differ in their number of documents.
     """
 
     token_ids: Sequence[list[int]]
     lengths: np.ndarray
-    structural: np.ndarray | None = None
-    contextual: np.ndarray | None = None
+    structural: Any = None
+    contextual: Any = None
 
     def __post_init__(self) -> None:
         for name in ("lengths", "structural", "contextual"):
@@ -46,28 +48,54 @@ class DistillationData:
                     f"{len(self.token_ids)} documents but {len(values)} rows of {name}"
                 )
 
+    def teachers(self, rows: Any, device: torch.device | str) -> list[Any]:
+        """Structural and contextual embeddings and lengths of some documents."""
+        fields = (self.structural, self.contextual, self.lengths)
+        return [
+            None if each is None else torch.from_numpy(np.ascontiguousarray(each[rows])).to(device)
+            for each in fields
+        ]
+
+
+@dataclass(frozen=True)
+class WithNegatives:
+    """Embeddings (documents, dim), each followed by those of `count` documents drawn at random.
+
+    Indexed by documents, it gives (rows, 1 + count, dim), the same in every call. Negatives repeat
+    only if there are fewer other documents.
+    """
+
+    values: Any
+    count: int
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        drawn = np.stack([self.draw(row) for row in np.arange(len(self))[rows]])
+        return self.values[drawn.ravel()].reshape(*drawn.shape, -1)
+
+    def draw(self, row: int) -> np.ndarray:
+        """(1 + count,): the document itself, then its negatives."""
+        others = len(self) - 1
+        generator = np.random.default_rng([NEGATIVES_SEED, row])
+        drawn = generator.choice(others, self.count, replace=self.count > others)
+        return np.append(row, drawn + (drawn >= row))
+
 
 @dataclass(frozen=True)
 class Scheme:
-    """How a student is trained.
+    """How a student is trained. Defaults are the author's."""
 
-    `batch_size` is that of one process; `accumulation` counts batches per update and process.
-    The `learning_rate` is the peak, reached linearly in `warmup_updates`; it then falls to 0 along
-    a cosine (Table 4.4). The published numbers were made with a `weight_decay` of 0.01 (the
-    author's code), although Table 4.4 prints 0.1. `clip` is the largest norm of the gradient.
-    `precision`, "fp32" or "bf16" (autocast), is that of the student's forward pass. `length_bucket`
-    is a width in tokens, see `length_mixed_order`. Each of the `passes` has a new order.
-    """
-
-    batch_size: int
-    learning_rate: float
-    warmup_updates: int
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    accumulation: int = 1
-    precision: str = "fp32"
-    length_bucket: int = 512
-    passes: int = 1
+    batch_size: int  # of one process
+    learning_rate: float  # the peak; it then falls to 0 along a cosine (Table 4.4)
+    warmup_updates: int  # in which the rate rises linearly
+    weight_decay: float = 0.01  # Table 4.4 prints 0.1
+    clip: float = 1.0  # the largest norm of the gradient
+    accumulation: int = 1  # batches per update and process
+    precision: str = "fp32"  # of the student's forward pass, or "bf16" (autocast)
+    length_bucket: int = 512  # in tokens, see `length_mixed_order`
+    passes: int = 1  # over the documents, each in a new order
 
 
 @dataclass(frozen=True)
@@ -86,6 +114,12 @@ class History:
     """The course of a training: the mean loss of each update."""
 
     loss: list[float]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"loss": self.loss}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.loss = state["loss"]
 
 
 class Distillation(nn.Module):
@@ -107,7 +141,7 @@ class Distillation(nn.Module):
             embedding = self.student(token_ids)
         # Correlations need at least float32.
         embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))
-        return self.objective(ranks.gathered(embedding), *teachers)
+        return self.objective(gathered(embedding), *teachers)
 
 
 def distill(
@@ -121,79 +155,115 @@ def distill(
     checkpoint: Path | None = None,
     checkpoint_every: int = 0,
 ) -> History:
-    """Train `student` in place on `data`. Each pass leaves out the last update if it is not full.
+    """Train `student` in place on `data`; a pass leaves out its last update if it is not full.
 
-    Student and objective are on the device of the training. The caller sets the seed before making
-    the objective, whose projections are random; `seed` is for the order of the data and dropout.
-    Several processes train like one process with their batches joined: losses, SoftCCA's statistics
-    and the history are those of all rows.
+    Student and objective are on the device of the training. The caller seeds the objective's random
+    projections; `seed` is for the order of documents and dropout. Several processes train like one
+    with their batches joined. `callbacks` get an `Update` after every update.
 
-    `callbacks` get an `Update` after every update; those with `state_dict` and `load_state_dict`
-    are saved in checkpoints. Training resumes from the file `checkpoint` if it exists, which is
-    written after the last update and every `checkpoint_every` updates (0: only then). Its name must
-    tell this training from others, and the caller removes it (`remove_checkpoint`).
-
-    `ValueError` if the documents do not fill one update, if processes have different data or
-    settings, or if the checkpoint was written for other batches. `FloatingPointError` if the loss
-    is not finite.
+    The folder `checkpoint`, whose name must tell this training from others, keeps the state, also
+    of callbacks with a `state_dict`, after the last update and every `checkpoint_every` updates.
+    A training goes on from it; the caller removes it. `ValueError` if the documents do not fill an
+    update, or processes train differently; `FloatingPointError` if the loss is not finite.
     """
-    accelerator = Accelerator(
-        mixed_precision="no",
-        cpu=not torch.cuda.is_available(),
-        step_scheduler_with_optimizer=False,  # else each process would add a step of the schedule
-    )
-    rank = accelerator.process_index
+    on_cpu = not torch.cuda.is_available()
+    # Else each process would add a step of the schedule.
+    accelerator = Accelerator(mixed_precision="no", cpu=on_cpu, step_scheduler_with_optimizer=False)
     batches = draw_batches(data, scheme, processes=accelerator.num_processes, seed=seed)
-
     # Ranks are added above the range of seeds, so that processes drop out different units.
-    torch.manual_seed(seed + (rank << 32))
+    torch.manual_seed(seed + (accelerator.process_index << 32))
     trained = Distillation(student, objective, scheme.precision)
-    groups = parameter_groups(trained, scheme.weight_decay)
-    optimizer = torch.optim.AdamW(groups, lr=scheme.learning_rate, fused=True)
-    schedule = get_cosine_schedule_with_warmup(optimizer, scheme.warmup_updates, len(batches))
-    model, optimizer, schedule = accelerator.prepare(trained, optimizer, schedule)
-
+    model, optimizer, schedule = accelerator.prepare(
+        trained, *_build_optimizer(trained, scheme, len(batches))
+    )
     history = History([])
-    name, rows = hash_arrays(batches), batches[0].ravel()
-    teachers = [each for each in _teachers(data, rows, torch.device("cpu")) if each is not None]
-    read = hash_arrays(*(data.token_ids[row] for row in rows), *teachers)
-    ranks.agree({"seed": seed, **asdict(scheme), "batches": name, "data": read})
-    parts = [trained, optimizer, schedule]
-    parts += [callback for callback in callbacks if hasattr(callback, "state_dict")]
-    if checkpoint is not None:
-        history.loss = load_checkpoint(checkpoint, accelerator, parts, name) or []
-        ranks.agree({"updates in their checkpoint": len(history.loss)})
+    stateful = [callback for callback in callbacks if hasattr(callback, "state_dict")]
+    accelerator.register_for_checkpointing(history, *stateful)
+    if checkpoint is not None and (kept := find_checkpoint(checkpoint)):
+        accelerator.load_state(kept)
+    done = len(history.loss)
+    _check_agreement(data, batches, f"seed {seed}, {scheme}, {done} updates done")
 
-    for number, update in enumerate(batches, start=1):
-        if number <= len(history.loss):
-            continue  # done before the checkpoint was written
-        model.train()
-        loss = 0.0
-        for step, rows in enumerate(update, start=1):
-            last = step == scheme.accumulation
-            with nullcontext() if last else accelerator.no_sync(model):
-                token_ids = [data.token_ids[row] for row in rows[rank]]
-                part = model(token_ids, *_teachers(data, rows.ravel(), accelerator.device)).mean()
-                accelerator.backward(part / scheme.accumulation)
-            loss += part.item() / scheme.accumulation
+    for number, update in enumerate(batches[done:], start=done + 1):
+        loss = _compute_gradients(accelerator, model, data, update)
         if not np.isfinite(loss):
-            raise FloatingPointError(
-                f"the loss is {loss} at update {number} of {len(batches)}: "
-                "lower the learning rate, use fp32 or embed the documents again"
-            )
+            raise FloatingPointError(f"the loss is {loss} at update {number} of {len(batches)}")
         accelerator.clip_grad_norm_(model.parameters(), scheme.clip)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
-
         history.loss.append(loss)
         for callback in callbacks:
             callback(Update(number, len(batches), loss, student, objective))
-        due = checkpoint_every and number % checkpoint_every == 0
-        if checkpoint is not None and (due or number == len(batches)):
-            save_checkpoint(checkpoint, accelerator, parts, name, history.loss)
+        due = number == len(batches) or (checkpoint_every and number % checkpoint_every == 0)
+        if checkpoint is not None and due:
+            save_checkpoint(checkpoint, accelerator, number)
     model.eval()
     return history
+
+
+def _compute_gradients(
+    accelerator: Accelerator, model: nn.Module, data: DistillationData, update: np.ndarray
+) -> float:
+    """Add the gradients of one update, (accumulation, processes, batch_size); its mean loss."""
+    model.train()
+    loss = 0.0
+    for step, rows in enumerate(update, start=1):
+        last = step == len(update)
+        with nullcontext() if last else accelerator.no_sync(model):
+            token_ids = [data.token_ids[row] for row in rows[accelerator.process_index]]
+            part = model(token_ids, *data.teachers(rows.ravel(), accelerator.device)).mean()
+            accelerator.backward(part / len(update))
+        loss += part.item() / len(update)
+    return loss
+
+
+# ---- checkpoints and processes ------------------------------------------------------------------
+
+
+def find_checkpoint(folder: Path) -> Path | None:
+    """The newest whole state of a training: a folder that is named by its number of updates."""
+    return max(folder.glob("[0-9]*"), key=lambda path: int(path.name), default=None)
+
+
+def save_checkpoint(folder: Path, accelerator: Accelerator, number: int) -> None:
+    """Keep the state after an update, then remove older ones. All processes call it."""
+    partial, whole = folder / ".partial", folder / str(number)
+    accelerator.save_state(partial)
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        for path in partial.iterdir():
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+        partial.rename(whole)
+        for older in {*folder.iterdir()} - {whole}:
+            shutil.rmtree(older)
+    accelerator.wait_for_everyone()
+
+
+def gathered(rows: Tensor) -> Tensor:
+    """Join the rows of all processes in the order of ranks, (all rows, dim); all have as many.
+
+    All compute the loss of the joined rows, and each the gradient of its own rows, times the
+    number of processes, because DistributedDataParallel divides by it.
+    """
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return rows
+    blocks = [*gather(rows.detach()).split(len(rows))]
+    own = rows.clone()
+    own.register_hook(lambda gradient: gradient * len(blocks))
+    blocks[distributed.get_rank()] = own
+    return torch.cat(blocks)
+
+
+def _check_agreement(data: DistillationData, batches: np.ndarray, settings: str) -> None:
+    """Raise ValueError in all processes if settings, or what the first update reads, differ."""
+    rows = batches[0].ravel()
+    teachers = [each for each in data.teachers(rows, "cpu") if each is not None]
+    read = hash_arrays(batches, *(data.token_ids[row] for row in rows), *teachers)
+    everyone = gather_object([f"{settings}, data {read}"])
+    if len({*everyone}) > 1:
+        raise ValueError(f"the processes train differently: {'; '.join(everyone)}")
 
 
 def draw_batches(
@@ -223,10 +293,9 @@ def length_mixed_order(
 ) -> np.ndarray:
     """Draw an order of the documents in which every stretch has the corpus' mix of lengths.
 
-    This follows the author's code. Documents are grouped into buckets of similar length (`bucket`
-    is their width in tokens), and each bucket is shuffled. The k-th of its m documents (k from 0)
-    is placed at (k + u) / m of the epoch, with u uniform in [0, 1). A plain shuffle would sometimes
-    fill a batch with long documents. Returns rows of `lengths`, (documents,).
+    As in the author's code, documents are grouped into buckets of similar length, `bucket` tokens
+    wide, and each bucket is shuffled. The k-th of its m documents (k from 0) is placed at (k + u) /
+    m of the epoch, with u uniform in [0, 1). Returns rows of `lengths`, (documents,).
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(lengths))
@@ -237,19 +306,16 @@ def length_mixed_order(
     return np.argsort(place, kind="stable")
 
 
+def _build_optimizer(module: nn.Module, scheme: Scheme, updates: int) -> tuple[Any, Any]:
+    groups = parameter_groups(module, scheme.weight_decay)
+    optimizer = torch.optim.AdamW(groups, lr=scheme.learning_rate, fused=True)
+    return optimizer, get_cosine_schedule_with_warmup(optimizer, scheme.warmup_updates, updates)
+
+
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:
     """Groups for AdamW, as in the author's code: biases and normalisation weights do not decay."""
     trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
     return [
         {"params": [p for p in trainable if p.ndim > 1], "weight_decay": weight_decay},
         {"params": [p for p in trainable if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-
-
-def _teachers(
-    data: DistillationData, rows: np.ndarray, device: torch.device
-) -> list[Tensor | None]:
-    return [
-        None if values is None else torch.from_numpy(np.ascontiguousarray(values[rows])).to(device)
-        for values in (data.structural, data.contextual, data.lengths)
     ]

@@ -5,26 +5,18 @@ A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 is th
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
-# Label of a structural loss -> its function in `lib.losses`; arguments in braces. The last form
-# is not in the thesis (notebook 10).
+# Label of a structural loss -> its function in `lib.losses`.
 STRUCTURAL_LOSSES = {
     "MSE": "mse",
     "cosine": "cosine",
     "contrastive": "contrastive",
-    "max-margin;{distance};γ={gamma}": "max_margin",
-    "max-margin;{distance};γ={gamma};negatives={negatives}": "max_margin_drawn",
 }
-DISTANCES = ("MSE", "cosine")
-_READERS: dict[str, Callable[[str], str | float]] = {  # convert the arguments in a label
-    "distance": STRUCTURAL_LOSSES.__getitem__,
-    "gamma": float,
-    "negatives": int,
-}
+# Negatives are drawn from all documents, or else are those of the batch (notebook 10).
+_MAX_MARGIN = re.compile(r"max-margin;(MSE|cosine);γ=(\d+(?:\.\d+)?)(?:;negatives=([1-9]\d*))?")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
 # Contextual teachers by their widths, the names in students' labels, such as "100d": "DM;100d".
 TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
@@ -36,22 +28,25 @@ _PARTS |= {LSA: LSA, f"2048d+{LSA}": f"{_PARTS['2048d']}+{LSA}"}
 MM_MSE = "max-margin;MSE;γ=1.0"
 # The limit in the thesis' labels; a profile says how many tokens it stands for.
 MASK_LABEL = "384"
-
-# Classes of students whose results vary about equally: with a structural teacher, and without one.
+# The students whose weighting Section 4.5.3 varies, as they are without weighting.
+NO_WEIGHTING = {
+    "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
+    "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",
+}
+# Students of Paragraph Vector alone vary two to three times as much between seeds as all others.
 STUDENT_CLASSES = ("student", "student of context alone")
 
 _FIXED = {
-    "base": "Longformer",
+    "base": "Longformer",  # the student before training
     "sbert": "SBERT",
     "tfidf": "TF-IDF",
     "lsa": "LSA",
     "sbert_chunks": "SBERT, mean of chunks",
-    "both": "chunks + LSA",
+    "both": "chunks + LSA",  # side by side
 }
 _CAN_BE_CUT = ("base", "student", "lsa", "both")
 _CUT = ";cut"  # at the end of a model's label: test texts are cut
-# At the end of a structural loss: the target is the mean over chunks (notebook 10).
-_CHUNKS = ";chunks"
+_CHUNKS = ";chunks"  # at the end of a structural loss: the target is the mean over chunks
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
 _STUDENT = re.compile(
     rf"""
@@ -70,35 +65,18 @@ _STUDENT = re.compile(
 
 @dataclass(frozen=True)
 class Variant:
-    """One model to evaluate: a baseline, a teacher or a student.
+    """One model to evaluate: a baseline, a teacher or a student."""
 
-    Parameters
-    ----------
-    kind : "base" (the student before training), "sbert", "paragraph_vector", "student", or a
-        baseline that is not in the thesis: "tfidf", "lsa" (TF-IDF reduced by singular vectors of
-        the corpus that Paragraph Vectors are trained on), "sbert_chunks" (mean of SBERT's
-        embeddings of the pieces of a text), "both" (the last two side by side)
-    structural : label of the structural loss, as in Figure 4.3; see `reads_chunks` for ";chunks"
-    contextual : label of the contextual teacher, with parts joined by "+"; for kind
-        "paragraph_vector" the label of the model itself
-    student_projection, contextual_projection : labels of Section 4.5.2, unscaled
-    masked : whether documents longer than the structural teacher's limit are masked (Listing 4.1)
-    lam : weight of the structural loss; None is the plain sum (`no-weighting`)
-    contextual_loss : a key of CONTEXTUAL_LOSSES; "mse" and "cca" are from a draft of the thesis
-    pooling : "mean", or "cls" of the drafts: the state of the first token, with global attention
-    cut : whether a test text is cut to as many tokens as the structural teacher reads
-    """
-
-    kind: str
-    structural: str | None = None
-    contextual: str | None = None
-    student_projection: str | None = None
+    kind: str  # a key of `_FIXED`, "paragraph_vector" or "student"
+    structural: str | None = None  # label of the structural loss, as in Figure 4.3
+    contextual: str | None = None  # label of a contextual model, its parts joined by "+"
+    student_projection: str | None = None  # labels of Section 4.5.2, unscaled
     contextual_projection: str | None = None
-    masked: bool = False
-    lam: float | None = None
-    contextual_loss: str = "soft_cca"
-    pooling: str = "mean"
-    cut: bool = False
+    masked: bool = False  # whether Listing 4.1 masks what the structural teacher cannot read whole
+    lam: float | None = None  # weight of the structural loss; None is the sum (`no-weighting`)
+    contextual_loss: str = "soft_cca"  # a key of CONTEXTUAL_LOSSES; others are from a draft
+    pooling: str = "mean"  # or "cls": the state of the first token, with global attention (drafts)
+    cut: bool = False  # whether test texts are cut to what the structural teacher reads
 
     @property
     def identity(self) -> str:
@@ -124,10 +102,7 @@ class Variant:
 
     @property
     def seed_class(self) -> str:
-        """The class of models that vary about equally between seeds, whose variances are pooled.
-
-        Students of Paragraph Vector alone vary two to three times as much as all others.
-        """
+        """The class of models that vary about equally between seeds, whose variances are pooled."""
         return self.kind if self.kind != "student" else STUDENT_CLASSES[self.structural is None]
 
     @property
@@ -138,8 +113,8 @@ class Variant:
     @property
     def negatives(self) -> int:
         """Number of negatives drawn for each document; 0 if the batch supplies the negatives."""
-        arguments = {} if self.structural is None else structural_loss(self.structural)[1]
-        return int(arguments.get("negatives", 0))
+        match = _MAX_MARGIN.fullmatch((self.structural or "").removesuffix(_CHUNKS))
+        return int(match[3] or 0) if match else 0
 
     @property
     def uncut(self) -> "Variant":
@@ -152,20 +127,14 @@ class Variant:
     @property
     def losses(self) -> list[str]:
         """Names of the functions in `lib.losses` that this student is trained with."""
-        if self.kind != "student":
-            return []
         names: list[str] = []
         if self.structural is not None:
             name, arguments = structural_loss(self.structural)
-            names.append(name)
-            if "distance" in arguments:
-                names.append(str(arguments["distance"]))
-            if self.masked:
-                names.append("structural_mask")
-        if self.contextual is not None:
+            names += [name, str(arguments["distance"])] if arguments else [name]
+            names += ["structural_mask"] if self.masked else []
+        if self.kind == "student" and self.contextual is not None:
             names.append(CONTEXTUAL_LOSSES[self.contextual_loss])
-        if self.structural is not None and self.contextual is not None:
-            names.append("weighted")
+            names += ["weighted"] if self.structural is not None else []
         return names
 
 
@@ -175,21 +144,16 @@ def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
     "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}). `ValueError` for an
     unknown label, with the known forms.
     """
-    distances = rf"(?P<distance>{'|'.join(DISTANCES)})"
-    number = r"(?P<gamma>\d+(\.\d+)?)"
-    for form, name in STRUCTURAL_LOSSES.items():
-        pattern = re.escape(form).replace(r"\{distance\}", distances)
-        pattern = pattern.replace(r"\{negatives\}", r"(?P<negatives>[1-9]\d*)")
-        pattern = pattern.replace(r"\{gamma\}", number)
-        match = re.fullmatch(pattern, label.removesuffix(_CHUNKS))
-        if match is None:
-            continue
-        return name, {key: _READERS[key](value) for key, value in match.groupdict().items()}
+    name = label.removesuffix(_CHUNKS)
+    if name in STRUCTURAL_LOSSES:
+        return STRUCTURAL_LOSSES[name], {}
+    if match := _MAX_MARGIN.fullmatch(name):
+        return "max_margin", {"distance": STRUCTURAL_LOSSES[match[1]], "gamma": float(match[2])}
     raise ValueError(
-        f"unknown model {label!r}: expected Longformer, SBERT, a Paragraph Vector "
-        f"(DM;100;stem;2), a structural loss ({', '.join(STRUCTURAL_LOSSES)}), or <only-contextual|"
-        f"mm-MSE|structural loss>;<{'|'.join(_PARTS)}>;S:<projection>;C:<projection>"
-        f"[;<None|{MASK_LABEL}>;λ=<weight>], perhaps with {_CUT}"
+        f"unknown model {label!r}: expected {', '.join(_FIXED.values())}, a Paragraph Vector "
+        f"(DM;100;stem;2), a structural loss ({', '.join(STRUCTURAL_LOSSES)}, {MM_MSE}), or "
+        f"<only-contextual|mm-MSE|structural loss>;<{'|'.join(_PARTS)}>;S:<projection>;"
+        f"C:<projection>[;<None|{MASK_LABEL}>;λ=<weight>], perhaps with {_CUT}"
     )
 
 
@@ -202,10 +166,7 @@ def parse(label: str) -> Variant:
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
         if whole.cut or whole.kind not in _CAN_BE_CUT:
-            raise ValueError(
-                f"{label!r}: {_CUT} may follow only once, and only a student, "
-                f"{', '.join(_FIXED[kind] for kind in _CAN_BE_CUT if kind in _FIXED)}"
-            )
+            raise ValueError(f"{label!r}: {_CUT} may follow only a model that reads whole texts")
         return replace(whole, cut=True)
     for kind, name in _FIXED.items():
         if label == name:
@@ -231,10 +192,3 @@ def parse(label: str) -> Variant:
         contextual_loss=match["contextual_loss"] or "soft_cca",
         pooling="cls" if match["cls"] else "mean",
     )
-
-
-# The students whose weighting Section 4.5.3 varies, as they are without weighting.
-NO_WEIGHTING = {
-    "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
-    "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",
-}

@@ -16,8 +16,8 @@ generator, and no operation mixes heads. With one torch thread and `MKL_CBWR` as
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,43 +25,14 @@ from torch import Tensor
 from torch.optim.adamw import adamw
 
 from lib.config.schema import HeadSettings
+from lib.evaluation.readouts import Job
 
 _TOGETHER = 20  # heads trained together, 1.2 MB each for 1536 inputs; changes no result
 _ALIGN = 64  # heads fill whole cache lines, so that vectorised loops find all aligned alike
 _EVALUATION_ROWS = 1024
 
 
-@dataclass(frozen=True)
-class Job:
-    """One head to train and test.
-
-    `features` are (n, dim) float32, one row per text; jobs of one model should share one array.
-    Other classifiers take further kinds. `inputs` are (m, 1) or (m, 2) rows of them, `labels` (m,)
-    classes from 0 on, `train` and `test` indices of both. `groups`, (m,), number what folds must
-    not part, which no head needs. `name` is for messages.
-    """
-
-    features: Any
-    inputs: np.ndarray
-    labels: np.ndarray
-    train: np.ndarray
-    test: np.ndarray
-    seed: int = 0
-    name: str = ""
-    groups: np.ndarray | None = None
-
-
-class _Data(NamedTuple):
-    """A job as tensors; `inputs` and `labels` are the training items."""
-
-    features: Tensor
-    inputs: Tensor
-    labels: Tensor
-    test_inputs: Tensor
-    seed: int
-    name: str
-
-
+@torch.no_grad()
 def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> list[np.ndarray]:
     """Train one head per job and test it: (test,) predicted classes, int64, of each job.
 
@@ -69,48 +40,41 @@ def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> li
     "standardized" over the texts of the job's training items: the scale, which losses do not fix,
     decides how far a head gets with raw ones in a few hundred steps. `clip` is the largest norm of
     the gradient of each head. `ValueError`, with the job's name, for features that are not finite,
-    other shapes, and weights that are not finite after training.
+    and weights that are not finite after training.
     """
     data = _prepare(jobs, settings.features)
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, item in enumerate(data):
-        shape = (*item.features.shape[1:], *item.inputs.shape)
+        shape = (item.features.shape[1], len(item.train), item.inputs.shape[1])
         groups.setdefault(shape, []).append(index)
     predictions: dict[int, np.ndarray] = {}
-    with torch.no_grad():
-        for indices in groups.values():
-            for start in range(0, len(indices), _TOGETHER):
-                block = indices[start : start + _TOGETHER]
-                weights = _train([data[index] for index in block], classes, settings)
-                for row, index in enumerate(block):
-                    own = [tensor[row] for tensor in weights]
-                    predictions[index] = _predict(data[index], own)
+    for indices in groups.values():
+        for start in range(0, len(indices), _TOGETHER):
+            block = indices[start : start + _TOGETHER]
+            weights = _train([data[index] for index in block], classes, settings)
+            for row, index in enumerate(block):
+                predictions[index] = _predict(data[index], *(tensor[row] for tensor in weights))
     return [predictions[index] for index in range(len(data))]
 
 
-def _prepare(jobs: Sequence[Job], scale: str) -> list[_Data]:
-    """Jobs as tensors; those that share embeddings and training items share scaled embeddings."""
+def _prepare(jobs: Sequence[Job], scale: str) -> list[Job]:
+    """Jobs of tensors; those that share embeddings and training items share scaled embeddings."""
     shared: dict[tuple[int, ...], Tensor] = {}
     data = []
     for job in jobs:
-        if job.labels.shape != job.inputs.shape[:1]:
-            shapes = f"{job.inputs.shape} and {job.labels.shape}"
-            raise ValueError(f"{job.name}: expected labels (m,) of inputs (m, texts), got {shapes}")
-        inputs, labels = (torch.from_numpy(x.astype(np.int64)) for x in (job.inputs, job.labels))
+        numbers: dict[str, Any] = {
+            name: torch.from_numpy(getattr(job, name).astype(np.int64))
+            for name in ("inputs", "labels", "train", "test")
+        }
         key = (id(job.features), id(job.inputs), id(job.train))
         if key not in shared:
-            shared[key] = _scale(_read_features(job), inputs[job.train], scale)
-        numbers = (inputs[job.train], labels[job.train], inputs[job.test])
-        data.append(_Data(shared[key], *numbers, job.seed, job.name))
+            features = torch.as_tensor(job.features).detach().to("cpu", torch.float32).contiguous()
+            if not (finite := features.isfinite().all(1)).all():
+                row = int(finite.int().argmin())
+                raise ValueError(f"{job.name}: NaN or infinity in the embeddings, row {row}")
+            shared[key] = _scale(features, numbers["inputs"][numbers["train"]], scale)
+        data.append(replace(job, features=shared[key], **numbers))
     return data
-
-
-def _read_features(job: Job) -> Tensor:
-    features = torch.as_tensor(job.features).detach().to("cpu", torch.float32).contiguous()
-    if not (finite := features.isfinite().all(1)).all():
-        row = int(finite.int().argmin())
-        raise ValueError(f"{job.name}: NaN or infinity in the embeddings, first in row {row}")
-    return features
 
 
 def _scale(features: Tensor, inputs: Tensor, scale: str) -> Tensor:
@@ -126,7 +90,7 @@ def _scale(features: Tensor, inputs: Tensor, scale: str) -> Tensor:
     return features
 
 
-def _train(data: list[_Data], classes: int, settings: HeadSettings) -> list[Tensor]:
+def _train(data: list[Job], classes: int, settings: HeadSettings) -> list[Tensor]:
     """Train heads of one shape: W1 (heads, hidden, width), b1, W2 (heads, classes, hidden), b2."""
     stack = _Stack(data, classes, settings)
     batches, epochs = math.ceil(stack.rows / settings.batch_size), settings.epochs
@@ -143,19 +107,17 @@ def _train(data: list[_Data], classes: int, settings: HeadSettings) -> list[Tens
             step += 1
     for item, healthy in zip(data, stack.weights.isfinite().all(1), strict=True):
         if not healthy:
-            problem = "the head's weights are no longer finite; lower the learning rate"
-            raise ValueError(f"{item.name}: {problem}")
+            raise ValueError(f"{item.name}: infinite weights in the head; lower the learning rate")
     return stack.parameters
 
 
 class _Stack:
     """Weights, gradients, optimiser and shuffled items of heads that are stepped together."""
 
-    def __init__(self, data: list[_Data], classes: int, settings: HeadSettings):
-        self.data, self.settings = data, settings
-        self.rows, columns = data[0].inputs.shape
+    def __init__(self, data: list[Job], classes: int, settings: HeadSettings):
+        self.data, self.settings, self.rows = data, settings, len(data[0].train)
         heads, units = len(data), settings.hidden
-        width = data[0].features.shape[1] * columns
+        width = data[0].features.shape[1] * data[0].inputs.shape[1]
 
         # Parameters, and their gradients, are views of one (heads, size) tensor.
         shapes = [(units, width), (units,), (classes, units), (classes,)]
@@ -191,7 +153,7 @@ class _Stack:
         scale = 1 / (1 - self.settings.dropout)
         uniform = torch.empty(self.gates.shape[1:])
         for row, (item, generator) in enumerate(zip(self.data, self.generators, strict=True)):
-            order = torch.randperm(self.rows, generator=generator)
+            order = item.train[torch.randperm(self.rows, generator=generator)]
             self.inputs.append(item.inputs[order])
             self.targets[row] = self.smoothed[item.labels[order]]
             kept = uniform.uniform_(generator=generator) >= self.settings.dropout
@@ -201,7 +163,10 @@ class _Stack:
         """Compute the gradients of the mean loss of the shuffled items `start` to `stop`."""
         w1, b1, w2, b2 = self.parameters
         w1_gradient, b1_gradient, w2_gradient, b2_gradient = self.parameter_gradients
-        x = self._read_batch(start, stop)
+        x = self.batch[:, : stop - start]  # (heads, batch, width), without copying the data set
+        for item, inputs, out in zip(self.data, self.inputs, x, strict=True):
+            texts = inputs[start:stop].flatten()
+            torch.index_select(item.features, 0, texts, out=out.view(len(texts), -1))
 
         # Hidden tensors are (heads, hidden, batch), the fastest layout for the large products.
         hidden = torch.bmm(w1, x.transpose(1, 2)).add_(b1.unsqueeze(2)).relu_()
@@ -226,29 +191,17 @@ class _Stack:
         if bool((shrink < 1).any()):
             self.gradients.mul_(shrink.clamp_(max=1))
 
-    def _read_batch(self, start: int, stop: int) -> Tensor:
-        """Read the embeddings of a batch, (heads, batch, width), without copying the data set."""
-        x = self.batch[:, : stop - start]
-        for item, inputs, out in zip(self.data, self.inputs, x, strict=True):
-            texts = inputs[start:stop].flatten()
-            torch.index_select(item.features, 0, texts, out=out.view(len(texts), -1))
-        return x
-
 
 def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """Return consecutive parts of a (heads, size) tensor as views with these shapes per head."""
-    views, start = [], 0
-    for shape in shapes:
-        stop = start + math.prod(shape)
-        views.append(flat[:, start:stop].unflatten(1, shape))
-        start = stop
-    return views
+    """Consecutive parts of a (heads, size) tensor as views with these shapes per head."""
+    sizes = [math.prod(shape) for shape in shapes]
+    parts = flat[:, : sum(sizes)].split(sizes, dim=1)
+    return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _predict(item: _Data, weights: list[Tensor]) -> np.ndarray:
-    w1, b1, w2, b2 = weights
+def _predict(item: Job, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> np.ndarray:
     predictions = []
-    for rows in item.test_inputs.split(_EVALUATION_ROWS):
+    for rows in item.inputs[item.test].split(_EVALUATION_ROWS):
         hidden = torch.relu(torch.nn.functional.linear(item.features[rows].flatten(1), w1, b1))
         predictions.append(torch.nn.functional.linear(hidden, w2, b2).argmax(1))
     return torch.cat(predictions).numpy()

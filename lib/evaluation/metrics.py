@@ -3,11 +3,13 @@
 scikit-learn's metrics know neither relevant items without a rank nor the published limit of ranks.
 """
 
+import warnings
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pandas as pd
-
-from lib.evaluation.canonical_correlation import cca as cca  # one of the metrics
+from jaxtyping import Float
 
 
 def normalized_accuracy(
@@ -18,11 +20,8 @@ def normalized_accuracy(
     `frame` has columns task and accuracy. `best`, per task, is by default that in the frame, so a
     model has different values in different figures. Figure 5.3 takes the best of all three rounds.
     """
-    if best is None:
-        tops = frame.groupby("task")["accuracy"].transform("max")
-    else:
-        tops = frame["task"].map(best)
-    return frame.assign(normalized=frame["accuracy"] / tops)
+    tops = frame.groupby("task")["accuracy"].max() if best is None else best
+    return frame.assign(normalized=frame["accuracy"] / frame["task"].map(tops))
 
 
 def average_precision(
@@ -54,3 +53,40 @@ def _find_ranks(
     """The ranks of relevant items that are within `top`, ascending from 1."""
     wanted = set(relevant)
     return [rank for rank, name in enumerate(ranking[:top], 1) if name in wanted]
+
+
+def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = None) -> float:
+    """Sum the first k canonical correlations of two sets of vectors (thesis Equation 4.3), 0 to k.
+
+        cca = sum_{j <= k} s_j(Ux' Uy),   Ux, Uy: orthonormal bases of the centred columns
+
+    (Björck and Golub 1973, Numerical methods for computing angles between linear subspaces.) Row i
+    of x and of y, arrays or tensors, is the same document. Invariant under invertible affine maps.
+    Warns if rank(x) + rank(y) exceeds rows - 1, by the number of correlations that are 1 anyway.
+    """
+    x_basis, y_basis = _orthonormal_columns(x), _orthonormal_columns(y)
+    certain = x_basis.shape[1] + y_basis.shape[1] - (len(x) - 1)
+    if certain > 0:
+        warnings.warn(
+            f"cca of {tuple(x.shape)} and {tuple(y.shape)}: {certain} correlations are 1 for any "
+            "data, because these rows are too few for these dimensions; use more rows",
+            stacklevel=2,
+        )
+    correlations = np.linalg.svd(x_basis.T @ y_basis, compute_uv=False)
+    return float(np.clip(correlations, 0, 1)[:k].sum())
+
+
+def _orthonormal_columns(values: Any) -> np.ndarray:
+    """An orthonormal basis of the centred columns, (rows, rank).
+
+    The threshold of `scipy.linalg.orth` is relative to the largest singular value *after* centring,
+    so the rounding errors of constant columns would count as directions.
+    """
+    if hasattr(values, "detach"):  # a tensor of any device and precision
+        values = values.detach().cpu()
+        values = (values if values.element_size() >= 8 else values.float()).numpy()
+    x = values.astype(np.float64)
+    eps = 2.0**-52 if values.itemsize >= 8 else 2.0**-23
+    left, sizes, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+    # Rounded entries change singular values by less than eps times this norm; 10 allows for sums.
+    return left[:, sizes > 10 * eps * np.linalg.norm(x)]

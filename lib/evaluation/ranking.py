@@ -25,8 +25,7 @@ class Queries:
     @property
     def examples(self) -> np.ndarray:
         """(examples, 2): each source with each of its targets."""
-        pairs = [(source, target) for source, rows in self.relevant.items() for target in rows]
-        return np.array(pairs)
+        return np.array([(row, target) for row, each in self.relevant.items() for target in each])
 
     @property
     def targets(self) -> np.ndarray:
@@ -69,9 +68,13 @@ def rank_folds(
         for place, source, ranking in zip(fold, asked, rankings, strict=True):
             each[place] = score(relevant[source], ranking, top)
             parts[place] = np.repeat(each[place], len(relevant[source]))
-            if metric == "MAP" and top is None:
-                parts[place] = _find_precisions(relevant[source], ranking)
-    weights = np.repeat(queries.targets.sum() / (len(sources) * queries.targets), queries.targets)
+            if metric == "MAP" and top is None:  # (targets,) precision at each target's rank
+                ranks = 1 + np.array([ranking.index(target) for target in relevant[source]])
+                found = (ranks <= ranks[:, None]).sum(1)  # (targets,) ranked at least as high
+                parts[place] = found / ranks
+    counts = queries.targets  # (sources,)
+    of_query = counts.sum() / (len(sources) * counts)  # so that every query counts the same
+    weights = np.repeat(of_query, counts)  # (examples,)
     mean = each.mean()
     return float(mean), mean + weights * (np.concatenate(parts) - mean)
 
@@ -92,18 +95,10 @@ def _scale_rows(vectors: Any) -> Any:
 
         return normalize(sparse.csr_array(vectors).astype(np.float64))
     x = np.asarray(vectors).astype(np.float64)
-    if not np.isfinite(x).all():  # NaN would be sorted to the end without a word
-        row = int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])
-        raise ValueError(f"vectors must be finite; the first with NaN or infinity is row {row}")
+    if not (finite := np.isfinite(x).all(1)).all():  # NaN would be sorted to the end without a word
+        raise ValueError(f"vectors must be finite; the first that is not is row {finite.argmin()}")
     norms = np.linalg.norm(x, axis=1, keepdims=True)
     return np.divide(x, norms, out=np.zeros_like(x), where=norms > 0)
-
-
-def _find_precisions(targets: Sequence[int], ranking: Sequence[int]) -> np.ndarray:
-    """(targets,) precision at each target's rank; their mean is `metrics.average_precision`."""
-    places = {name: place for place, name in enumerate(ranking, 1)}
-    ranks = np.array([places[target] for target in targets])
-    return (ranks <= ranks[:, None]).sum(1) / ranks
 
 
 def score_chance(queries: Queries, metric: str, top: int | None = None) -> float:
@@ -120,8 +115,6 @@ def score_chance(queries: Queries, metric: str, top: int | None = None) -> float
 def rank_halves(vectors: Any) -> np.ndarray:
     """(halves,) reciprocal rank of each half's other half; all first halves come first."""
     count = vectors.shape[0]
-    rankings = rank_texts(vectors, range(count))
     others = [(row + count // 2) % count for row in range(count)]
-    return np.array(
-        [1 / (1 + ranking.index(other)) for ranking, other in zip(rankings, others, strict=True)]
-    )
+    rankings = rank_texts(vectors, range(count))
+    return np.array([1 / (1 + each.index(o)) for each, o in zip(rankings, others, strict=True)])

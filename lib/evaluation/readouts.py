@@ -1,23 +1,30 @@
-"""Classification on frozen embeddings: the examples, and how many answers are right."""
+"""Classification on frozen embeddings: the examples, classifiers, and how many answers are right.
+
+A classifier maps a `Job` to (test,) predicted classes. The thesis' head is in `heads`; those here
+need little or no training, and no seed.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from lib.config.schema import HeadSettings
 
-# Readout -> its changes in a profile's section `heads`. "thesis" is the published protocol; the
-# other two need little or no training.
+# Readout -> its changes in a profile's section `heads`. "thesis" is the published protocol.
 READOUTS: dict[str, dict[str, Any]] = {
     "thesis": {"classifier": "head"},
     "compare": {"classifier": "compare"},
     "none": {"classifier": "similarity"},
 }
 HEAD_SEEDS = 1000  # heads of one model and seed: seeds 1000 * seed, 1000 * seed + 1, ...
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # of dense vectors next to TF-IDF, both of norm 1
+TOLERANCE = 1e-6  # largest entry of the gradient at which logistic regression has converged
 Part = tuple[np.ndarray, np.ndarray]  # the examples to train on and those to test on
 
 
@@ -47,13 +54,32 @@ class Examples:
     @property
     def chance(self) -> float:
         """The share of the largest class among the examples that are scored."""
-        tested = self.tested
-        return float(np.bincount(self.labels[tested]).max() / len(tested))
+        tested = self.labels[self.tested]
+        return float(np.bincount(tested).max() / len(tested))
 
     @property
     def folds(self) -> list[Examples]:
         """The same examples, with one fold each."""
         return [replace(self, parts=[part]) for part in self.parts]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One classifier to train and test.
+
+    `features` are (n, dim), one row per text; jobs of one model should share one array. `inputs`
+    are (m, 1) or (m, 2) rows of them, `labels` (m,) classes from 0 on, `train` and `test` indices
+    of both. `groups`, (m,), number what folds must not part. `name` is for messages.
+    """
+
+    features: Any
+    inputs: np.ndarray
+    labels: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+    seed: int = 0
+    name: str = ""
+    groups: np.ndarray | None = None
 
 
 def judge(
@@ -65,8 +91,7 @@ def judge(
     name: str = "",
 ) -> np.ndarray:
     """(tested,) for each tested example, the share of right answers; see `judge_models`."""
-    record = judge_models([(name, seed, vectors)], examples, classifier, settings)[0]
-    return record["scores"]
+    return judge_models([(name, seed, vectors)], examples, classifier, settings)[0]["scores"]
 
 
 def judge_folds(
@@ -92,25 +117,24 @@ def judge_models(
 
     `models` are (name, seed, vectors) with vectors (texts, dim), or for the classifier "joint" the
     pair of TF-IDF and dense vectors. `classifier` is "head", which needs the settings and trains
-    heads of all models side by side, or one of `classifiers.CLASSIFIERS`, which have no seed.
+    heads of all models side by side, or one of `CLASSIFIERS`.
 
     Returns for each model `accuracy`, the mean share of right answers; `heads`, the share for each
     head and each of its folds; `scores`, (tested,) for each tested example the share of heads that
     are right. `ValueError` for vectors that are not finite.
     """
-    from lib.evaluation.classifiers import CLASSIFIERS
-    from lib.evaluation.heads import Job, train_heads
-
     heads = settings if classifier == "head" else None
     repeats = heads.repeats if heads else 1
     jobs = []
     for name, seed, vectors in models:
         values, label = _read_vectors(vectors), f"{name}, seed {seed}, {examples.task}"
         for head in range(repeats):
-            for train, test in examples.parts:
-                job = (values, examples.inputs, examples.labels, train, test)
-                jobs.append(Job(*job, HEAD_SEEDS * seed + head, label, examples.groups))
+            for part in examples.parts:
+                job = (values, examples.inputs, examples.labels, *part, HEAD_SEEDS * seed + head)
+                jobs.append(Job(*job, label, examples.groups))
     if heads:
+        from lib.evaluation.heads import train_heads
+
         answers = train_heads(jobs, examples.classes, heads)
     else:
         answers = [CLASSIFIERS[classifier](job) for job in jobs]
@@ -128,4 +152,121 @@ def judge_models(
 def _read_vectors(vectors: Any) -> Any:
     if isinstance(vectors, tuple):
         return tuple(map(_read_vectors, vectors))
-    return vectors if hasattr(vectors, "tocsr") else np.asarray(vectors)
+    return vectors if sparse.issparse(vectors) else np.asarray(vectors)
+
+
+def by_comparing(job: Job) -> np.ndarray:
+    """Classify by logistic regression on features that compare the texts of a pair.
+
+        single text: u          pair of texts: |u - v| and u * v, element by element
+
+    Embeddings are standardised over the texts of the training items, and features over the training
+    items, so their scale does not matter. The penalty is that of normal weights with variance
+    1 / width (scikit-learn's C), so that a logit has a standard deviation of about one for any
+    width. The loss is convex and minimised to convergence: no seed or learning rate matters.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    embeddings = np.asarray(job.features, dtype=np.float64)
+    seen = np.unique(job.inputs[job.train])
+    embeddings = StandardScaler().fit(embeddings[seen]).transform(embeddings)
+    x = u = embeddings[job.inputs[:, 0]]
+    if job.inputs.shape[1] == 2:
+        v = embeddings[job.inputs[:, 1]]
+        x = np.hstack([abs(u - v), u * v])
+    x = StandardScaler().fit(x[job.train]).transform(x)
+    return _classify(LogisticRegression(C=1 / x.shape[1], tol=TOLERANCE, max_iter=1000), x, job)
+
+
+def by_similarity(job: Job) -> np.ndarray:
+    """Classify by similarity, with almost nothing to train.
+
+    A single text gets the class of the nearest centroid of embeddings scaled to norm 1. A pair is
+    classified by the threshold on its cosine that separates the training pairs best.
+    """
+    from sklearn.metrics.pairwise import paired_cosine_distances
+    from sklearn.neighbors import NearestCentroid
+    from sklearn.preprocessing import normalize
+    from sklearn.tree import DecisionTreeClassifier
+
+    kept = sparse.issparse(job.features)
+    embeddings = job.features if kept else np.asarray(job.features, dtype=np.float64)
+    first = embeddings[job.inputs[:, 0]]
+    if job.inputs.shape[1] == 1:
+        return _classify(NearestCentroid(), normalize(first), job)
+    x = 1 - paired_cosine_distances(first, embeddings[job.inputs[:, 1]])[:, None]
+    return _classify(DecisionTreeClassifier(max_depth=1), x, job)  # one threshold
+
+
+def by_words(job: Job) -> np.ndarray:
+    """Classify TF-IDF vectors in the usual way: texts by logistic regression, pairs by cosine.
+
+    Weights of words would say little about pairs, because other words matter in each article.
+    Features, (texts, words) sparse or dense with rows of norm 1, are not standardised: the scale of
+    a word or of an LSA direction says how much it explains.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    if job.inputs.shape[1] == 2:
+        return by_similarity(job)
+    x = job.features[job.inputs[:, 0]]
+    return _classify(LogisticRegression(C=10, max_iter=1000), x, job)
+
+
+def by_both(job: Job) -> np.ndarray:
+    """Classify [TF-IDF; weight x dense vectors] as `by_words`; features are the pair of both.
+
+    Rows have norm 1. The weight is that of `choose_weight`, and 1 for pairs of texts.
+    """
+    words, dense = job.features
+    weight, rows = 1.0, job.inputs[job.train, 0]
+    if job.inputs.shape[1] == 1:
+        groups = None if job.groups is None else job.groups[job.train]
+        weight = choose_weight(words[rows], dense[rows], job.labels[job.train], groups)
+    return by_words(replace(job, features=join_words(words, dense, weight)))
+
+
+def choose_weight(
+    words: sparse.csr_array, dense: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
+) -> float:
+    """The smallest of the `WEIGHTS` with the most right answers in three folds; 0.5 without folds.
+
+    `groups` number what folds must not part; they are ignored if one holds a whole class.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    if groups is not None and any(len({*groups[labels == each]}) == 1 for each in {*labels}):
+        groups = None  # else a class of one group would be tested without having been learned
+    splitter = StratifiedKFold(3) if groups is None else StratifiedGroupKFold(3)
+    texts, right = np.arange(len(labels))[:, None], []
+    try:
+        with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
+            folds = list(splitter.split(labels, labels, groups))
+        for weight in WEIGHTS:
+            x = join_words(words, dense, weight)
+            answers = (by_words(Job(x, texts, labels, *fold)) == labels[fold[1]] for fold in folds)
+            right.append(sum(int(each.sum()) for each in answers))
+    except ValueError:  # a class of too few texts, or a fold without texts or other classes
+        return 0.5
+    return WEIGHTS[int(np.argmax(right))]
+
+
+def join_words(words: sparse.csr_array, dense: np.ndarray, weight: float) -> sparse.csr_array:
+    """[TF-IDF; weight x dense vectors], (texts, words + dim), for a linear classifier."""
+    if not weight:
+        return sparse.csr_array(words)
+    return sparse.hstack([words, weight * dense], format="csr")
+
+
+def _classify(classifier: Any, x: Any, job: Job) -> np.ndarray:
+    return classifier.fit(x[job.train], job.labels[job.train]).predict(x[job.test])
+
+
+# Values of a profile's `heads.classifier` besides "head"; "words" and "joint" are for TF-IDF.
+CLASSIFIERS: dict[str, Callable[[Job], np.ndarray]] = {
+    "compare": by_comparing,
+    "similarity": by_similarity,
+    "words": by_words,
+    "joint": by_both,
+}

@@ -10,30 +10,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lib.config.schema import StudentSettings
-from lib.experiments.devices import find_device, find_model, hash_model
-from lib.experiments.model import Model
+from lib.experiments.model import Model, find_device, find_model, hash_model
 from lib.jobs import track
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 
 if TYPE_CHECKING:
-    from lib.experiments.structural import Teacher
+    from lib.experiments.embedders import Teacher
 
-# What computes a student's vectors and a base's weights. Saving for other people is left out.
+PACKAGES = ("torch", "transformers", "tokenizers")
+# What computes a student's vectors and a base's weights.
 STUDENT = (
     "experiments.base",
     "student.attention",
+    "student.checkpoint",
     "student.encoder",
-    "student.linear",
-    "student.low_precision",
     "student.masked_words",
-    "student.packing",
-    "student.serving",
-    "student.weights",
     "teachers.chunks",
     "teachers.rows",
     "texts",
 )
-PACKAGES = ("torch", "transformers", "tokenizers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +37,7 @@ class Base(Model):
 
     With a section `language_model`, the layers first learn to guess masked words of `documents`,
     and are measured on `held_out`. The teacher decides where a `cut` text ends. `precision` is
-    "fp32" or "bf16"; `served` students encode as people's do: faster in bfloat16, and equal up to
-    rounding.
+    "fp32" or "bf16".
     """
 
     section: StudentSettings
@@ -52,7 +46,6 @@ class Base(Model):
     held_out: Sequence[str]
     teacher: Teacher
     cut: bool = False
-    served: bool = False
 
     @functools.cached_property
     def start(self) -> Product:
@@ -65,7 +58,7 @@ class Base(Model):
 
     @functools.cached_property
     def product(self) -> Product:
-        computed = [find_device(), self.precision, self.served]
+        computed = [find_device(), self.precision]
         inputs = {"model": self.start, "read": self.count_read(self.cut), "computed": computed}
         return Product("vectors", inputs, STUDENT, PACKAGES, "Longformer")
 
@@ -79,11 +72,10 @@ class Base(Model):
 
     def encode_with(self, student: Any, texts: Sequence[str], cut: bool) -> np.ndarray:
         """(texts, dim) float32, by this student or by a trained copy of it."""
-        from lib.student import packing
         from lib.teachers.chunks import cut_text
 
         read = [cut_text(text) for text in texts]
-        ids = packing.tokenize(self.layers.tokenizer, read, self.count_read(cut))
+        ids = self.layers.tokenize(read, self.count_read(cut))
         return student.encode(ids, precision=self.precision)
 
     @functools.cached_property
@@ -97,7 +89,7 @@ class Base(Model):
 
     def load(self, dropout: float | None = None, attention_dropout: float | None = None) -> Any:
         """A fresh copy. It learns its words first if it has not yet."""
-        student = load_layers(self.section, dropout, attention_dropout, self.served)
+        student = load_layers(self.section, dropout, attention_dropout)
         if self.section.language_model is None:
             return student
         return unpack_weights(student, self.store.get(self.start, self._learn_words))
@@ -113,12 +105,10 @@ class Base(Model):
         from lib.student.masked_words import train_masked_words
 
         student = load_layers(self.section, dropout=0.0).to(find_device())
-        texts = (self.documents, self.held_out)
-        documents, held_out = (self.tokens(each)["ids"] for each in texts)
+        texts = [self.tokens(each)["ids"] for each in (self.documents, self.held_out)]
         settings = self.section.language_model.model_dump() | {"precision": self.precision}
         settings["track"] = lambda batches: track(batches, "masked words", len(batches))
-        losses = train_masked_words(student, documents, held_out, **settings)
-        return losses._asdict() | pack_weights(student)
+        return train_masked_words(student, *texts, **settings)._asdict() | pack_weights(student)
 
     def tokens(self, texts: Sequence[str]) -> dict[str, Rows]:
         """The token `ids` of texts, special ones included, truncated, and their length `whole`."""
@@ -141,14 +131,11 @@ def load_layers(
     section: StudentSettings,
     dropout: float | None = None,
     attention_dropout: float | None = None,
-    served: bool = False,
 ) -> Any:
     """The layers of a base as a student, with the weights of their checkpoint."""
-    from lib.student import encoder, serving
+    from lib.student import Student
 
-    Student = serving.Student if served else encoder.Student
-    path = find_model(section.model)
-    options = {"revision": section.revision, "dropout": dropout}
+    path, options = find_model(section.model), {"revision": section.revision, "dropout": dropout}
     options["attention_dropout"] = attention_dropout
     if section.base == "longformer":
         return Student.from_longformer(path, **options)
@@ -168,7 +155,6 @@ def unpack_weights(student: Any, arrays: Arrays) -> Any:
     import torch
 
     state = {name[2:]: torch.from_numpy(a) for name, a in arrays.items() if name[:2] == "w."}
-    unknown = student.load_state_dict(state, strict=False).unexpected_keys
-    if unknown:
+    if unknown := student.load_state_dict(state, strict=False).unexpected_keys:
         raise ValueError(f"the weights belong to another student: this one has no {unknown[0]}")
     return student.eval()

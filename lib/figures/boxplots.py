@@ -16,7 +16,6 @@ from matplotlib.patches import Patch
 from lib import published
 from lib.config import roles
 from lib.figures.style import DARK, INK, WIDTH, labelled, rows_from_top, settings, style
-from lib.published import figure_models
 from lib.statistics.intervals import SeedNoise
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -35,36 +34,22 @@ def boxplot_frame(
 ) -> pd.DataFrame:
     """Our accuracies next to the published ones: the data, and the CSV, of a boxplot figure.
 
-    A model has the name printed in that figure, or else the grid's, or else its identity. Columns
-    normalized are accuracies divided by the task's best in the same panel. Columns noise and
-    published_noise are the least differences that distinguish two runs. Rows ascend by mean
-    normalised accuracy, in Figure 5.3 within each round.
-
-    Parameters
-    ----------
-    records
-        Columns model (identity), task, seed, value, and optionally chance (of the task) and
-        collapsed (of the model).
-    noise
-        Noise of a run's mean chance-corrected accuracy, for "ours" and "published" if known.
-
-    Raises
-    ------
-    ValueError
-        If a record is repeated, or a value is not an accuracy from 0 to 1.
+    `records` have the columns model (identity), task, seed, value, and optionally chance and
+    collapsed. Models get the names printed in that figure, else the grid's; rows ascend by mean
+    accuracy divided by the task's best (normalized), in Figure 5.3 within each round. `noise` is
+    that of a run's mean, "ours" and "published": columns of least differences between two runs.
     """
     records = records.assign(collapsed=records.get("collapsed", False))
     ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
     runs = records.pivot(index=["model", "seed"], columns="task", values="value")
-    values = runs.stack(future_stack=True)
-    for (model, seed, task), value in values[~values.between(0, 1)].items():
-        raise ValueError(f"{label}: {model!r}, seed {seed}, on {task} has {value}: expected 0 to 1")
+    if runs.isna().any(axis=None):  # its mean would be one over other tasks
+        raise ValueError(f"{label}: a run has no score on a task: {runs.isna().stack().idxmax()}")
     printed = {"accuracy": "published", "normalized": "published_normalized"}
     printed |= {"chance": "published_chance"}
     theirs = pd.DataFrame(columns=["identity", "task", *printed], dtype=object)
-    if not label.startswith("figA_"):
+    if label in published.BOXPLOTS:
         theirs = published.load(label)[[*theirs]]
-    names = {identity: model for model, identity in figure_models.shown(label).items()}
+    names = {identity: model for model, identity in published.shown(label).items()}
     frame = ours.rename(columns={"model": "identity"})
     frame = frame.merge(theirs.rename(columns=printed), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
@@ -77,12 +62,33 @@ def boxplot_frame(
     orders = {"round": roles.ordered(frame["round"], roles.ROUNDS)}
     orders |= {"mean": sorted(frame["mean"].unique())}
     orders |= {"identity": [*names, *frame["identity"]], "task": roles.ordered(frame["task"])}
-    frame = frame.sort_values(
-        [*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True
-    )
+    frame = sort_rows(frame, orders)
     kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
     rest = ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
     return frame[[*kept, *rest]]
+
+
+def seed_means(
+    label: str, records: pd.DataFrame, keys: list[str], **more: tuple[str, str]
+) -> pd.DataFrame:
+    """The keys, value (mean over seeds), seeds (their number), chance and `more`.
+
+    Raises `ValueError` for a repeated record, such as one of another split.
+    """
+    repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
+    if len(repeated):
+        raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}")
+    columns = {"value": ("value", "mean"), "seeds": ("seed", "nunique")}
+    columns |= {"chance": ("chance", "first")} | more
+    records = records.assign(chance=records.get("chance", np.nan))
+    return records.groupby(keys, sort=False, as_index=False).agg(**columns)
+
+
+def sort_rows(frame: pd.DataFrame, orders: Mapping[str, list]) -> pd.DataFrame:
+    """Sort by columns, each in the order that is listed for it."""
+    return frame.sort_values(
+        [*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True
+    )
 
 
 @style()
@@ -96,51 +102,49 @@ def boxplot(
 ) -> Figure:
     """Draw the data of `boxplot_frame`: our boxes and the published ones in two panels.
 
-    With our accuracies, the scale is chance-corrected accuracy minus the task's best, so two means
-    differ by as much as the ledger says. Without ours it is that of the thesis, accuracy divided by
-    the task's best. In the order "published", models that the thesis lacks come first; the other is
-    "ours". `rounds` are those of the profile; `untrained` describes our models of `UNTRAINED`.
+    The scale is chance-corrected accuracy minus the task's best, so two means differ by as much as
+    the ledger says; without ours it is the thesis', accuracy divided by the task's best. In the
+    order "published", models that the thesis lacks come first; the other is "ours". `rounds` are
+    those of the profile; `untrained` describes our models of `UNTRAINED`.
     """
-    printed = roles.printed_rounds(rounds).items()
-    ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed}
-    data = data.replace({"model": ends}, regex=True)
-    data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
-    identities = figure_models.printed(label).values()
-    places = {identity: place for place, identity in enumerate(identities)}
-    if order == "published":
-        row_of = data["identity"].map(places).fillna(-1)
-        data = data.loc[row_of.sort_values(kind="stable").index]
+    data = _arrange(data, label, order, rounds)
     models = data.groupby("model", sort=False)
-    categories = [_category(label, row) for row, _ in models]
-    colors = _palette(categories)
+    categories, colors = _categorize(label, [model for model, _ in models])
     sides = [name for name, columns in _PANELS.items() if data[columns[0]].notna().any()]
     figure, (axes,) = plt.subplots(1, len(sides), sharex=True, sharey=True, squeeze=False)
     as_printed = sides == ["published"]
     for axis, name in zip(axes, sides, strict=True):
         _draw_panel(axis, data, name, [colors[category] for category in categories], as_printed)
-        axis.set_xlabel(_AXES[as_printed])
     rows = models[["short", "seeds", "collapsed"]].max()
     # Long names get at most 0.45 of the width, at 0.6 em per character.
-    longest = max(map(len, rows["short"]))
-    rows_from_top(axes[0], [*rows["short"]], fontsize=min(8.8, 0.45 * WIDTH * 72 / 0.6 / longest))
+    size = min(8.8, 0.45 * WIDTH * 72 / 0.6 / max(map(len, rows["short"])))
+    rows_from_top(axes[0], [*rows["short"]], fontsize=size)
     if sides[0] == "ours":
         _mark_runs(axes[0], rows)
     edge = {"edgecolor": DARK, "linewidth": 0.5}
-    named = {name: color for name, color in colors.items() if name}
-    handles = [Patch(facecolor=color, **edge, label=name) for name, color in named.items()]
-    bases = data["identity"].str.partition(";")[0]  # without the round of Figure 5.3
-    told = [
-        settings()["orders_told"][order if places else "ours"],
-        *_notes(data),
-        *settings()["explained"].get(label, []),
-        *([untrained] if untrained and bases.isin(UNTRAINED).any() else []),
-    ]
+    named = [(name, color) for name, color in colors.items() if name]
+    handles = [Patch(facecolor=color, **edge, label=name) for name, color in named]
     handles += labelled(axes)
-    told = [part for line in told for part in textwrap.wrap(line, _LETTERS, break_on_hyphens=False)]
+    told = _explain(data, label, order, untrained)
     lines = len(told) + 1.2 * math.ceil(len(handles) / settings()["boxes_legend"]["ncols"])
     figure.set_size_inches(WIDTH, _REST + _ROW * len(models) + _LINE * lines)
     figure.legend(handles=handles, title="\n".join(told), **settings()["boxes_legend"])
     return figure
+
+
+def _arrange(
+    data: pd.DataFrame, label: str, order: str, rounds: dict[str, int | None]
+) -> pd.DataFrame:
+    """The rows in their order, with rounds as the profile has them, and short names."""
+    printed = roles.printed_rounds(rounds)
+    ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
+    data = data.replace({"model": ends}, regex=True)
+    data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
+    if order == "published":
+        places = {identity: row for row, identity in enumerate(published.printed(label).values())}
+        rows = data["identity"].map(places).fillna(-1).sort_values(kind="stable")
+        return data.loc[rows.index]
+    return data
 
 
 def _draw_panel(
@@ -170,7 +174,7 @@ def _draw_panel(
     shared = roles.ordered(data.loc[data["published"].notna(), "task"])
     if name == "published" and {*shared} != {*roles.CLASSIFICATION}:
         name += ",\n" + textwrap.fill(f"but on {' '.join(shared)} only", 24)  # as wide as a panel
-    axis.set_title(name)
+    axis.set(title=name, xlabel=_AXES[as_printed])
     axis.grid(axis="y", visible=False)
 
 
@@ -183,49 +187,32 @@ def _mark_runs(axis: Axes, rows: pd.DataFrame) -> None:
         axis.annotate(f"{count}{'†' if row.collapsed else ''}", (1, place), **look)
 
 
-def seed_means(
-    label: str, records: pd.DataFrame, keys: list[str], **more: tuple[str, str]
-) -> pd.DataFrame:
-    """The keys, value (mean over seeds), seeds (their number), chance and `more`.
-
-    Raises `ValueError` for a repeated record.
-    """
-    repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
-    if len(repeated):
-        raise ValueError(
-            f"{label}: two records for {repeated.iloc[0].to_dict()}; pass one split of one run"
-        )
-    columns = {"value": ("value", "mean"), "seeds": ("seed", "nunique")}
-    columns |= {"chance": ("chance", "first")} | more
-    records = records.assign(chance=records.get("chance", np.nan))
-    return records.groupby(keys, sort=False, as_index=False).agg(**columns)
-
-
-def _notes(data: pd.DataFrame) -> list[str]:
-    """How many seeds our rows have, and what the marks mean."""
+def _explain(data: pd.DataFrame, label: str, order: str, untrained: str) -> list[str]:
+    """The lines above the legend: the order of rows, how many seeds, what marks mean."""
+    told = [settings()["orders_told"][order if label in published.BOXPLOTS else "ours"]]
     if data["value"].isna().all():
-        return ["one run each"]
-    least, most = data["seeds"].min(), data["seeds"].max()
-    seeds = "1 seed" if least == 1 else f"{least} seeds"
-    marks = [f"ours: {seeds} each" if least == most else f"ours: {seeds} unless marked ×{most}"]
-    if data["collapsed"].any():
-        marks.append("†: collapsed, all embeddings point one way")
-    if data["published"].notna().any():
-        marks[0] += "; published: one run"
-    return marks
+        told.append("one run each")
+    else:
+        least, most = data["seeds"].min(), data["seeds"].max()
+        seeds = "1 seed" if least == 1 else f"{least} seeds"
+        told.append(f"ours: {seeds} " + ("each" if least == most else f"unless marked ×{most}"))
+        if data["published"].notna().any():
+            told[-1] += "; published: one run"
+        if data["collapsed"].any():
+            told.append("†: collapsed, all embeddings point one way")
+    told += settings()["explained"].get(label, [])
+    if untrained and data["identity"].str.partition(";")[0].isin(UNTRAINED).any():
+        told.append(untrained)
+    return [part for line in told for part in textwrap.wrap(line, _LETTERS, break_on_hyphens=False)]
 
 
-def _category(label: str, model: str) -> str:
-    """The category that gives a model its colour; "" if the figure has one colour."""
-    for pattern, name in settings()["categories"].get(label, {}).items():
-        if match := re.fullmatch(pattern, model):
-            return match.expand(name)
-    return ""
-
-
-def _palette(drawn: list[str]) -> dict[str, str]:
-    """Category -> colour, in the order of the legend; a category has its colour in every figure."""
-    fills = settings()["fills"]
+def _categorize(label: str, models: list[str]) -> tuple[list[str], dict[str, str]]:
+    """A category for each model, and category -> colour, in the order of the legend."""
+    patterns, fills = settings()["categories"].get(label, {".*": ""}), settings()["fills"]
+    drawn = []
+    for model in models:
+        matches = ((re.fullmatch(pattern, model), name) for pattern, name in patterns.items())
+        drawn.append(next(match.expand(name) for match, name in matches if match))
     others = dict.fromkeys(name for name in drawn if name not in fills)
     colors = {name: color for name, color in fills.items() if name in drawn}
-    return colors | dict(zip(others, itertools.cycle(settings()["others"]), strict=False))
+    return drawn, colors | dict(zip(others, itertools.cycle(settings()["others"]), strict=False))

@@ -30,15 +30,12 @@ _PAIRED = {  # ways of pairing negatives
 def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
     """Length histograms (fig4_1 or fig5_1), ours next to the published ones, on the thesis' scale.
 
-    `lengths` are as `data_statistics.count_corpus_tokens` returns them, and `scale` is the factor
-    on them. If it is not 1, four published bins become one.
-
-    In the result, value and published are percent of the source's documents in that split; a bin is
-    bin_lo <= tokens < bin_hi. over_384 and its published twin are the percent of the split that
-    exceeds the structural teacher's limit.
+    `lengths` have the columns split, source, longformer_tokens, sbert_tokens; `scale` is a factor
+    on them, and if it is not 1, four published bins become one. value and published are percent of
+    the source's documents with bin_lo <= tokens < bin_hi; over_384 is that of the whole split.
     """
     theirs = published.load(label)
-    shares = published.load(label.replace("fig", "tab")).set_index("split")
+    shares = published.load(label.replace("fig", "tab")).set_index("split")["over_384_percent"]
     over = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean()
     frames = []
     for split, source in product(_SPLITS, dict.fromkeys((*_PUBLISHED, *lengths["source"]))):
@@ -50,26 +47,24 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
             table[(table["split"] == split) & (table["source"] == source)]
             for table in (lengths, theirs)
         )
-        frame = {"split": split, "source": source, "bin_lo": edges, "bin_hi": [*edges[1:], None]}
-        frame |= {"value": np.nan, "published": np.nan, "documents": len(tokens), "scale": scale}
+        frame = pd.DataFrame({"bin_lo": edges, "bin_hi": [*edges[1:], None]})
+        frame["value"] = frame["published"] = np.nan
         if len(tokens):
             counts, _ = np.histogram(tokens["longformer_tokens"] * scale, bins)
             frame["value"] = counts / len(tokens) * 100
         if len(curve):
             middles = curve["bin_lo"] + 0.5
             frame["published"], _ = np.histogram(middles, bins, weights=curve["percent"])
-        frame["over_384"] = over.get(split)
-        frame["over_384_published"] = shares["over_384_percent"][split]
-        frames.append(pd.DataFrame(frame))
+        frame = frame.assign(documents=len(tokens), scale=scale, over_384=over.get(split))
+        frame.insert(0, "split", split)
+        frame.insert(1, "source", source)
+        frames.append(frame.assign(over_384_published=shares[split]))
     return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64"})
 
 
 @style()
 def histogram(data: pd.DataFrame, label: str) -> Figure:
-    """A panel each for train and validation, ours above, published below with its own y axis.
-
-    The open bin of the longest texts is not drawn.
-    """
+    """A panel each for train and validation, ours above, published below; without the open bin."""
     rows = {name: columns for name, columns in _ROWS.items() if data[columns[0]].notna().any()}
     height = settings()["heights"][label] * (0.4 + 0.3 * len(rows))
     figure, axes = panels(2, height, rows=len(rows), sharex=True, sharey="row")
@@ -94,10 +89,9 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
 
 
 def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
-    """Cumulative lengths of the evaluation tasks (Figure 5.2), ours and published.
+    """Cumulative lengths of the tasks' texts of train and test (Figure 5.2), ours and published.
 
-    `lengths` are as of `data_statistics.count_task_tokens`; the splits "train" and "test" are
-    drawn. `scale` puts them on the thesis' axis.
+    `lengths` are as for `histogram_frame`, with a column task.
     """
     curves, shown = [], lengths[lengths["split"].isin(_LINES)]
     for (task, split), texts in shown.groupby(["task", "split"], sort=False):
@@ -117,13 +111,11 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
 
 @style()
 def ecdf(data: pd.DataFrame) -> Figure:
-    """Figure 5.2: a panel per task, ours over the published curve; test solid, train dashed, tokens
-    on a logarithmic axis. With texts of ours, only tasks that have some."""
+    """Figure 5.2: a panel for each task; with texts of ours, only for tasks that have some."""
     own = data[data["curve"] == "ours"]
     tasks = roles.ordered((data if own.empty else own)["task"])
-    rows, height = math.ceil(len(tasks) / 4), settings()["heights"]["fig5_2"]
-    colors = settings()["sides"]
-    height *= max(rows, 1.3) / 2
+    rows, colors = math.ceil(len(tasks) / 4), settings()["sides"]
+    height = settings()["heights"]["fig5_2"] * max(rows, 1.3) / 2
     figure, axes = panels(4, height, rows=rows, sharex=True, sharey=True)
     for axis, task in zip(axes.flat, tasks, strict=False):
         shown = data[data["task"] == task]
@@ -154,9 +146,9 @@ def ecdf(data: pd.DataFrame) -> Figure:
 def violins(distances: pd.DataFrame) -> Figure:
     """Cosine distances to the teacher, a panel for each way of pairing negatives.
 
-    `distances` are as of `geometry.measure_distances`, with a column model. Positives are
-    above a model's line, negatives below; lines and diamonds are published ranges and means.
-    Without distances of ours, there is a panel for each published distance.
+    `distances` have the columns model, distance, negatives (the way), to ("positives", which are
+    drawn above a model's line, or "negatives") and value. Without any, there is a panel for each
+    published distance.
     """
     theirs = published.load("fig4_4").assign(negatives="as published")
     shown = [("cosine", pairing, title) for pairing, title in _PAIRED.items()]

@@ -1,4 +1,6 @@
-"""Scores as dots and lines: Chapter 5 by task (Figures 5.4 to 5.6), students while they train."""
+"""Scores of Chapter 5 as dots, by task (Figures 5.4 to 5.6)."""
+
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ from scipy import stats
 
 from lib import published
 from lib.config import roles
-from lib.figures.boxplots import UNTRAINED, seed_means
+from lib.figures.boxplots import UNTRAINED, seed_means, sort_rows
 from lib.figures.style import labelled, panels, rows_from_top, settings, style
 from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
@@ -21,13 +23,9 @@ _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("me
 def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     """Our scores next to the published ones: accuracy (fig5_4), or MAP and MRR (fig5_5, fig5_6).
 
-    `records` have the columns model (as Chapter 5 prints it, or a further one), task, seed, value,
-    optionally chance, scores and groups (of test examples), and round or metric. Only rounds or
-    metrics that were published are kept.
-
-    In the result, low and high bound our value over seeds and test texts (95%); they are NaN
-    without scores of examples. chance is the score of guessing on our data, published_chance on the
-    thesis'.
+    `records` have the columns model, task, seed, value, optionally chance, scores and groups (of
+    test examples), and round or metric; only those that were published are kept. low and high bound
+    our value over seeds and test texts (95%); they are NaN without scores of examples.
     """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     group = keys[0]
@@ -42,14 +40,12 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
         ours["low"], ours["high"] = ours["value"] - half, ours["value"] + half
     frame = ours.merge(theirs[[*keys, "published"]], on=keys, how="left")
     metrics = frame.get("metric", pd.Series("accuracy", frame.index))
-    for metric, rows in frame.groupby(metrics):
-        chances = rows["task"].map(published.load_chances("test", metric))
-        frame.loc[rows.index, "published_chance"] = chances
+    for metric, tasks in frame["task"].groupby(metrics):
+        chances = published.load_chances("test", metric)
+        frame.loc[tasks.index, "published_chance"] = tasks.map(chances)
     orders = {"model": _order(frame), "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
     orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
-    frame = frame.sort_values(
-        keys, key=lambda column: column.map(orders[column.name].index), ignore_index=True
-    )
+    frame = sort_rows(frame, {key: orders[key] for key in keys})
     columns = ["value", "low", "high", "published", "seeds", "chance", "published_chance"]
     return frame[[*keys, *columns]]
 
@@ -72,76 +68,60 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
     """Draw the data of `score_frame`: a row for each model, ours filled, published hollow.
 
     The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
-    and round, 5.6 for each task and metric. Figure 5.5 has a panel for each metric with means over
-    tasks, whose intervals take tasks as independent. `rounds` are those of the profile.
+    and round, 5.6 for each task and metric, 5.5 for each metric with means over tasks. `rounds` are
+    those of the profile.
     """
-    models = _order(data)
-    own, other = 1 - data["chance"].fillna(0), 1 - data["published_chance"].fillna(0)
-    data = data.assign(
-        ours=(data["value"] - data["chance"].fillna(0)) / own,
-        half=(data["high"] - data["value"]) / own,
-        theirs=(data["published"] - data["published_chance"].fillna(0)) / other,
-    )
-    by_row, by_column = _PANELS[label]
-    only = ""
+    models, (by_row, by_column) = _order(data), _PANELS[label]
+    data, only = _correct(data), ""
     if not by_row:
         tasks = roles.ordered(data["task"], roles.TABLE_5_7)
         if not {*tasks} >= {*published.load(label)["task"]}:
             only = f"\non {' '.join(tasks)} only"
-        groups = data.assign(squared=data["half"] ** 2).groupby([by_column, "model"], sort=False)
-        data = groups[["ours", "theirs"]].mean()
-        data["half"] = groups["squared"].agg(lambda part: np.sqrt(part.sum()) / len(part))
-        data = data.reset_index().assign(row="")
-        by_row = "row"
+        data, by_row = _average(data, by_column).assign(row=""), "row"
     rows, columns = data[by_row].unique(), data[by_column].unique()
-    titles = roles.printed_rounds(rounds)
     height = 1 + len(rows) * (0.35 + 0.19 * len(models))
     figure, axes = panels(len(columns), height, rows=len(rows), sharex=True, sharey=True)
     colors, places = settings()["sides"], np.arange(len(models))
-    for line, row in zip(axes, rows, strict=True):
-        for axis, column in zip(line, columns, strict=True):
-            part = data[(data[by_row] == row) & (data[by_column] == column)]
-            shown = part.set_index("model").reindex(models)
-            if shown["theirs"].notna().any():
-                look = {"mfc": "none", "ms": 5, "mew": 1.3, "color": colors["published"]}
-                axis.plot(shown["theirs"], places, "o", **look, label="published")
-            if shown["ours"].notna().any():
-                look = {"fmt": "o", "ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
-                look |= {"xerr": shown["half"], "label": "ours, with a 95% interval"}
-                axis.errorbar(shown["ours"], places, **look)
-            axis.axvline(0, **settings()["chance"], label="guessing")
-            axis.xaxis.set_major_locator(MaxNLocator(3))
-            axis.grid(axis="y", visible=False)
-            if row == rows[0]:
-                axis.set_title(f"{column}{only}")
-        rows_from_top(line[0], models)
-        line[0].set_ylabel({"round": f"{titles.get(row)} labels", "metric": row}.get(by_row, ""))
+    for (row, column), axis in zip(product(rows, columns), axes.flat, strict=True):
+        part = data[(data[by_row] == row) & (data[by_column] == column)]
+        shown = part.set_index("model").reindex(models)
+        if shown["theirs"].notna().any():
+            look = {"mfc": "none", "ms": 5, "mew": 1.3, "color": colors["published"]}
+            axis.plot(shown["theirs"], places, "o", **look, label="published")
+        if shown["ours"].notna().any():
+            look = {"fmt": "o", "ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
+            look |= {"xerr": shown["half"], "label": "ours, with a 95% interval"}
+            axis.errorbar(shown["ours"], places, **look)
+        axis.axvline(0, **settings()["chance"], label="guessing")
+        axis.xaxis.set_major_locator(MaxNLocator(3))
+        axis.grid(axis="y", visible=False)
+        if row == rows[0]:
+            axis.set_title(f"{column}{only}")
+        if column == columns[0]:
+            rows_from_top(axis, models)
+            told = {"round": f"{roles.printed_rounds(rounds).get(row)} labels", "metric": row}
+            axis.set_ylabel(told.get(by_row, ""))
     figure.supxlabel("score above chance: 0 is guessing, 1 is perfect", fontsize=9)
     figure.legend(handles=labelled(axes.flat), loc="outside upper right", ncols=3)
     return figure
 
 
-@style()
-def curves(data: pd.DataFrame) -> Figure:
-    """Held-out CCA of `contextual.collect_histories`, a column for each group, a line per student.
+def _correct(data: pd.DataFrame) -> pd.DataFrame:
+    """With ours, theirs and half the width of our interval, all chance-corrected."""
+    guessed, published_guess = data["chance"].fillna(0), data["published_chance"].fillna(0)
+    return data.assign(
+        ours=(data["value"] - guessed) / (1 - guessed),
+        half=(data["high"] - data["value"]) / (1 - guessed),
+        theirs=(data["published"] - published_guess) / (1 - published_guess),
+    )
 
-    Embeddings are in the upper row, projections in the lower.
-    """
-    groups = data.groupby("group", sort=False)
-    figure, axes = panels(len(groups), "figA_2", rows=2, sharex=True, sharey="row")
-    for column, (group, shown) in zip(axes.T, groups, strict=True):
-        for axis, name in zip(column, ("embedding", "projected"), strict=True):
-            for (_, dimension), line in shown.groupby(["model", "dimension"], sort=False):
-                look = {"linewidth": 1, "markersize": 3.5} | settings()["dimensions"][dimension]
-                teacher = f"{dimension}-dimensional teacher"
-                axis.plot(line["update"], line[name], **look, label=teacher)
-        column[0].axhline(shown["chance"].mean(), **settings()["paired_at_random"])
-        column[0].set_title(group)
-        column[1].set_xlabel("updates")
-    for axis, words in zip(axes[:, 0], ("embeddings", "projections"), strict=True):
-        axis.set_ylabel(f"mean correlation\nof the {words}")
-    figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=2)
-    return figure
+
+def _average(data: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Means over tasks; their intervals take tasks as independent."""
+    groups = data.assign(squared=data["half"] ** 2).groupby([by, "model"], sort=False)
+    means = groups[["ours", "theirs"]].mean()
+    means["half"] = groups["squared"].agg(lambda part: np.sqrt(part.sum()) / len(part))
+    return means.reset_index()
 
 
 def _order(frame: pd.DataFrame) -> list[str]:

@@ -66,18 +66,17 @@ def rows_from_top(axis: Axes, names: list[str], **text: Any) -> None:
     axis.set_yticks(range(len(names)), names, **text)
 
 
-def labelled(axes: Iterable[Axes], first: Iterable[str] = ()) -> Collection[Artist]:
-    """Handles for a common legend of several axes: each label once, those of `first` in front."""
+def labelled(axes: Iterable[Axes]) -> Collection[Artist]:
+    """Handles for a common legend of several axes, each label once."""
     pairs = (pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True))
-    handles = {label: handle for handle, label in pairs}
-    return ({label: handles[label] for label in first} | handles).values()
+    return {label: handle for handle, label in pairs}.values()
 
 
 def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[Path]:
-    """Save `<label>.svg` and `<label>.csv`; the same data give the same bytes.
+    """Save `<label>.svg` and `<label>.csv`, a row for each value that is drawn.
 
-    The background is transparent. Texts and lines in `INK` are light on a dark page. `data` has a
-    row for each value that is drawn; if it is empty, this raises `ValueError`.
+    The same data give the same bytes. The background is transparent, and what is drawn in `INK` is
+    light on a dark page. `ValueError` if `data` is empty.
     """
     picture = io.BytesIO()
     with style():
@@ -85,20 +84,18 @@ def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[P
         figure.savefig(picture, format="svg", metadata=metadata, transparent=True)
     drawn = picture.getvalue().decode().replace(INK, "currentColor")
     drawn = drawn.replace('<style type="text/css">', f'<style type="text/css">{_PAGES}', 1)
-    return write(label, data, {".svg": drawn.encode(), ".csv": csv_bytes(data)}, folder)
+    return write(label, data, {".svg": drawn.encode()}, folder)
 
 
 def write(label: str, data: pd.DataFrame, content: dict[str, bytes], folder: Path) -> list[Path]:
-    """Write the files of a figure or table, by suffix; `ValueError` if `data` is empty."""
+    """Write the files of a figure or table, by suffix, and its CSV."""
     if data.empty:
-        raise ValueError(
-            f"{label}: nothing to save, because the data frame is empty; "
-            "did `only` leave out all variants?"
-        )
-    files = {folder / f"{label}{suffix}": text for suffix, text in content.items()}
-    for path, text in files.items():
+        raise ValueError(f"{label}: there is nothing to save; did `only` leave out all variants?")
+    content = {folder / f"{label}{end}": text for end, text in content.items()}
+    content[folder / f"{label}.csv"] = csv_bytes(data)
+    for path, text in content.items():
         write_whole(path, lambda file, text=text: file.write(text))
-    return list(files)
+    return list(content)
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:

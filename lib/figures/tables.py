@@ -12,7 +12,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from lib.config import manifest, profiles
-from lib.figures.style import csv_bytes, settings, write
+from lib.figures.style import write
 
 MISSING = "–"
 Parts = dict[str, pd.DataFrame]  # title -> cells as text; usually a single part with title ""
@@ -26,12 +26,12 @@ def _texts() -> dict[str, dict[str, Any]]:
 def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> list[Path]:
     """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
 
-    `caption` replaces that of `params/figures.yaml`.
+    `caption` replaces that of `params/tables.yaml`.
     """
     parts = readable(frame)
-    caption = caption or settings()["texts"].get(label, {}).get("caption", "")
+    caption = caption or _texts()["captions"].get(label, "")
     texts = {f".{kind}": render(kind, parts, caption, label).encode() for kind in ("md", "tex")}
-    return write(label, frame, {".csv": csv_bytes(frame), **texts}, folder)
+    return write(label, frame, texts, folder)
 
 
 def to_html(frame: pd.DataFrame) -> str:
@@ -69,12 +69,9 @@ def readable(frame: pd.DataFrame) -> Parts:
 
 
 def _find_layout(frame: pd.DataFrame) -> dict[str, Any] | None:
-    layouts = _texts()["layouts"]
-    named = {
-        label: {*re.findall("{([^:}]+)", "".join(layout["columns"].values()))}
-        for label, layout in layouts.items()
-    }
-    own = frame.attrs.get("label")
+    layouts, own = _texts()["layouts"], frame.attrs.get("label")
+    texts = {label: "".join(layout["columns"].values()) for label, layout in layouts.items()}
+    named = {label: {*re.findall("{([^:}]+)", text)} for label, text in texts.items()}
     if own in named and named[own] <= {*frame}:
         return layouts[own]
     return next((layouts[label] for label in named if named[label] == {*frame}), None)

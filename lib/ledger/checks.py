@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from lib import published
 from lib.chapters import chapter4, data_statistics, final_students, sensitivity, words_read
 from lib.chapters.contextual import collect_histories
 from lib.chapters.geometry import (
@@ -25,7 +26,6 @@ from lib.chapters.geometry import (
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
 from lib.experiments.bench import Bench
 from lib.ledger.kinds import RANKING, Claim
-from lib.published import figure_models
 from lib.statistics.intervals import paired, task_scores
 from lib.statistics.verdicts import MARGIN, above_chance, learnable
 from lib.store import NotComputed
@@ -42,7 +42,7 @@ LENGTHS = 0.05  # the distance from that share that is allowed
 # curve has four points and spans a factor of eight; its line says little beyond as much again.
 WORDS = 10
 FINAL = "fig5_3"  # the figure of the final students
-STUDENTS = (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL)
+STUDENTS = (*published.PROJECTIONS, *published.WEIGHTINGS, "fig4_12", FINAL)
 READOUT = "compare"  # needs little training: tells whether an embedding has anything to read
 HAS_READ = "contextual_teacher_has_read"
 # Check of each encoder alone.
@@ -82,7 +82,7 @@ def collect_frames(
     all task texts, and the students of Figure A.4 if these are in the store.
     """
     final, students = final_students.prepare_bench(bench).profile.training, {}
-    for label in (*figure_models.PROJECTIONS, *figure_models.WEIGHTINGS, "fig4_12", FINAL):
+    for label in (*published.PROJECTIONS, *published.WEIGHTINGS, "fig4_12", FINAL):
         if label in scores:
             students[label] = measure_students(label, bench)
     frames = {
@@ -342,7 +342,7 @@ def _check_shares(label: str, shares: pd.Series, claims: Sequence[Claim]) -> Ite
     named = {label: {*shares.index}}
     for claim in claims:
         if claim.source == label != FINAL and "treatment_given" in claim.needed:
-            sides = claim.sides(list(figure_models.shown(label)))
+            sides = claim.sides(list(published.shown(label)))
             named[claim.id] = {name for side in sides for name in side}
     for about, names in named.items():
         values = shares[shares.index.isin(names)]

@@ -26,7 +26,6 @@ from lib.experiments.bench import Bench
 from lib.figures.scores import GIVEN
 from lib.ledger import checks
 from lib.ledger.kinds import KINDS, Alike, Claim, Number
-from lib.published import figure_models
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.effects import Comparison
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, SeedNoise
@@ -249,6 +248,8 @@ def _judge_published(claim: Claim) -> Judgement | None:
     weights, noise = claim.weights(list(runs)), None
     if claim.metric == "F1":
         runs, noise = runs.dropna(subset=claim.tasks or None), measure_twin_noise()
+        scored = {*runs.index.get_level_values("model")}  # two students have no private F1
+        models = [name for name in models if name in scored]
     elif claim.metric == "accuracy":
         compared = {name for side in claim.sides(models) for name in side}
         # A pair of near re-runs is no yardstick for itself.
@@ -372,7 +373,7 @@ def _collect_evidence(
     """Evidence on a figure's models by one readout; models of one class share their seed noise."""
     shown = _select_scores(scores, source, metric, readout)
     in_chapter4 = source in theirs.CHAPTER_4
-    identities = figure_models.printed(source) if in_chapter4 else final_students.load_models()
+    identities = theirs.printed(source) if in_chapter4 else final_students.load_models()
 
     def split(model: str) -> str:
         return _split_round(source, model)[0]
@@ -395,7 +396,7 @@ def _select_scores(scores: pd.DataFrame, source: str, metric: str, readout: str)
     scores = scores[scores["readout"] == readout]
     if source == "fig5_3":
         return scores.assign(model=scores["model"] + ";" + scores["round"])
-    names = {identity: name for name, identity in figure_models.printed(source).items()}
+    names = {identity: name for name, identity in theirs.printed(source).items()}
     return scores.assign(model=scores["model"].replace(names))
 
 

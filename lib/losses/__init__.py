@@ -7,19 +7,9 @@ from lib.losses.cca import cca
 from lib.losses.contrastive import contrastive
 from lib.losses.cosine import cosine
 from lib.losses.max_margin import max_margin
-from lib.losses.max_margin_drawn import max_margin_drawn
 from lib.losses.mse import mse
 from lib.losses.soft_cca import SoftCCA
 from lib.losses.weighting import structural_mask, weighted
 
-__all__ = [
-    "SoftCCA",
-    "cca",
-    "contrastive",
-    "cosine",
-    "max_margin",
-    "max_margin_drawn",
-    "mse",
-    "structural_mask",
-    "weighted",
-]
+__all__ = ["SoftCCA", "cca", "contrastive", "cosine", "max_margin", "mse"]
+__all__ += ["structural_mask", "weighted"]

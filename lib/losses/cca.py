@@ -16,19 +16,14 @@ def cca(
         cca_i = - sum_j s_j( L1^-1 S12 L2^-T )
         S11 + epsilon I = L1 L1',   S22 + epsilon I = L2 L2'
 
-    S11 and S22 are the covariances of student and teacher, S12 is the one between them; all are
-    centred and divided by batch - 1. s_j is the j-th singular value, and at most batch - 1 of them
-    are not zero. Cholesky factors give the singular values of the paper's inverse square roots
-    without eigenvectors, whose gradients are infinite where eigenvalues repeat.
+    S11 and S22 are the covariances of student and teacher, S12 is the one between them, all divided
+    by batch - 1; s_j is the j-th singular value. Cholesky factors give the singular values of the
+    paper's inverse square roots without eigenvectors, whose gradients are infinite where
+    eigenvalues repeat. `epsilon` stabilises the whitening and pulls correlations below 1. Every row
+    has the same value; fewer than two rows give 0.
 
-    `epsilon` is added to every variance: it stabilises the whitening and pulls correlations below
-    1, the more so the smaller the batch is compared with the dimension. Every row has the same
-    value; a batch of fewer than two rows gives 0. `torch.linalg.LinAlgError` if a covariance is not
-    positive definite.
-
-    Only an ablation in a draft of the thesis trains with this loss: CCA needs large batches. The
-    metric, without epsilon, is `lib.evaluation.metrics.cca`. Source: Andrew, Arora, Bilmes and
-    Livescu 2013, Deep Canonical Correlation Analysis.
+    Only a draft of the thesis trains with it. The metric, without epsilon, is
+    `lib.evaluation.metrics.cca`. Source: Andrew et al. 2013, Deep CCA.
 
     >>> import torch
     >>> from lib.losses import cca
@@ -41,10 +36,8 @@ def cca(
         return 0 * student.sum(dim=1)  # keeps the graph, so backward() works on such a batch too
     # float64: a rank-deficient covariance needs an epsilon well above the rounding error.
     x1, x2 = _centred(student.double()), _centred(teacher.double())
-    root1 = torch.linalg.cholesky(_covariance(x1, x1) + epsilon * _identity(x1))
-    root2 = torch.linalg.cholesky(_covariance(x2, x2) + epsilon * _identity(x2))
-    half = torch.linalg.solve_triangular(root1, _covariance(x1, x2), upper=False)
-    whitened = torch.linalg.solve_triangular(root2, half.T, upper=False)
+    half = torch.linalg.solve_triangular(_root(x1, epsilon), _covariance(x1, x2), upper=False)
+    whitened = torch.linalg.solve_triangular(_root(x2, epsilon), half.T, upper=False)
     # Others are zero, and their arbitrary vectors would make the gradient random.
     correlations = torch.linalg.svdvals(whitened)[: batch - 1]
     return -correlations.sum().to(student.dtype).expand(batch)
@@ -66,5 +59,6 @@ def _covariance(x: Tensor, y: Tensor) -> Tensor:
     return x.T @ y / (len(x) - 1)
 
 
-def _identity(x: Tensor) -> Tensor:
-    return torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+def _root(x: Tensor, epsilon: float) -> Tensor:
+    """The Cholesky factor of the covariance, with epsilon on its diagonal."""
+    return torch.linalg.cholesky(_covariance(x, x) + epsilon * torch.eye(x.shape[1]).to(x))

@@ -21,24 +21,17 @@ def contrastive(
         contrastive_i = -log( exp(cos(y_i, y_pos_i)) / sum_k exp(cos(y_i, y_pos_k)) )
 
     y_i is a row of `student` and y_pos_i the same row of `teacher`; k runs over all unmasked rows,
-    i included. The temperature is 1. This is the loss of the author's code, which made the
-    published numbers. Masked rows (False) give 0 and are not candidates for other rows.
+    i included. The author's code has this loss. Masked rows (False) give 0 and are nobody's
+    candidate. `ValueError` for shapes that differ or a mask that is not bool of shape (batch,).
 
-    `as_printed` computes Equation 4.2 literally. It has the sum over negatives inside the exponent,
-    so the positive cancels and nothing pulls the student towards its teacher:
-
-        -log( exp(cos(y, y_pos)) / exp(cos(y, y_pos) + sum_neg cos(y, y_neg)) )
-            = sum_neg cos(y, y_neg)
-
-    `ValueError` if the shapes differ or the mask is not bool of shape (batch,).
+    `as_printed` is Equation 4.2 literally. Its sum over negatives is inside the exponent, so the
+    positive cancels and nothing pulls the student towards its teacher: sum_neg cos(y, y_neg).
 
     >>> import torch
     >>> from lib.losses import contrastive
     >>> x = torch.eye(4)
     >>> contrastive(x, x)  # -log(e / (e + 3))
     tensor([0.7437, 0.7437, 0.7437, 0.7437])
-    >>> contrastive(x, x, as_printed=True)
-    tensor([0., 0., 0., 0.])
     """
     _checks.pair(student, teacher)
     mask = _checks.row_mask(mask, student)

@@ -18,8 +18,7 @@ def cosine(
 
         cosine_i = 1 - <student_i, teacher_i> / (|student_i| |teacher_i|)
 
-    A zero vector has no direction: its row gives 1 and a gradient of 0. `ValueError` if the shapes
-    differ.
+    A zero vector has no direction: its row gives 1 and a gradient of 0.
 
     >>> import torch
     >>> from lib.losses import cosine

@@ -14,7 +14,6 @@ def mse(
         mse_i = 1/dim * sum_j (student_ij - teacher_ij)^2
 
     The author's code takes this mean, not a sum. Figure 4.4 calls it "squared L2 distance".
-    `ValueError` if the shapes differ.
 
     >>> import torch
     >>> from lib.losses import mse

@@ -19,20 +19,13 @@ class SoftCCA(nn.Module):
         Phi    <- beta * Phi_old + Zn' Zn / (b - 1), starts at 0, per view   (4.11, 4.12)
         n      <- beta * n_old + 1, starts at 0, printed as beta-hat         (4.13, 4.14)
 
-    Zn is Z after batch normalisation without affine parameters, so Phi holds correlations. The
-    normalisation uses batch statistics in evaluation too. Phi_old is a constant: no gradient flows
-    into earlier batches. In evaluation mode the loss is what training would return, but Phi and n
-    are not stored. A batch of one row has no correlations: only its L2 term is left.
+    Zn is Z after batch normalisation (without affine parameters, in evaluation too), so Phi holds
+    correlations. No gradient flows into earlier batches. In evaluation the loss is what training
+    would return, but Phi and n are not stored. One row has no correlations: its L2 term is left.
+    `dim` is that of each projection. `ValueError` for projections that differ in shape.
 
-    `dim` is that of each projection. Of `beta`, in [0, 1), the thesis chose .95 from .1 to .999 by
-    held-out CCA. The author's code has a `delta` of .03; the thesis reports "little effect". `form`
-    "code" is the formula above, which made the published numbers. "printed" takes the equations
-    literally: L2 and SDL are sums, and Phi adds up centred covariances of the raw projections.
-    `ValueError` for other values, and for projections that differ in shape.
-
-    Source: Chang, Xiang and Hospedales 2018, SoftCCA; the author's code for the default form. That
-    code does not save the normaliser and does not update it in evaluation; here it is part of the
-    state, and evaluation uses the updated value.
+    Source: Chang, Xiang and Hospedales 2018, SoftCCA, and the author's code, whose means replace
+    the sums of the printed equations. It does not save the normaliser; here it is in the state.
 
     >>> import torch
     >>> from lib.losses import SoftCCA
@@ -41,22 +34,15 @@ class SoftCCA(nn.Module):
     >>> z2 = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
     >>> loss(z1, z2)  # (0 + 2^2) / 2 + 0.03 * 2, as the features of z1 are perfectly correlated
     tensor([2.0600, 2.0600])
-    >>> loss.normaliser  # one batch so far
-    tensor(1.)
     """
 
     phi1: Tensor
     phi2: Tensor
     normaliser: Tensor
 
-    def __init__(
-        self, dim: int, *, beta: float = 0.95, delta: float = 0.03, form: str = "code"
-    ) -> None:
+    def __init__(self, dim: int, *, beta: float = 0.95, delta: float = 0.03) -> None:
         super().__init__()
-        if not 0 <= beta < 1 or not delta >= 0 or form not in ("code", "printed"):
-            needed = "beta must lie in [0, 1), delta must be >= 0, form must be 'code' or 'printed'"
-            raise ValueError(f"SoftCCA: {needed}; got {beta}, {delta} and {form!r}")
-        self.dim, self.beta, self.delta, self.form = dim, beta, delta, form
+        self.dim, self.beta, self.delta = dim, beta, delta
         self.register_buffer("phi1", torch.zeros(dim, dim))
         self.register_buffer("phi2", torch.zeros(dim, dim))
         self.register_buffer("normaliser", torch.zeros(()))
@@ -66,8 +52,7 @@ class SoftCCA(nn.Module):
     ) -> Float[Tensor, " batch"]:
         """The loss of projections of the student (z1) and of the contextual teacher (z2)."""
         _checks.pair(z1, z2)
-        squared = (z1 - z2).square()
-        l2 = squared.mean(dim=1) if self.form == "code" else squared.sum(dim=1)
+        l2 = (z1 - z2).square().mean(dim=1)
         if len(z1) < 2:
             return l2
         phi1, phi2 = self._accumulated(self.phi1, z1), self._accumulated(self.phi2, z2)
@@ -82,12 +67,11 @@ class SoftCCA(nn.Module):
     def _accumulated(self, phi: Tensor, z: Float[Tensor, "batch dim"]) -> Float[Tensor, "dim dim"]:
         """Add this batch's matrix to beta times the past one (Equation 4.11)."""
         z = z - z.mean(dim=0)
-        if self.form == "code":
-            z = z / (z.square().mean(dim=0) + VARIANCE_EPSILON).sqrt()
+        z = z / (z.square().mean(dim=0) + VARIANCE_EPSILON).sqrt()
         # One pass, because with 1024 dimensions these matrices cost more than the rest of the loss.
         return torch.addmm(phi, z.T, z, beta=self.beta, alpha=1 / (len(z) - 1))
 
     def _off_diagonal(self, matrix: Float[Tensor, "dim dim"]) -> Float[Tensor, ""]:
-        """Mean (code) or sum (printed) of absolute off-diagonal entries; 0 for one dimension."""
+        """Mean of absolute off-diagonal entries (Equation 4.10); 0 for one dimension."""
         total = matrix.abs().sum() - matrix.diagonal().abs().sum()
-        return total / max(self.dim**2 - self.dim, 1) if self.form == "code" else total
+        return total / max(self.dim**2 - self.dim, 1)

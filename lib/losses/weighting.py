@@ -12,9 +12,8 @@ def structural_mask(
 ) -> Bool[Tensor, " batch"]:
     """False for rows whose input the structural teacher does not encode whole (thesis Listing 4.1).
 
-    `lengths` are numbers of tokens in the structural teacher's tokenizer, without special tokens
-    and before truncation. `max_structural_len` is the largest that is not masked (elsewhere the
-    thesis gives 385 and 386); None masks nothing.
+    `lengths` are numbers of the structural teacher's tokens, without special ones and before
+    truncation. `max_structural_len` is the largest that is not masked; None masks nothing.
 
     >>> from lib.losses import structural_mask
     >>> structural_mask([10, 384, 385], 384)
@@ -39,18 +38,15 @@ def weighted(
         unmasked rows:  lam * S + (1 - lam) * C    with `lam` None ("no-weighting"): S + C
         masked rows:    C                          the listing's lam is 0 there
 
-    Compute S from masked inputs, by passing `structural_mask(lengths, max_structural_len)` as the
-    `mask` of the structural loss. Otherwise masked rows still serve as negatives. The listing
-    averages the result over the whole batch, masked rows included. `ValueError` if the shapes
-    differ or `lam` is not from 0 to 1.
+    Pass `structural_mask(lengths, max_structural_len)` as the `mask` of the structural loss too:
+    otherwise masked rows still serve as negatives. The listing averages over the whole batch,
+    masked rows included. `ValueError` if the shapes differ or `lam` is not from 0 to 1.
 
     >>> import torch
     >>> from lib.losses import weighted
     >>> s, c = torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0])
     >>> weighted(s, c, [100, 2000], lam=0.8, max_structural_len=384)
     tensor([ 2.8000, 20.0000])
-    >>> weighted(s, c, [100, 2000], lam=None, max_structural_len=None)
-    tensor([11., 22.])
     """
     mask = structural_mask(lengths, max_structural_len).to(structural.device)
     if not structural.shape == contextual.shape == mask.shape:

@@ -6,26 +6,23 @@ from scipy.sparse import csr_array, issparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.cluster import pair_confusion_matrix
 from sklearn.metrics.pairwise import cosine_distances
-from sklearn.utils.extmath import row_norms
 
 from lib.news.events import Side
 
 NEAR_ONE_CLUSTER = 0.02  # a model whose F1 is within this of one cluster's is marked as collapsed
 
 
-def measure_distances(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """Cosine distances of all pairs of (documents, dim) vectors, in scipy's condensed form."""
-    lengths = row_norms(vectors.astype(np.float64, copy=False))
-    if not lengths.all():
-        raise ValueError(f"document {lengths.argmin()} has a zero vector: no cosine distance")
-    if issparse(vectors):
-        return squareform(cosine_distances(vectors), checks=False)
-    return np.maximum(pdist(vectors, "cosine"), 0)
-
-
 def link(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """The (documents - 1, 4) merges of average linkage."""
-    return hierarchy.linkage(measure_distances(vectors), "average")
+    """The (documents - 1, 4) merges of average linkage by cosine distance.
+
+    A sparse row of zeros, a document without known words, has distance 1 to all others. scipy
+    refuses a dense one.
+    """
+    if issparse(vectors):
+        distances = squareform(cosine_distances(vectors), checks=False)
+    else:
+        distances = np.maximum(pdist(vectors, "cosine"), 0)
+    return hierarchy.linkage(distances, "average")
 
 
 def choose_threshold(merges: np.ndarray, side: Side) -> float:
@@ -35,8 +32,8 @@ def choose_threshold(merges: np.ndarray, side: Side) -> float:
     """
     heights = np.unique(merges[:, 2])
     low, high = np.sort(side.pairs).T
-    documents = len(side.texts)
-    joined = hierarchy.cophenet(merges)[low * documents - low * (low + 1) // 2 + high - low - 1]
+    place = low * len(side.texts) - low * (low + 1) // 2 + high - low - 1  # in the condensed form
+    joined = hierarchy.cophenet(merges)[place]
     # Of the pairs joined at or below each height: how many are positive, and how many in all.
     right = np.searchsorted(np.sort(joined[side.positive]), heights, "right")
     total = np.searchsorted(np.sort(joined), heights, "right")

@@ -1,7 +1,6 @@
 """Documents with the events that they report: three sides, labelled pairs, texts to distil on."""
 
 import functools
-import math
 import warnings
 from array import array
 from collections.abc import Sequence
@@ -14,8 +13,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
-from lib.data.dataset_folder import Documents, content, read_json_lines
-from lib.data.task_files import Task
+from lib.data.dataset_folder import Documents, content
+from lib.data.files import read_json_lines
 from lib.store import Arrays, Product, Store, hash_file, hash_texts
 from lib.texts import has_token, split_words
 
@@ -35,70 +34,61 @@ class Side:
     complete: bool  # whether all events are known
 
 
-def read_sides(task: Path | Task, positives: float, seed: int) -> dict[str, Side]:
-    """The three sides of a task of clusters, or of a folder, `<dataset folder>/tasks/<task>`.
+def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
+    """The three sides of a task's folder, `<dataset folder>/tasks/<task>`.
 
     It has documents with their events, in `clusters.jsonl`, or a file of pairs for each side, whose
     documents have the side as `group`. An event `<topic>_<name>` belongs to a topic, and a topic to
     the side that it is named after, or else to the sides in turn. Of known events, `positives` is
     the share of positive pairs among the labelled ones; negative pairs are drawn with `seed`.
     """
-    if isinstance(task, Task):
+    if (task / "clusters.jsonl").is_file():
         sides = _deal_clusters(task, positives, seed)
-    elif (task / "clusters.jsonl").is_file():
-        sides = _deal_clusters(task_files.read_task(task), positives, seed)
     else:
         sides = {name: _read_pairs(task, name) for name in SIDES}
     for name, side in sides.items():
         if len({*side.positive}) < 2:
-            raise ValueError(f"events: the side {name} needs positive and negative pairs")
+            raise ValueError(f"{task}: the side {name} needs positive and negative pairs")
     return sides
 
 
-def _deal_clusters(task: Task, positives: float, seed: int) -> dict[str, Side]:
+def _deal_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
+    """Of each side all positive pairs within topics, and random negative ones for the share."""
+    task = task_files.read_task(folder)
     for note in task.notes:  # documents without words, which are left out, and the like
-        warnings.warn(f"events: {note}", stacklevel=3)
+        warnings.warn(f"{folder}: {note}", stacklevel=3)
     topics = {text_id: event.partition("_")[0] for text_id, event in task.clusters.items()}
     in_order = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
-    in_turn = {topic: SIDES[number % 3] for number, topic in enumerate(in_order)}
-    side_of, sides = in_turn | {name: name for name in SIDES}, {}
+    side_of = {topic: SIDES[number % 3] for number, topic in enumerate(in_order)}
+    side_of |= {name: name for name in SIDES}
+    sides = {}
     for number, name in enumerate(SIDES):
         ids = [text_id for text_id, topic in topics.items() if side_of[topic] == name]
         events = np.unique([task.clusters[text_id] for text_id in ids], return_inverse=True)[1]
         topic = np.array([topics[text_id] for text_id in ids])
-        pairs, positive = _draw_pairs(events, topic, positives, [seed, number])
+        pairs = np.column_stack(np.triu_indices(len(ids), 1))
+        pairs = pairs[np.equal(*topic[pairs.T])]
+        positive = np.equal(*events[pairs.T])
+        others = np.flatnonzero(~positive)
+        wanted = min(len(others), round(positive.sum() * (1 - positives) / positives))
+        drawn = np.random.default_rng([seed, number]).choice(others, wanted, replace=False)
+        kept = np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
         texts = tuple(task.texts[text_id] for text_id in ids)
         groups = tuple(task.groups.get(text_id, "") for text_id in ids)
-        sides[name] = Side(texts, groups, pairs, positive, events, complete=True)
+        sides[name] = Side(texts, groups, pairs[kept], positive[kept], events, complete=True)
     return sides
-
-
-def _draw_pairs(
-    events: np.ndarray, topic: np.ndarray, positives: float, seed: list[int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """All positive pairs, and enough random negative pairs within topics for the share."""
-    pairs = np.column_stack(np.triu_indices(len(events), 1))
-    pairs = pairs[topic[pairs[:, 0]] == topic[pairs[:, 1]]]
-    positive = events[pairs[:, 0]] == events[pairs[:, 1]]
-    others = np.flatnonzero(~positive)
-    wanted = min(len(others), round(positive.sum() * (1 - positives) / positives))
-    drawn = np.random.default_rng(seed).choice(others, wanted, replace=False)
-    kept = np.sort(np.concatenate([np.flatnonzero(positive), drawn]))
-    return pairs[kept], positive[kept]
 
 
 def _read_pairs(folder: Path, name: str) -> Side:
     """A side of annotated pairs: all documents whose group is the side are clustered."""
     texts = {each.id: each.text for each in Documents(folder.parents[1]) if each.group == name}
     rows = {text_id: row for row, text_id in enumerate(texts)}
-    pairs, positive = [], []
-    for _, values in read_json_lines(folder / f"{name}.jsonl"):
-        pairs.append([rows[str(values[end])] for end in ("a", "b")])
-        positive.append({"yes": True, "no": False}[values["label"]])
-    ends, same = np.array(pairs), np.array(positive)
-    links = coo_array((np.ones(same.sum()), ends[same].T), shape=(len(rows), len(rows)))
+    lines = [line for _, line in read_json_lines(folder / f"{name}.jsonl")]
+    pairs = np.array([[rows[str(line[end])] for end in "ab"] for line in lines])
+    positive = np.array([{"yes": True, "no": False}[line["label"]] for line in lines])
+    links = coo_array((np.ones(positive.sum()), pairs[positive].T), shape=(len(rows), len(rows)))
     events = connected_components(links, directed=False)[1].astype(np.int64)
-    return Side((*texts.values(),), (*texts,), ends, same, events, complete=False)
+    return Side((*texts.values(),), (*texts,), pairs, positive, events, complete=False)
 
 
 def draw_triplets(side: Side, seed: int) -> np.ndarray:
@@ -113,10 +103,9 @@ def draw_triplets(side: Side, seed: int) -> np.ndarray:
         partners.setdefault((b, positive), []).append(a)
     rows = []
     for anchor in np.unique(side.pairs).tolist():
-        negatives = partners.get((anchor, False))
-        if negatives:
-            for other in partners.get((anchor, True), [anchor]):
-                rows.append((anchor, other, order.choice(negatives)))
+        if negatives := partners.get((anchor, False)):
+            others = partners.get((anchor, True), [anchor])
+            rows += [(anchor, other, order.choice(negatives)) for other in others]
     return np.array(rows)
 
 
@@ -124,21 +113,17 @@ def draw_triplets(side: Side, seed: int) -> np.ndarray:
 class Windows(Sequence[str]):
     """Windows of words from documents to distil on, in random order, read from disk when needed.
 
-    `tested` are checksums and groups of texts on tested sides: documents with one of them are left
-    out, and so are windows without a token. A document's last window is kept if it has at least
-    half the words, or if it is the whole document. The last windows are held out.
+    `tested` is of `list_tested`: documents with one of these checksums or groups are left out, and
+    so are windows without a token. A document's last window is kept if it has at least half the
+    words, or if it is the whole document. The last windows are held out.
     """
 
     store: Store
-    places: tuple[Path, ...]
+    folders: tuple[Documents, ...]
     tested: tuple[frozenset[int], frozenset[str]]
     words: int
     documents: int
     seed: int
-
-    @functools.cached_property
-    def folders(self) -> list[Documents]:
-        return [Documents(place) for place in self.places]
 
     @functools.cached_property
     def product(self) -> Product:
@@ -151,7 +136,7 @@ class Windows(Sequence[str]):
 
     @functools.cached_property
     def rows(self) -> np.ndarray:
-        """(windows, 4) int64: folder and document, and start and end in characters."""
+        """(windows, 3) int64: folder, document, and first word."""
         return self.store.get(self.product, self._draw)["rows"]
 
     @functools.cached_property
@@ -163,24 +148,27 @@ class Windows(Sequence[str]):
         return self.documents + count_held_out(self.documents)
 
     def __getitem__(self, row: Any) -> str:
-        folder, document, start, end = self.rows[row].tolist()
-        return " ".join(self.folders[folder][document].text[start:end].split())
+        folder, document, first = self.rows[row].tolist()
+        words = split_words(self.folders[folder][document].text)
+        return " ".join(words[first : first + self.words])
 
     def _draw(self) -> Arrays:
-        cut, (contents, groups) = array("q"), self.tested
+        windows, (contents, groups) = array("q"), self.tested
         for number, folder in enumerate(self.folders):
             for row, document in enumerate(folder):
                 if document.group in groups or int(folder.contents[row]) in contents:
                     continue
-                for start, end in _cut_windows(document.text, self.words):
-                    if has_token(document.text[start:end]):
-                        cut.extend((number, row, start, end))
-        windows = np.array(cut, dtype=np.int64).reshape(-1, 4)
-        if len(windows) < len(self):
-            counts = f"{len(windows)} windows of {self.words} words, {len(self)} are wanted"
+                words = split_words(document.text)
+                whole = len(words) <= self.words
+                for first in range(0, len(words), self.words):
+                    part = words[first : first + self.words]
+                    if (whole or 2 * len(part) >= self.words) and has_token("".join(part)):
+                        windows.extend((number, row, first))
+        rows = np.array(windows, dtype=np.int64).reshape(-1, 3)
+        if len(rows) < len(self):
+            counts = f"{len(rows)} windows of {self.words} words, {len(self)} are wanted"
             raise ValueError(f"the folders of news.texts hold {counts}; lower news.documents")
-        order = np.random.default_rng(self.seed).permutation(len(windows))
-        return {"rows": windows[order[: len(self)]]}
+        return {"rows": np.random.default_rng(self.seed).permutation(rows)[: len(self)]}
 
 
 def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]:
@@ -188,18 +176,6 @@ def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]
     tested = [sides[name] for name in TESTED]
     contents = frozenset(content(text) for side in tested for text in side.texts)
     return contents, frozenset(group for side in tested for group in side.groups) - {""}
-
-
-def _cut_windows(text: str, words: int) -> list[tuple[int, int]]:
-    borders, end = list[int](), 0
-    for word in split_words(text):
-        borders.append(text.index(word, end))
-        end = borders[-1] + len(word)
-    count = len(borders)
-    last = count - math.ceil(words / 2)  # where a window of half the words begins
-    firsts = range(0, max(last + 1, min(count, 1)), words)
-    borders.append(len(text))
-    return [(borders[first], borders[min(first + words, count)]) for first in firsts]
 
 
 def count_held_out(count: int) -> int:

@@ -1,14 +1,15 @@
-"""The students of the news paper: token embeddings, a body, an aggregation, linear layers.
+"""The students of the news paper, by identities such as `BiGRU(2)+1 linear;attentive;64d;MSE`.
 
-They follow the paper's tables and printed sizes. These do not say the convolutions (but how many
-weights they have), what is between two linear layers, and tanh after CLS. Transformers have no
-positions, so they are blind to word order.
+Token embeddings, a body, an aggregation and linear layers follow the paper's tables and printed
+sizes. These do not say the convolutions (but how many weights they have), what is between two
+linear layers, and tanh after CLS. Transformers have no positions: they are blind to word order.
 """
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import torch
@@ -16,48 +17,86 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lib.news.designs import RECURRENT, TOKEN_DIM, Design, scale_width
-
-DROPOUT = 0.1  # the paper does not say; PyTorch's default for its Transformer
+TOKEN_DIM, HIDDEN, FEED_FORWARD = 128, 128, 1024  # as printed; a profile's `width` scales them
 FILTERS = 30  # of CNN-1; with a kernel of 3 it has 19,486 weights without embeddings, paper: 20,000
-BATCH = 32  # documents embedded at once
+DROPOUT = 0.1  # the paper does not say; PyTorch's default for its Transformer
+RECURRENT = ("LSTM", "GRU", "RNN")
+_IDENTITY = re.compile(
+    r"(?P<bidirectional>Bi(?=LSTM|GRU|RNN))?"
+    r"(?P<architecture>LSTM|GRU|RNN|Transformer(?=\(\dx)|FFN|CNN-[12]|bag)"
+    r"(\((?P<layers>[1-9])(x(?P<heads>\d+))?\))?(\+(?P<linear_layers>[12]) linear)?"
+    r"(?P<dropout>\+dropout)?(?P<relu>\+ReLU)?(;(?P<aggregation>attentive|CLS))?"
+    r"(;(?P<token_dim>64)d)?(;(?P<tokens>teacher|random) tokens)?"
+    r";(?P<loss>MSE|cosine|triplet|complex(?=;α))(;α=(?P<alpha>0(\.\d+)?|1(\.0+)?))?"
+    r"(;(?P<annotated>annotated)|;(?P<schedule>plateau))?"
+)
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Widths of a student."""
+class Design:
+    """A student's structure and how it is trained.
 
-    vocabulary: int  # word pieces
-    token: int  # of a token embedding that is labelled 128d
-    hidden: int  # of a recurrent state in one direction
-    output: int  # of the teacher's embeddings of texts
-    teacher_token: int  # of the teacher's token embeddings
-    feed_forward: int  # of the inner layer of a Transformer's
+    `tokens` are "new" (token embeddings that start as the profile says), "random", or "teacher"
+    (the teacher's own, not trained). `alpha` is the weight of the triplet loss in the complex loss.
+    """
 
-    @classmethod
-    def scale(cls, width: float, vocabulary: int, teacher_token: int, output: int) -> "Sizes":
-        """The paper's widths times `width`, in steps of eight, for a teacher of these sizes."""
-        token, hidden, feed_forward = (scale_width(n, width) for n in (TOKEN_DIM, 128, 1024))
-        return cls(vocabulary, token, hidden, output, teacher_token, feed_forward)
+    architecture: str
+    loss: str
+    bidirectional: bool = False
+    layers: int = 1
+    heads: int = 0
+    linear_layers: int = 0
+    dropout: bool = False
+    relu: bool = False
+    aggregation: str = "average"
+    token_dim: int = TOKEN_DIM
+    tokens: str = "new"
+    alpha: float = 0.0
+    schedule: str = "fixed"
+    annotated: bool = False
+
+    @property
+    def takes_triplets(self) -> bool:
+        return self.loss in ("triplet", "complex")
+
+
+def parse(identity: str) -> Design:
+    """The design of an identity. It may combine what no student of the tables does."""
+    match = _IDENTITY.fullmatch(identity)
+    if not match:
+        raise ValueError(f"{identity!r} is no student; BiGRU(2)+1 linear;attentive;64d;MSE is one")
+    types = get_type_hints(Design)
+    parts = {name: value for name, value in match.groupdict().items() if value is not None}
+    return Design(**{name: types[name](value) for name, value in parts.items()})
+
+
+def scale_width(number: int, width: float) -> int:
+    """A width of the paper times a profile's `width`, rounded to a multiple of 8, at least 8."""
+    return max(8, 8 * round(number * width / 8))
 
 
 class NewsStudent(nn.Module):
-    """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them."""
+    """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them.
 
-    def __init__(self, design: Design, sizes: Sizes):
+    `table` is the shape of the teacher's token embeddings, `output` the width of its embeddings of
+    texts. All other widths are the paper's times `width`.
+    """
+
+    def __init__(self, identity: str, table: tuple[int, int], output: int, width: float = 1.0):
         super().__init__()
-        scaled = sizes.token * design.token_dim // TOKEN_DIM
-        token = sizes.teacher_token if design.tokens == "teacher" else scaled
-        self.design = design
-        self.embedding = nn.Embedding(sizes.vocabulary, token)
+        self.design = design = parse(identity)
+        vocabulary, token = table
+        if design.tokens != "teacher":
+            token = scale_width(TOKEN_DIM, width) * design.token_dim // TOKEN_DIM
+        self.embedding = nn.Embedding(vocabulary, token)
         self.embedding.weight.requires_grad_(design.tokens != "teacher")
-        self.body, width = _make_body(design, sizes, token)
-        self.per_token, self.after = _make_linear(design, sizes, width)
+        self.body, states = _make_body(design, token, output, width)
+        self.per_token, self.after = _make_linear(design, states, output)
         # Recurrent states are weighted before the linear layer, a Transformer's after it.
-        width = width if design.architecture in RECURRENT else sizes.output
+        scored = states if design.architecture in RECURRENT else output
         self.scorer = None
         if design.aggregation == "attentive":
-            layers = [nn.Linear(width, width // 2), nn.ReLU(), nn.Linear(width // 2, 1)]
+            layers = [nn.Linear(scored, scored // 2), nn.ReLU(), nn.Linear(scored // 2, 1)]
             self.scorer = nn.Sequential(*layers)
 
     def forward(
@@ -68,13 +107,11 @@ class NewsStudent(nn.Module):
         inside = torch.arange(ids.shape[1], device=ids.device) < counts
         states = self.per_token(self._read(self.embedding(ids * inside), inside, lengths))
         if self.design.aggregation == "CLS":
-            pooled = states[:, 0]
-        else:
-            weights = inside / counts
-            if self.scorer is not None:
-                weights = self.scorer(states).squeeze(2).masked_fill(~inside, -torch.inf).softmax(1)
-            pooled = (states * weights[:, :, None]).sum(1)
-        return self.after(pooled)
+            return self.after(states[:, 0])
+        weights = inside / counts
+        if self.scorer is not None:
+            weights = self.scorer(states).squeeze(2).masked_fill(~inside, -torch.inf).softmax(1)
+        return self.after((states * weights[:, :, None]).sum(1))
 
     def _read(self, vectors: Tensor, inside: Tensor, lengths: Tensor) -> Tensor:
         """The body's states of all tokens, which do not depend on padding."""
@@ -83,9 +120,7 @@ class NewsStudent(nn.Module):
             return body(vectors, src_key_padding_mask=~inside)
         if isinstance(body, nn.ModuleList):  # convolutions: beyond a document everything is 0
             for layer in body:
-                vectors = (
-                    layer((vectors * inside[:, :, None]).transpose(1, 2)).transpose(1, 2).relu()
-                )
+                vectors = layer((vectors * inside[:, :, None]).mT).mT.relu()
             return vectors
         if not isinstance(body, nn.RNNBase):
             return body(vectors)
@@ -97,7 +132,7 @@ class NewsStudent(nn.Module):
         return pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])[0]
 
     @torch.inference_mode()
-    def encode(self, rows: Sequence[Any], batch_size: int = BATCH) -> np.ndarray:
+    def encode(self, rows: Sequence[Any], batch_size: int = 32) -> np.ndarray:
         """(documents, output) float32 embeddings of rows of token ids, in evaluation mode."""
         self.eval()
         order = np.argsort([len(row) for row in rows], kind="stable")
@@ -113,52 +148,49 @@ class NewsStudent(nn.Module):
         ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
         return torch.from_numpy(ids), torch.from_numpy(lengths)
 
-    @property
-    def megabytes(self) -> float:
-        """The size of the weights as in the paper: 4 bytes a weight, 2^20 bytes a megabyte."""
-        return 4 * sum(weights.numel() for weights in self.parameters()) / 2**20
+
+def count_megabytes(module: nn.Module) -> float:
+    """The size of the weights as in the paper: 4 bytes a weight, 2^20 bytes a megabyte."""
+    return 4 * sum(weights.numel() for weights in module.parameters()) / 2**20
 
 
-def _make_body(design: Design, sizes: Sizes, token: int) -> tuple[nn.Module, int]:
+def _make_body(design: Design, token: int, output: int, width: float) -> tuple[nn.Module, int]:
     """The module that turns token vectors into states, and the width of these."""
-    kind, hidden, layers = design.architecture, sizes.hidden, design.layers
+    kind, hidden = design.architecture, scale_width(HIDDEN, width)
     if kind in RECURRENT:
         directions = 1 + design.bidirectional
         if not design.linear_layers:  # the states are the embedding, as wide as the teacher's
-            hidden = sizes.output // directions
+            hidden = output // directions
         options = {"bidirectional": design.bidirectional, "batch_first": True}
-        return getattr(nn, kind)(token, hidden, layers, **options), directions * hidden
+        return getattr(nn, kind)(token, hidden, design.layers, **options), directions * hidden
     if kind == "Transformer":
-        widths = (token, design.heads, sizes.feed_forward)
+        widths = (token, design.heads, scale_width(FEED_FORWARD, width))
         layer = nn.TransformerEncoderLayer(*widths, DROPOUT, batch_first=True)
-        return nn.TransformerEncoder(layer, layers, enable_nested_tensor=False), token
+        return nn.TransformerEncoder(layer, design.layers, enable_nested_tensor=False), token
     if kind == "FFN":
-        widths = [token, *(hidden * 2 ** (number + 1) for number in range(layers))]
+        widths = [token, *(hidden * 2**number for number in range(1, design.layers + 1))]
         pairs = itertools.pairwise(widths)
-        parts = [each for pair in pairs for each in (nn.Linear(*pair), nn.ReLU())]
-        return nn.Sequential(*parts), widths[-1]
+        return nn.Sequential(*(m for p in pairs for m in (nn.Linear(*p), nn.ReLU()))), widths[-1]
     if kind == "bag":
         return nn.Identity(), token
-    shapes = {
-        "CNN-1": [(token, FILTERS, 3)],
-        "CNN-2": [(token, hidden, 3), (hidden, 2 * hidden, 2)],
-    }
-    parts = [nn.Conv1d(*shape, padding="same") for shape in shapes[kind]]
-    return nn.ModuleList(parts), shapes[kind][-1][1]
+    shapes = [(token, FILTERS, 3)]
+    if kind == "CNN-2":
+        shapes = [(token, hidden, 3), (hidden, 2 * hidden, 2)]
+    layers = [nn.Conv1d(*shape, padding="same") for shape in shapes]
+    return nn.ModuleList(layers), shapes[-1][1]
 
 
-def _make_linear(design: Design, sizes: Sizes, width: int) -> tuple[nn.Module, nn.Module]:
+def _make_linear(design: Design, states: int, output: int) -> tuple[nn.Module, nn.Module]:
     """The linear layers before and after an aggregation; with an average, one fits either side."""
-    output = sizes.output
     if design.aggregation == "CLS":
-        layers = [nn.Linear(width, output), nn.Tanh(), nn.Linear(output, output)]
+        layers = [nn.Linear(states, output), nn.Tanh(), nn.Linear(output, output)]
         return nn.Identity(), nn.Sequential(*layers)
     if design.architecture == "Transformer":
         relu = [nn.ReLU()] if design.relu else []
-        return nn.Sequential(*relu, nn.Linear(width, output)), nn.Identity()
+        return nn.Sequential(*relu, nn.Linear(states, output)), nn.Identity()
     if design.linear_layers == 2:
         between = [nn.ReLU(), nn.Dropout(DROPOUT if design.dropout else 0.0)]
-        return nn.Sequential(nn.Linear(width, output), *between), nn.Linear(output, output)
+        return nn.Sequential(nn.Linear(states, output), *between), nn.Linear(output, output)
     if design.architecture in RECURRENT and not design.linear_layers:
         return nn.Identity(), nn.Identity()
-    return nn.Identity(), nn.Linear(width, output)
+    return nn.Identity(), nn.Linear(states, output)

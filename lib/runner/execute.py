@@ -1,6 +1,7 @@
 """Run one notebook through papermill, in a kernel of its own; say in one line what went wrong."""
 
 import contextlib
+import io
 import logging
 import os
 import sys
@@ -22,18 +23,16 @@ from lib.runner.notebook import MARKER
 # Seconds that papermill waits for a kernel to start, and for the last output of a finished cell.
 # By default the latter is 4 seconds, which fails finished cells on a busy machine.
 PATIENCE = {"start_timeout": 600, "iopub_timeout": 600}
-DIED = "the kernel died, most likely because memory ran out; close other programs, or use --jobs 1"
+PYTHON = {"kernel_name": "python3", "language": "python"}  # a stripped notebook need not name them
 
 
 def execute(
     notebook: Path, parameters: dict[str, Any], target: Path, log: Path, heading: str
 ) -> str:
-    """Run a notebook, and show after the heading which cell and step it has reached.
+    """Run a notebook into `target`, also if it fails, and show which cell and step it has reached.
 
-    The executed notebook is written to `target`, even if it failed. What the kernel and its workers
-    print outside of cells goes to `log`.
-
-    Returns, in one line, why the notebook is not done; empty if it is done.
+    Without a heading nothing is shown. What the kernel and its workers print outside of cells goes
+    to `log`. Returns, in one line, why the notebook is not done; empty if it is done.
     """
     target.unlink(missing_ok=True)
     for path in (target, log):
@@ -45,12 +44,7 @@ def execute(
     progress = log.with_suffix(".progress")  # where the jobs of a cell note how far they are
     os.environ["THESIS_PROGRESS"] = str(progress)  # the kernel inherits it
     logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
-    # In a file each change is a line of its own.
-    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
-    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}"
-    status = tqdm(
-        file=sys.stdout, desc="starting", mininterval=interval, bar_format=line, leave=False
-    )
+    status = _start_line(heading)
 
     def note_cell(cell: Any, cell_index: int) -> None:
         progress.unlink(missing_ok=True)  # the steps were those of the previous cell
@@ -62,36 +56,35 @@ def execute(
         class LoggedKernel(AsyncKernelManager):
             start_kernel = partialmethod(AsyncKernelManager.start_kernel, stdout=file, stderr=file)
 
+        options = {"kernel_manager_class": LoggedKernel, "on_cell_start": note_cell}
+        options |= {"cwd": notebook.parent, "progress_bar": False, **PATIENCE, **PYTHON}
         # In a thread, because nbclient would otherwise handle the signals that `run_all` handles.
-        run = pool.submit(
-            papermill.execute_notebook,
-            source,
-            target,
-            parameters,
-            kernel_name="python3",
-            language="python",  # a stripped notebook need not name its language
-            cwd=notebook.parent,
-            progress_bar=False,
-            on_cell_start=note_cell,
-            kernel_manager_class=LoggedKernel,
-            **PATIENCE,
-        )
-        while not run.done():
+        run = pool.submit(papermill.execute_notebook, source, target, parameters, **options)
+        while wait([run], timeout=0.2).not_done:
             step = ""
             with contextlib.suppress(OSError):  # the cell has noted none
                 step = progress.read_text(encoding="utf-8").strip().rpartition("\n")[2]
             status.set_postfix_str(step, refresh=False)
             status.update()
-            wait([run], timeout=0.2)
-    try:
-        return _find_pending(run.result(), notebook.stem)
-    except DeadKernelError:
-        problem = DIED
-    except PapermillExecutionError as error:  # its message is the whole traceback
-        problem = f"{error.ename}: {error.evalue}"
-    except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-    return f"{status.desc}: {textwrap.shorten(problem, 300)}"
+    if error := run.exception():
+        return f"{status.desc}: {textwrap.shorten(_tell(error), 300)}"
+    return _find_pending(run.result(), notebook.stem)
+
+
+def _start_line(heading: str) -> tqdm:
+    """A line that is written anew; in a file each change is a line of its own."""
+    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
+    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}"
+    look = {"bar_format": line, "mininterval": interval, "leave": False}
+    return tqdm(file=sys.stdout if heading else io.StringIO(), desc="starting", **look)
+
+
+def _tell(error: BaseException) -> str:
+    if isinstance(error, DeadKernelError):
+        return "the kernel died, most likely because memory ran out; try it with --jobs 1"
+    if isinstance(error, PapermillExecutionError):  # its message is the whole traceback
+        return f"{error.ename}: {error.evalue}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _find_pending(executed: nbformat.NotebookNode, name: str) -> str:

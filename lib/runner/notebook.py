@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import platform
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -59,13 +60,36 @@ class Notebook:
         for key, value in self.profile.departures.items():
             print(f"  changed: {key} = {value!r}")
 
+    def offer(self, draw: Callable[..., Any], **controls: tuple | list) -> None:
+        """Show what `draw` returns; in JupyterLab with controls, as for `ipywidgets.interact`.
+
+        They start at the defaults of `draw`, with which it is called where a program runs this.
+        """
+        import ipywidgets
+        from IPython import get_ipython
+        from IPython.display import display
+        from matplotlib import pyplot
+
+        @functools.wraps(draw)
+        def show(**values: Any) -> None:
+            display(draw(**values))
+            pyplot.close()  # else pyplot would show it again at the end of the cell
+
+        if not getattr(getattr(get_ipython(), "kernel", None), "_allow_stdin", False):
+            return show()  # nobody could answer a question
+        box = ipywidgets.interactive(show, **controls)
+        for control in box.children[:-1]:
+            control.style.description_width = "initial"  # else long names are cut
+            if isinstance(control, ipywidgets.Text):  # draw after the last letter, not after each
+                control.continuous_update = False
+        display(box)
+
     def save(
         self, figure: Figure, label: str, data: pd.DataFrame, records: pd.DataFrame | None = None
     ) -> None:
-        """Save a figure as SVG, its data as CSV with a row for each value, and how it was made.
+        """Save a figure as SVG, its data as CSV, and its provenance, with what `records` tell.
 
-        The label is one of `params/manifest.yaml`; records are those behind it, for the provenance.
-        Nothing is saved if the profile does not list the label.
+        The label is one of `params/manifest.yaml`. Nothing is saved unless this run makes it.
         """
         from lib import figures
 
@@ -76,7 +100,7 @@ class Notebook:
     def save_table(
         self, data: pd.DataFrame, label: str, caption: str = "", records: pd.DataFrame | None = None
     ) -> None:
-        """Save a table as CSV and for reading; `caption` replaces that of `params/figures.yaml`."""
+        """Save a table as CSV and for reading; `caption` replaces that of `params/tables.yaml`."""
         from lib.figures import tables
 
         if self.makes(label):
@@ -108,11 +132,7 @@ class Notebook:
         self.saved.append(label)
 
     def finish(self) -> None:
-        """Print the marker; RuntimeError if what was saved is not what the manifest promises."""
-        if unknown := ", ".join(label for label in self.saved if label not in self.promised):
-            raise RuntimeError(
-                f"{self.name} saved {unknown}, which params/manifest.yaml does not list for it"
-            )
+        """Print the marker; RuntimeError if something was not saved that the manifest promises."""
         missing = ", ".join(label for label in self.promised if label not in self.saved)
         if missing and not self.profile.only:  # with `only` a figure may have nothing to show
             raise RuntimeError(f"{self.name} did not save {missing}: run all cells above this one")
@@ -123,9 +143,14 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     """Check a notebook's parameters and prepare its process.
 
     Call it with the notebook's name and `globals()`, before heavy imports, because it sets
-    variables that NumPy and torch read. ParameterError for a missing, misspelt or wrong parameter.
+    variables that NumPy and torch read. ParameterError for a misspelt or wrong parameter.
     """
-    _check_names(name, namespace)
+    for variable, value in namespace.items() if "nb" not in namespace else ():
+        # In the first call, only the parameters cell has run.
+        own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
+        if isinstance(value, PLAIN) and not own:
+            problem = profiles.make_unknown_error("parameter", variable, PARAMETERS)
+            raise ParameterError(f"{problem}; correct it and restart the kernel")
     values = {parameter: namespace[parameter] for parameter in PARAMETERS}
     profile = profiles.load(values.pop("profile"), **values)
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
@@ -133,27 +158,13 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
     notebook = Notebook(name, profile)
     if profile.only and "THESIS_PROGRESS" not in os.environ:  # else run_all.sh has checked it
-        from lib.published import figure_models
+        from lib import published
 
-        profiles.check_only(profile.only, figure_models.names(notebook.promised))
+        profiles.check_only(profile.only, published.names(notebook.promised))
     if get_ipython := namespace.get("get_ipython"):
         html = get_ipython().display_formatter.formatters["text/html"]
         html.for_type_by_name("pandas", "DataFrame", _show_table)
     return notebook
-
-
-def _check_names(name: str, namespace: dict[str, Any]) -> None:
-    """Refuse a missing parameter, and any other plain value: so far, only their cell has run."""
-    if missing := [parameter for parameter in PARAMETERS if parameter not in namespace]:
-        problem = f"the parameter {missing[0]!r} is not set: run the parameters cell first"
-        raise ParameterError(f"{name}: {problem}")
-    if "nb" in namespace:  # not the first call: by now the notebook has variables of its own
-        return
-    for variable, value in namespace.items():
-        own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
-        if isinstance(value, PLAIN) and not own:
-            problem = profiles.make_unknown_error("parameter", variable, PARAMETERS)
-            raise ParameterError(f"{problem}; correct it and restart the kernel")
 
 
 def _show_table(frame: pd.DataFrame) -> str:

@@ -9,12 +9,12 @@ import signal
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import psutil
-from filelock import BaseFileLock, FileLock, Timeout
 
 from lib import jobs
 from lib.config import environment, manifest, paths, profiles
@@ -26,6 +26,7 @@ from lib.runner.notebook import PARAMETERS
 STOPPED = "stopped; results so far are kept, and the same command continues from there"
 REPORT = "09_report"  # it shows what the notebooks before it have made
 SHOWN = ("figures/*/tab_claims.csv", "figures/*/tab_robust.csv")  # of all profiles
+READERS = 2  # notebooks that only read at once; each takes a core and more than a gigabyte
 INPUTS = ("lib/**/*.py", "lib/**/*.j2", "params/**/*.*", "requirements.lock")
 OWN_DATA = ("*/documents*", "*/documents/*", "*/tasks/*/*")  # below a data root
 
@@ -46,12 +47,14 @@ def main(words: list[str]) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, stop)
         begin = time.monotonic()
-        with lock_run(paths.run_folder(profile)):
-            if any(run.find_reason() for run in runs):
-                prepare(profile, options)
-            run_notebooks(runs, {name: getattr(options, name) for name in PARAMETERS})
-        return report(runs, time.monotonic() - begin)
-    except (ValueError, OSError, jobs.WorkerError) as error:  # a ParameterError is a ValueError
+        if any(run.find_reason() for run in runs):
+            prepare(profile, options)
+        parameters = {name: getattr(options, name) for name in PARAMETERS}
+        read_again(runs, parameters, min(READERS, options.jobs))
+        for run in runs:
+            run.update(parameters)
+        return report(runs, profile, time.monotonic() - begin)
+    except (ValueError, OSError) as error:  # a ParameterError is a ValueError
         print(f"run_all.sh: {error}", file=sys.stderr)
         return 1 if isinstance(error, OSError) else 2
 
@@ -91,86 +94,110 @@ class Run:
     profile: Profile
     makes: dict[str, manifest.Entry]
     force: bool = False
-    result: str = "up to date"
-    seconds: float = 0.0
+    heading: str = ""
     problem: str = ""  # why it failed and, on further lines, what to do
+    done: bool = False
 
     def __post_init__(self) -> None:
-        self.name = self.path.stem
+        self.name, self.folder = self.path.stem, paths.run_folder(self.profile)
         self.names = {self.name, self.name.partition("_")[0], *self.makes}  # what asks for it
         self.files = [path for entry in self.makes.values() for path in entry.paths(self.profile)]
-        self.note = paths.run_folder(self.profile) / "runs" / f"{self.name}.json"
-
-    def read_note(self) -> dict[str, Any]:
-        """Hash of the inputs of the last whole run, and its seconds; empty if there was none."""
-        with contextlib.suppress(OSError, ValueError):
-            return json.loads(self.note.read_text(encoding="utf-8"))
-        return {}
+        self.note = self.folder / "runs" / f"{self.name}.json"  # of its last whole run
+        self.last = json.loads(self.note.read_text()) if self.note.is_file() else {}
 
     def find_reason(self) -> str:
         """Say why the notebook must run; empty if its last whole run would be repeated."""
         missing = [path.name for path in self.files if not path.is_file()]
         if self.force:
             return "--force"
-        if self.read_note().get("hash") != self.hash_inputs():
+        if self.last.get("hash") != self.hash_inputs():
             return "it has not run to its end with these cells, settings, data and lib"
         # With `only`, a figure may have nothing to show.
         return f"{missing[0]} is missing" if missing and not self.profile.only else ""
 
     def describe(self) -> str:
         """Say whether the notebook would run, why, and how long it took last time."""
-        took = f"about {sum(entry.minutes for entry in self.makes.values()):.1f} min in mini"
-        if note := self.read_note():
-            took = f"took {jobs.duration(note['seconds'])} last time"
+        minutes = sum(entry.minutes for entry in self.makes.values())
+        took = self.last.get("took", f"{minutes:.1f} minutes of mini")
         reason = self.find_reason()
-        return f"{self.name}: " + (f"would run ({took}): {reason}" if reason else self.result)
+        return f"{self.name}: " + (f"would run ({took}): {reason}" if reason else "up to date")
 
     def hash_inputs(self) -> str:
-        """Hash all that results come from. A comment counts: what runs again mostly reads."""
+        """Hash its cells, its settings and all files that results come from.
+
+        A comment counts: what runs again mostly reads the store. Of a person's own data, which may
+        be large, names, sizes and times are read.
+        """
+        from lib.data import sources  # imports NumPy
+
         cells = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
-        files = {path for pattern in INPUTS for path in paths.ROOT.glob(pattern)}
-        files -= {paths.PARAMS / f"{name}.yaml" for name in profiles.list_profiles()}
+        inputs = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
+        roots = {os.environ.get("THESIS_DATA", ""), *self.profile.data_roots} - {"", sources.BUILT}
+        own = {
+            path for root in roots for form in OWN_DATA for path in (paths.ROOT / root).glob(form)
+        }
+        facts = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(own)]
+        places = [(paths.ROOT, pattern) for pattern in INPUTS]
         if self.name == REPORT:
+            places += [(paths.ROOT, pattern) for pattern in SHOWN]
             earlier = [entry for entry in manifest.load().values() if entry.notebook < REPORT]
-            files |= {path for entry in earlier for path in entry.paths(self.profile)}
-            files |= {path for pattern in SHOWN for path in paths.ROOT.glob(pattern)}
-            files -= {*self.files}
-        sources = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
-        settings = self.profile.model_dump(mode="json")
-        digest = hashlib.sha256(repr([sources, settings, _list_own_data(self.profile)]).encode())
-        for file in sorted(filter(Path.is_file, files)):
+            places += [(paths.figures(self.profile), f"{entry.label}.*") for entry in earlier]
+        files = {file for folder, pattern in places for file in folder.glob(pattern)}
+        text = repr([inputs, self.profile.model_dump(mode="json"), facts])
+        digest = hashlib.sha256(text.encode())
+        for file in sorted(filter(Path.is_file, files - {*self.files})):
             digest.update(str(file).encode() + file.read_bytes())
         return digest.hexdigest()
 
-    def execute(self, parameters: dict[str, Any], heading: str) -> None:
-        """Run the notebook, and note its run if it was complete."""
-        from lib.runner import execute  # loads papermill
+    def update(self, parameters: dict[str, Any]) -> None:
+        """Run the notebook if it must run, and print how it went."""
+        if self.done:
+            return
+        reason = self.find_reason()  # the report has one if figures before it changed
+        self.tell(f"runs, because {reason}" if reason else "up to date")
+        if reason:
+            took = self.execute(parameters, self.heading)
+            self.tell(f"failed after {took}" if self.problem else f"made in {took}")
 
-        folder = paths.run_folder(self.profile)
-        target, log = folder / "executed" / self.path.name, folder / "logs" / f"{self.name}.log"
-        before, begin = self.hash_inputs(), time.monotonic()
-        problem = execute.execute(self.path, parameters, target, log, heading)
-        self.seconds = round(time.monotonic() - begin, 1)
-        if problem:
+    def tell(self, words: str) -> None:
+        print(f"{self.heading}  {words}", flush=True)
+
+    def execute(self, parameters: dict[str, Any], heading: str = "") -> str:
+        """Run the notebook, note a whole run, and return how long it took."""
+        from lib.runner import execute  # loads papermill
+        from lib.store import write_text  # imports NumPy
+
+        target = self.folder / "executed" / self.path.name
+        log = self.folder / "logs" / f"{self.name}.log"
+        hashed, begin = self.hash_inputs(), time.monotonic()
+        self.problem = execute.execute(self.path, parameters, target, log, heading)
+        took, self.done = jobs.duration(time.monotonic() - begin), not self.problem
+        if self.problem:
             jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")
             executed = os.path.relpath(target if target.exists() else self.path)
-            opens = f"to see where it failed: {jupyter} lab {executed}"
-            self.problem = f"{problem}\n{opens}\nlog: {os.path.relpath(log)}"
-            self.result = "failed"
+            self.problem += f"\nto see where it failed: {jupyter} lab {executed}"
+            self.problem += f"\nlog: {os.path.relpath(log)}"
         else:
-            self.result = "made"
-            self.note.parent.mkdir(parents=True, exist_ok=True)
-            self.note.write_text(json.dumps({"hash": before, "seconds": self.seconds}))
+            write_text(self.note, json.dumps({"hash": hashed, "took": f"took {took} last time"}))
+        return took
 
 
-def _list_own_data(profile: Profile) -> list[list[Any]]:
-    """Path, size and time of each file in a person's own data roots: reading all takes long."""
-    from lib.data import sources  # imports NumPy
+def read_again(runs: list[Run], parameters: dict[str, Any], readers: int) -> None:
+    """Run notebooks that ran before, several at a time, on what the store has.
 
-    roots = {os.environ.get("THESIS_DATA", ""), *profile.data_roots} - {"", sources.BUILT}
-    places = [(sources.find_root(root), pattern) for root in roots for pattern in OWN_DATA]
-    files = sorted({file for root, pattern in places for file in root.glob(pattern)})
-    return [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+    Those that lack something run afterwards, one after another with all workers. So does the
+    report, which shows what the others have made.
+    """
+    chosen = [run for run in runs if run.last and run.name != REPORT and run.find_reason()]
+
+    def read(run: Run) -> None:
+        took = run.execute(parameters)
+        run.tell("has something to compute" if run.problem else f"made in {took}")
+
+    os.environ["THESIS_READING"] = "1"
+    with ThreadPoolExecutor(readers) as pool:
+        [*pool.map(read, chosen)]
+    del os.environ["THESIS_READING"]
 
 
 def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> list[Run]:
@@ -183,24 +210,22 @@ def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> 
     pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
     for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb")):
         makes = manifest.promised(entries, path.stem, profile.labels)
-        runs.append(Run(path, profile, makes, force))
-    names = {name for run in runs for name in run.names} | entries.keys()
-    if profile.labels is not None:
-        runs = [run for run in runs if run.makes]
+        if makes or profile.labels is None:
+            runs.append(Run(path, profile, makes, force))
+    names = {name for run in runs for name in run.names}
     for request in requests:
         if request not in names:
-            valid = [*names, *profiles.list_profiles()]
-            raise profiles.make_unknown_error("label, notebook or profile", request, valid)
-        if not any(request in run.names for run in runs):
-            listed = ", ".join(label for run in runs for label in run.makes)
-            raise ParameterError(f"{profile.name} does not make {request}; it makes {listed}")
+            valid = names.union(profiles.list_profiles())
+            raise profiles.make_unknown_error(f"{profile.name} label or notebook", request, valid)
     if requests:
         runs = [run for run in runs if not run.names.isdisjoint(requests)]
     if profile.only:
-        from lib.published import figure_models  # loads pandas
+        from lib import published  # loads pandas
 
         labels = [label for run in runs for label in run.makes]
-        profiles.check_only(profile.only, figure_models.names(labels))
+        profiles.check_only(profile.only, published.names(labels))
+    for place, run in enumerate(runs, 1):
+        run.heading = f"[{place}/{len(runs)}] {run.name}"
     return runs
 
 
@@ -211,16 +236,6 @@ def stop(number: int, frame: Any) -> NoReturn:
             child.kill()  # its own children notice that they have no parent
     print(f"\nrun_all.sh: {STOPPED}", file=sys.stderr, flush=True)
     os._exit(128 + number)
-
-
-def lock_run(folder: Path) -> contextlib.AbstractContextManager[BaseFileLock]:
-    """Wait until no other run works on the results in `folder`, and hold their lock."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "run.lock")
-    with contextlib.suppress(Timeout):
-        return lock.acquire(timeout=0)
-    print(f"waiting for another run that uses {os.path.relpath(folder)}", flush=True)
-    return lock.acquire()
 
 
 def prepare(profile: Profile, options: argparse.Namespace) -> None:
@@ -241,29 +256,16 @@ def prepare(profile: Profile, options: argparse.Namespace) -> None:
         task_files.check_data(roots, profile.corpus, profile.tasks)
 
 
-def run_notebooks(runs: list[Run], parameters: dict[str, Any]) -> None:
-    """Run the notebooks that must run, and print how each went."""
-    for place, run in enumerate(runs, 1):
-        heading = f"[{place}/{len(runs)}] {run.name}"
-        if reason := run.find_reason():  # the report has one if figures before it changed
-            print(f"{heading}  runs, because {reason}", flush=True)
-            run.execute(parameters, heading)
-        took = f" in {jobs.duration(run.seconds)}" if reason else ""
-        print(f"{heading}  {run.result}{took}", flush=True)
-
-
-def report(runs: list[Run], seconds: float) -> int:
-    """Print the result for each label and why notebooks failed; return the exit code."""
-    line = "{:<12} {:<24} {:<10} {:>7}  {}".format
-    print("\n" + line("label", "notebook", "result", "seconds", "file"))
-    for run in runs:
-        for label, entry in run.makes.items():
-            file = os.path.relpath(entry.paths(run.profile)[0])
-            print(line(label, run.name, run.result, f"{run.seconds:.0f}", file))
+def report(runs: list[Run], profile: Profile, seconds: float) -> int:
+    """Print why notebooks failed, what is missing now and what to open; return the exit code."""
     failed = [run for run in runs if run.problem]
     for run in failed:
         print(f"\n{run.name} failed\n{textwrap.indent(run.problem, '    ')}")
+        print(f"    without it: {' '.join(run.makes)}")
     print(f"\n{len(runs) - len(failed)} of {len(runs)} notebooks done in {jobs.duration(seconds)}")
+    executed = os.path.relpath(paths.run_folder(profile) / "executed")
+    figures = os.path.relpath(paths.figures(profile))
+    print(f"to open: figures and tables in {figures}, notebooks as they ran in {executed}")
     return 1 if failed else 0
 
 

@@ -2,10 +2,9 @@
 
 Test texts and seeds are sampled together, as in the Multi-Bootstrap (Sellam et al., "The
 MultiBERTs", ICLR 2022), and every model sees the same sample of texts. Scores are means, so the
-variance that a bootstrap over groups of texts estimates has a closed form. The closed form has no
-Monte Carlo error, and it is corrected for small numbers of seeds and groups. With three seeds and
-forty articles, the percentiles of a bootstrap are too narrow. Tasks are not sampled: a finding is
-about these tasks.
+variance that a bootstrap over groups of texts estimates has a closed form, without Monte Carlo
+error, and corrected for few seeds and groups: with three seeds and forty articles, a bootstrap's
+percentiles are too narrow. Tasks are not sampled: a finding is about these tasks.
 """
 
 import itertools
@@ -59,17 +58,11 @@ _UNKNOWN = SeedNoise(np.nan, 1)
 class TaskScores:
     """Scores of single test examples on one task.
 
-    Attributes
-    ----------
-    scores
-        Model -> (seeds, examples) with means in [0, 1]: the share of heads that classify the
-        example correctly, or the contribution of a query and one of its targets to MAP or MRR. A
-        model has the same seeds, in the same order, on every task.
-    groups
-        (examples,), or (examples, 2) for pairs: names of what examples share, such as an article.
-        A name means the same in all tasks.
-    chance
-        The score of guessing.
+    `scores` are model -> (seeds, examples) with means in [0, 1]: the share of heads that classify
+    the example correctly, or the contribution of a query and one of its targets to MAP or MRR. A
+    model has the same seeds, in the same order, on every task. `groups`, (examples,), or
+    (examples, 2) for pairs, name what examples share, such as an article, in all tasks alike.
+    `chance` is the score of guessing.
     """
 
     scores: Mapping[str, np.ndarray]
@@ -79,48 +72,25 @@ class TaskScores:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Mean scores of models and their uncertainty: the basis of all verdicts.
+    """Mean scores of models and their uncertainty: the basis of all verdicts."""
 
-    Attributes
-    ----------
-    means
-        Mean scores, models x tasks.
-    weights
-        (tasks,) weight of each task in a model's score; 1 / tasks for a mean.
-    runs
-        (models,) number of runs behind a model's mean; infinity for a model that was not trained
-        here.
-    classes
-        (models,) names of classes. Models of one class are assumed to be equally noisy.
-    noise
-        Class -> variation of one run over seeds. It is unknown for a missing class.
-    together
-        (models, models) correlation of the effects of seeds on two models: 1 for a model and
-        itself, 0 for two students. It is in between if one student is judged twice, with few labels
-        and with many.
-    sampling, independent
-        (models, models) covariance of the scores due to the choice of test examples: with the
-        examples' groups, and as if all examples were independent. Zero if unknown.
-    groups
-        The effective number of groups: as many equal groups would give the same precision.
-    overlap
-        Class -> the part of noise.sd^2 that `sampling` also contains, because seeds disagree on
-        single examples.
-    processor
-        (models,) variance of the scores over processors that compute them.
-    """
-
-    means: pd.DataFrame
-    weights: np.ndarray
-    runs: np.ndarray
-    classes: np.ndarray
-    noise: Mapping[str, SeedNoise]
+    means: pd.DataFrame  # models x tasks
+    weights: np.ndarray  # (tasks,) of each task in a model's score; 1 / tasks for a mean
+    runs: np.ndarray  # (models,) behind a mean; infinity for a model that was not trained here
+    classes: np.ndarray  # (models,) names; models of one class are assumed to be equally noisy
+    noise: Mapping[str, SeedNoise]  # class -> variation of one run over seeds, if it is known
+    # (models, models) correlation of the effects of seeds: 1 for a model and itself, 0 for two
+    # students, in between if one student is judged twice, with few labels and with many.
     together: np.ndarray
+    # (models, models) covariance of the scores due to the choice of test examples: with their
+    # groups, and as if all examples were independent. Zero if unknown.
     sampling: np.ndarray
     independent: np.ndarray
-    groups: float = np.inf
+    groups: float = np.inf  # effective: as many equal groups would give the same precision
+    # Class -> the part of noise.sd^2 that `sampling` also contains, because seeds disagree on
+    # single examples.
     overlap: Mapping[str, float] = field(default_factory=dict)
-    processor: np.ndarray | float = 0.0
+    processor: np.ndarray | float = 0.0  # (models,) variance over processors
 
     @property
     def scores(self) -> np.ndarray:
@@ -143,38 +113,19 @@ class Evidence:
         )
 
     def errors(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Compute standard errors and degrees of freedom of weighted sums of scores.
+        """Standard errors and degrees of freedom, (sums,), of (sums, models) weighted scores.
 
             SE^2 = max(T + sum_c (S_c - overlap_c) R_c, T, sum_c S_c R_c) + sum_m w_m^2 P_m
             R_c = sum over models m, n of class c of w_m w_n r_mn / sqrt(runs_m runs_n)
 
-        T is the variance due to the choice of test examples: w' sampling w, or w' independent w if
-        that is larger.
-
-        S_c is the variance of one run over seeds, pooled over the models of a class. Pooling
-        requires models that are about equally noisy. When students of the contextual loss alone (SD
-        .03) were pooled with others (SD .008), 19 to 28% of the verdicts were false where there was
-        no effect. r is `together`. Three rounds of heads read the same students, so their mean is
-        less precise than that of three students, by a factor of up to sqrt(3).
-
-        P is the variance over processors. Between kernels for AVX-512 and for AVX2, the
-        chance-corrected means over six tasks of 72 trained models of `mini` differed by .0029 in
-        the root mean square, and by .0107 at most (.0051 of accuracy). These are differences of two
-        values, so a single value has a standard deviation of .0029 / sqrt(2) = .0020. For models
-        with one run it is .0025, which is `PROCESSOR_SD`. The cause is the many stochastic steps of
-        the heads, which turn differences in the last bits into other predictions. The students'
-        embeddings differed by only 5e-7, and retrieval, which has no heads, by less than .0001. So
-        only scores of trained heads have this variance, independently for each run: P_m =
-        PROCESSOR_SD^2 / runs_m for a mean over six tasks. Models with three seeds had a standard
-        deviation of .0009, less than the expected .0025 / sqrt(3) = .0014. Tasks vary nearly
-        independently (.0057 each, 2.0 times the mean, where sqrt(6) = 2.4), so with other weights P
-        is multiplied by 6 sum_t weight_t^2. P is conservative, because S contains part of it:
-        different kernels affect seeds too.
-
-        `sums` are (sums, models) weights. The errors, (sums,), are NaN where trained models are
-        compared and their seed noise is unknown. The degrees of freedom, (sums,), follow
-        Satterthwaite's formula. T has (groups - 1) / 2 of them, no more than its variation in
-        simulations of pairs suggests. P is treated as known.
+        T is the variance due to test examples: w' sampling w, or w' independent w if that is
+        larger. S_c is the variance of one run over seeds, pooled over a class: pooling students of
+        the contextual loss alone (SD .03) with others (SD .008) made 19 to 28% of verdicts false
+        where there was no effect. r is `together`: three rounds of heads read the same students. P
+        is the variance over processors (docs/reproducibility.md), treated as known; it is
+        conservative, because S contains part of it. NaN where trained models are compared and
+        their seed noise is unknown. Degrees of freedom are Satterthwaite's; T has (groups - 1) / 2
+        of them, no more than its variation in simulations of pairs suggests.
         """
         scaled = sums / np.sqrt(self.runs)
         seeds, contained, seed_part = np.zeros((3, len(sums)))
@@ -196,10 +147,9 @@ class Evidence:
             return np.where(total > 0, np.sqrt(total), np.nan), total**2 / (text_part + seed_part)
 
     def draws(self, count: int) -> np.ndarray:
-        """Draw joint errors of all scores, (count, models).
+        """Draw joint errors of all scores, (count, models), with independent seeds.
 
-        Seeds are treated as independent, even those of one student. This can only make the largest
-        of several errors larger.
+        This can only make the largest of several errors larger.
         """
         variance = {
             name: max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
@@ -218,6 +168,9 @@ def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
     `frame` has a row per model, task and seed, with the columns scores (an array over the task's
     test examples), groups (as in `TaskScores`, the same in every row of a task) and chance.
     """
+    runs = frame[["model", "task", "seed"]]
+    if runs.duplicated().any():  # it would count as another seed
+        raise ValueError(f"a record is repeated: {runs[runs.duplicated()].iloc[0].to_dict()}")
     tasks = {}
     for name, rows in frame.sort_values("seed", kind="stable").groupby("task", sort=False):
         scores = {model: np.stack(list(group)) for model, group in rows.groupby("model")["scores"]}
@@ -238,101 +191,93 @@ def from_examples(
 
         score = sum_t weight_t (accuracy_t - chance_t) / (1 - chance_t)
 
+    `weights` are task -> weight, by default one over the number of tasks; tasks without a weight
+    are left out. Models `given` were not trained here: they have no seed noise, and the effect of
+    processors on their heads (.0010) is neglected. Seed noise is pooled within the classes of
+    `class_of`. `student_of` is the student behind a model: if it is judged several times, its seeds
+    add degrees of freedom only once, and the correlation of their effects is measured.
+    `processor_sd` is `PROCESSOR_SD` for trained heads, 0 if nothing is trained by stochastic steps.
+    `ValueError` if tasks differ in models or seeds, scores and groups in their examples, or a mean
+    score is not in [0, 1].
+    """
+    weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
+    weight = np.array([*weights.values()])
+    seeds = {model: len(scores) for model, scores in tasks[next(iter(weights))].scores.items()}
+    models, counts = np.array([*seeds]), np.array([*seeds.values()])
+    owner = np.repeat(models, counts)  # (runs,) the model of each run
+    values, covariance, alone, groups = _vary_examples(tasks, weights, seeds)
+    trained = [model for model in seeds if model not in given]
+    noise, overlap = {}, {}
+    for name in dict.fromkeys(map(class_of, trained)):
+        members = [model for model in trained if class_of(model) == name]
+        rows = np.isin(owner, members)
+        if pooled := _pooled((values @ weight)[rows], owner[rows]):
+            blocks = [covariance[np.ix_(owner == model, owner == model)] for model in members]
+            apart = sum(np.trace(block) - block.mean() * len(block) for block in blocks)
+            overlap[name] = max(apart / pooled.df, 0.0)
+            own = {student_of(model): seeds[model] for model in members}
+            noise[name] = SeedNoise(pooled.sd, sum(own.values()) - len(own))
+    average = (owner == models[:, None]) / counts[:, None]  # (models, runs)
+    runs = np.where(np.isin(models, [*given]), np.inf, counts)
+    classes = np.array([class_of(model) for model in seeds])
+    students = np.array([student_of(model) for model in seeds])
+    return Evidence(
+        pd.DataFrame(average @ values, index=list(seeds), columns=list(weights)),
+        weight,
+        runs,
+        classes,
+        noise,
+        _correlate_seeds(values @ weight, owner, students, classes),
+        sampling=average @ covariance @ average.T,
+        independent=average @ alone @ average.T,
+        groups=groups,
+        overlap=overlap,
+        processor=PROCESSOR_TASKS * processor_sd**2 * (weight**2).sum() / runs,
+    )
+
+
+def _vary_examples(
+    tasks: Mapping[str, TaskScores], weights: Mapping[str, float], seeds: Mapping[str, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Runs' chance-corrected scores, (runs, tasks), and their covariance over test examples.
+
     Examples that share a group are dependent, even across tasks. A pair depends on every pair that
     contains one of its two articles (Aronow, Samii and Assenova, "Cluster-robust variance
     estimation for dyadic data", 2015):
 
-        sampling = sum over examples i, j with a common group of e_i e_j'
+        covariance = sum over examples i, j with a common group of e_i e_j'
 
-    where e_i, (models,), is the contribution of example i to the scores. Two pairs of the same two
-    articles have two common groups, but are counted once. Examples without a common group are
-    treated as independent, although those of one fold of a cross-validation share a head. The
-    intervals are therefore about other test texts, with the training texts of the heads fixed.
-
-    Parameters
-    ----------
-    tasks
-        Task -> scores, of the same models on every task.
-    weights
-        Task -> weight in the score, by default one over the number of tasks. Tasks without a weight
-        are left out.
-    given
-        Models that were not trained here, such as a pretrained encoder. They have no seed noise,
-        and the effect of processors on their heads (.0010) is neglected. All others have both.
-    class_of
-        Model -> its class. Seed noise is pooled within classes; by default there is one class.
-    student_of
-        Model -> the student behind it, if one student is judged several times, with few labels and
-        with many. Its seeds add degrees of freedom only once. The correlation of their effects on
-        two of its models is measured, and pooled over the class.
-    processor_sd
-        Standard deviation over processors of one run's mean over six tasks: `PROCESSOR_SD` for
-        scores of trained heads, 0 if nothing is trained by stochastic steps.
-
-    Raises
-    ------
-    ValueError
-        If tasks differ in models or seeds, if scores and groups differ in their number of examples,
-        or if a mean score is not in [0, 1].
+    where e_i, (runs,), is the contribution of example i to the scores. Examples without a common
+    group are treated as independent, although those of one fold share a head: intervals are about
+    other test texts, with the training texts of the heads fixed. Returned are also the covariance
+    as if all examples were independent, and the effective number of groups (Carter et al. 2017).
     """
-    weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
-    seeds = {model: len(scores) for model, scores in tasks[next(iter(weights))].scores.items()}
-    owner, weight = np.repeat(list(seeds), list(seeds.values())), np.array(list(weights.values()))
+    count = sum(seeds.values())
     belongs, in_cell = _share_groups([tasks[name].groups for name in weights])
-    by_group, by_cell = (np.zeros((len(owner), part[0].shape[1])) for part in (belongs, in_cell))
-    sizes, alone = np.zeros(by_group.shape[1]), np.zeros((len(owner), len(owner)))
-    values = np.empty((len(owner), len(weights)))
-    for column, name in enumerate(weights):
+    by_group, by_cell = (np.zeros((count, part[0].shape[1])) for part in (belongs, in_cell))
+    sizes, alone = np.zeros(by_group.shape[1]), np.zeros((count, count))
+    values = np.empty((count, len(weights)))
+    for column, (name, weight) in enumerate(weights.items()):
         scores = _chance_corrected(tasks[name], seeds, name)
         values[:, column] = scores.mean(axis=1)
-        parts = weight[column] * (scores - values[:, [column]]) / scores.shape[1]
-        sizes += abs(weight[column]) * belongs[column].sum(0) / scores.shape[1]
+        parts = weight * (scores - values[:, [column]]) / scores.shape[1]
+        sizes += abs(weight) * belongs[column].sum(0) / scores.shape[1]
         alone += parts @ parts.T
         parts *= np.sqrt(_correct_bias(belongs[column], in_cell[column]))
         by_group += parts @ belongs[column]
         by_cell += parts @ in_cell[column]
     # Pairs of the same two articles have two groups in common, and would be counted twice.
     covariance = by_group @ by_group.T - by_cell @ by_cell.T
-    trained = [model for model in seeds if model not in given]
-    classes = np.array([class_of(model) for model in seeds])
-    noise, overlap = {}, {}
-    for name in dict.fromkeys(map(class_of, trained)):
-        members = [model for model in trained if class_of(model) == name]
-        rows = np.isin(owner, members)
-        pooled = _pooled((values @ weight)[rows], owner[rows])
-        if pooled:
-            blocks = [covariance[np.ix_(owner == model, owner == model)] for model in members]
-            apart = sum(np.trace(block) - block.mean() * len(block) for block in blocks)
-            overlap[name] = max(apart / pooled.df, 0.0)
-            students = {student_of(model): seeds[model] for model in members}
-            noise[name] = SeedNoise(pooled.sd, sum(students.values()) - len(students))
-    runs = np.array(list(seeds.values()), dtype=float)
-    average = (owner == np.array(list(seeds))[:, None]) / runs[:, None]
-    means = pd.DataFrame(average @ values, index=list(seeds), columns=list(weights))
-    runs[np.isin(list(seeds), list(given))] = np.inf
-    return Evidence(
-        means,
-        weight,
-        runs,
-        classes,
-        noise,
-        _correlate_seeds(values @ weight, owner, np.array([*map(student_of, seeds)]), classes),
-        sampling=average @ covariance @ average.T,
-        independent=average @ alone @ average.T,
-        groups=(sizes**2).sum() ** 2 / (sizes**4).sum(),  # effective ones (Carter et al. 2017)
-        overlap=overlap,
-        processor=PROCESSOR_TASKS * processor_sd**2 * (weight**2).sum() / runs,
-    )
+    return values, covariance, alone, (sizes**2).sum() ** 2 / (sizes**4).sum()
 
 
 def _correlate_seeds(
     values: np.ndarray, owner: np.ndarray, students: np.ndarray, classes: np.ndarray
 ) -> np.ndarray:
-    """Estimate `Evidence.together`, (models, models).
+    """Estimate `Evidence.together` from scores of runs and their models, (runs,) each.
 
     The correlation is pooled over those pairs of models of a class that share a student, and
-    negative estimates are set to 0. `values` and `owner`, (runs,), are scores and their models, in
-    the order of `students` and `classes`, (models,).
+    negative estimates are set to 0. `students` and `classes` are (models,).
     """
     runs = pd.DataFrame({"model": owner, "value": values})
     by_model = runs.groupby("model", sort=False)["value"]
@@ -357,9 +302,8 @@ def from_runs(
 ) -> Evidence:
     """Collect evidence without test examples, such as published numbers. Seeds are the only noise.
 
-    `runs` are (model, seed) x task scores; `weights` and `student_of` are as in `from_examples`.
-    The variation of one run's score over seeds is the same for all models. Without `noise`, it is
-    estimated from the models with several seeds. The correlation between two scores of one student
+    `runs` are (model, seed) x task scores. All models vary alike over seeds; without `noise`, this
+    is estimated from models with several seeds. The correlation between two scores of one student
     is unknown here, so it is taken as 1.
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
@@ -379,29 +323,32 @@ def _share_groups(
 ) -> tuple[list[sparse.csr_array], list[sparse.csr_array]]:
     """Find the groups, and the pairs of groups (cells), of the examples of several tasks.
 
-    The names are (examples,) or (examples, 2) for each task. Of the two arrays for each task,
-    (examples, groups) is 1 if the example belongs to the group, with the groups of all tasks, and
-    (examples, cells) is 1 if the example's two groups differ and form the cell.
+    For each task, (examples, groups) is 1 if the example belongs to the group, with the groups of
+    all tasks, and (examples, cells) is 1 if the example's two groups differ and form the cell.
     """
-    tables = [np.reshape(each, (len(each), -1)).astype(str)[:, [0, -1]] for each in groups]
+    tables = []
+    for each in groups:
+        columns = np.reshape(each, (len(each), -1)).astype(str)
+        tables.append(columns[:, [0, -1]])  # a single text gets its group twice
     names, places = np.unique(np.concatenate(tables), return_inverse=True)
-    ends = np.sort(places.reshape(-1, 2), axis=1)
-    cells = np.unique(ends @ [len(names), 1], return_inverse=True)[1]
-    rows, two = np.arange(len(ends)), (ends[:, 0] != ends[:, 1]).astype(float)
-    both = np.r_[rows, rows], np.r_[ends[:, 0], ends[:, 1]]
-    belongs = sparse.csr_array((np.r_[np.ones(len(rows)), two], both), (len(rows), len(names)))
-    in_cell = sparse.csr_array((two, (rows, cells)), (len(rows), cells.max() + 1))
+    first, second = np.sort(places.reshape(-1, 2), axis=1).T  # (examples,) each
+    pair_numbers = first * len(names) + second  # one number for each pair of groups
+    cells = np.unique(pair_numbers, return_inverse=True)[1]
+    rows, differ = np.arange(len(first)), (first != second).astype(float)
+    ends = np.r_[rows, rows], np.r_[first, second]
+    values = np.r_[np.ones(len(rows)), differ]  # a group counts once, even if given twice
+    belongs = sparse.csr_array((values, ends), (len(rows), len(names)))
+    in_cell = sparse.csr_array((differ, (rows, cells)), (len(rows), cells.max() + 1))
     stops = np.cumsum([0, *map(len, groups)])
     parts = [slice(*pair) for pair in itertools.pairwise(stops)]
     return [belongs[part] for part in parts], [in_cell[part] for part in parts]
 
 
 def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float:
-    """Return the factor by which the variance of a mean is underestimated.
+    """The factor by which the variance of a mean is underestimated, as residuals add up to zero.
 
-    It is underestimated because residuals add up to zero. If each group adds an effect of its own
-    to its examples, x = A a with independent a of variance 1, then the variance of the mean is
-    |A'1|^2 / n^2. The expected value of the estimate is
+    If each group adds an effect of its own to its examples, x = A a with independent a of variance
+    1, then the variance of the mean is |A'1|^2 / n^2, and the expected value of the estimate is
 
         (|B'MA|^2 - |C'MA|^2) / n^2,   M x = x - mean(x),   B belongs, C in_cell
 
@@ -422,20 +369,10 @@ def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float
 def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:
     """Return the chance-corrected scores of a task, (runs, examples), in the order of `seeds`."""
     if {model: len(scores) for model, scores in task.scores.items()} != seeds:
-        raise ValueError(
-            f"task {name!r}: every task needs the same models with the same number of seeds"
-        )
+        raise ValueError(f"task {name!r} has other models, or another number of seeds, than others")
     scores = np.concatenate([task.scores[model] for model in seeds])
-    if scores.shape[1] != len(task.groups):
-        raise ValueError(
-            f"task {name!r}: a run has scores of {scores.shape[1]} examples, "
-            f"but there are groups of {len(task.groups)}"
-        )
     if not (abs(scores.mean(axis=1) - 0.5).max() <= 0.5 and 0 <= task.chance < 1):
-        raise ValueError(
-            f"task {name!r}: mean scores must be in [0, 1] and chance in [0, 1), "
-            f"got chance {task.chance}"
-        )
+        raise ValueError(f"task {name!r}: mean scores are not in [0, 1], or chance not in [0, 1)")
     return (scores - task.chance) / (1 - task.chance)
 
 

@@ -13,7 +13,7 @@ An effect is positive if it has the claimed direction. Intervals account for sel
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,85 +77,125 @@ def judge(
     at_most: int | None = None,
     sides: int = 2,
 ) -> Judgement:
-    """Judge the statement "in at least so many units, every comparison is positive".
+    """Judge the statement "in at least so many units, or all, every comparison is positive".
 
         effect = at_least-th largest over units i of min over j of effect_ij
 
     "A beats all of B" has one unit for each b. Every comparison must hold by itself
     (intersection-union test), and the statement is reversed only if some b wins after correction
     for the number of them. "The best of A beats the best of B" has one unit for each a, with a
-    comparison for each b, and needs one unit to hold; so does "some a beats all of B".
-
-    Where the data choose among n units, bounds are simultaneous: they use the quantile of the
-    largest of n correlated normal errors (max-T), and are never wider than Bonferroni's. If k units
-    have to hold, a false verdict requires that one of the n - k + 1 weakest looks better than it
-    is. If the noise of the compared models is unknown, the verdict is "open", with NaN bounds.
-
-    Parameters
-    ----------
-    units
-        The comparisons of each unit, the same number in all. If units are models, each lists its
-        rivals in the same order.
-    at_least
-        How many units have to hold; all by default.
-    at_most
-        Judges "in at most so many units" instead, the negation of "at least at_most + 1".
-    sides
-        1 gives each bound the whole of ALPHA, for a finding that itself claims equivalence.
+    comparison for each b in the same order, and needs one unit; so does "some a beats all of B".
+    `at_most` judges "in at most so many units", the negation of "at least at_most + 1". `sides` 1
+    gives each bound the whole of ALPHA, for a finding that itself claims equivalence. If the noise
+    of the compared models is unknown, the verdict is "open", with NaN bounds.
     """
     shape = len(units), len(units[0])
+    if len({*map(len, units)}) > 1:
+        raise ValueError("units differ in their number of comparisons")
     comparisons = [comparison for unit in units for comparison in unit]
-    count = at_most + 1 if at_most is not None else len(units) if at_least is None else at_least
+    if at_most is not None:  # the negation of "at least at_most + 1"
+        count, sign = at_most + 1, -1
+    else:
+        count, sign = len(units) if at_least is None else at_least, 1
     sums = _matrix([comparison.weights for comparison in comparisons], evidence)
     offsets = [comparison.offset for comparison in comparisons]
     effects = (sums @ evidence.scores + offsets).reshape(shape)
-    errors, df = (array.reshape(shape) for array in evidence.errors(sums))
+    errors, df = evidence.errors(sums)
+    errors, df = errors.reshape(shape), df.reshape(shape)
     unit = np.argsort(-effects.min(1), kind="stable")[count - 1]
-    decisive = units[unit][int(effects[unit].argmin())]
-    sign = 1 if at_most is None else -1
-    decisive, effect = decisive if sign > 0 else decisive.turned, sign * float(effects[unit].min())
+    rival = int(effects[unit].argmin())
+    effect = sign * float(effects[unit, rival])
+    decisive = units[unit][rival] if sign > 0 else units[unit][rival].turned
     if np.isnan(errors).any():
         return _judgement(effect, _UNKNOWN, decisive, evidence)
     # A unit holds by itself if it is ahead of all rivals; for "at most", if it is behind one.
     clear = sign * effects > special.stdtrit(df, 1 - ALPHA / sides) * errors
     alone = clear.all(1) if sign > 0 else clear.any(1)
     holding = f"{alone.sum()} of {len(units)}" if len(comparisons) > 1 else ""
+    bounds = _Bounds(effects, errors, df, count, *_draw_tails(sums, shape, count, evidence))
+    p_equivalent = np.nan
+    if sides == 2:
+        p_equivalent = max(bounds.tails(MARGIN)[0], bounds.tails(-MARGIN)[1])
+    low, high = sorted(sign * bound for bound in bounds.limits(ALPHA / sides))
+    numbers = low, high, min(1.0, sides * min(bounds.tails(0.0))), p_equivalent
+    return replace(_judgement(effect, numbers, decisive, evidence), holding=holding)
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """Upper tail of the largest of several correlated errors (max-T), in the worst case.
+
+    The tail probability is at most Bonferroni's, and at least that of a single error.
+    """
+
+    noise: np.ndarray  # (draws, cases), the largest error of each draw
+    members: int  # how many errors can make a verdict false
+    df: float  # degrees of freedom of an error's t distribution
+
+    def level(self, alpha: float) -> float:
+        """The one-sided level for each error at which their joint level is alpha."""
+        level = special.stdtr(self.df, -np.quantile(self.noise, 1 - alpha, axis=0).max())
+        return float(np.clip(level, alpha / self.members, alpha))
+
+    def p(self, z: float) -> float:
+        single = special.stdtr(self.df, -z)
+        joint = (self.noise >= z).mean(0).max()
+        return float(np.clip(joint, single, min(self.members * single, 1.0)))
+
+
+def _draw_tails(
+    sums: np.ndarray, shape: tuple[int, int], count: int, evidence: Evidence
+) -> tuple[_Tail, _Tail]:
+    """Tails of the errors above and below of (units, rivals) comparisons, of which `count` count.
+
+    If k units have to hold, a false verdict requires that one of the n - k + 1 weakest looks better
+    than it is.
+    """
     # If pooled seed noise is the only noise, all errors are too small or too large together, which
     # makes them multivariate t.
     pooled = [noise.df for noise in evidence.noise.values()]
     common = pooled[0] if len(pooled) == 1 and not evidence.sampling.any() else np.inf
-    noise = (evidence.draws(DRAWS if len(comparisons) > 1 else 2) @ sums.T).reshape(-1, *shape)
+    noise = (evidence.draws(DRAWS if len(sums) > 1 else 2) @ sums.T).reshape(-1, *shape)
     noise /= np.maximum(noise.std(0), 1e-12)
     noise *= _scales(common, len(noise))[:, None, None]
     # `above` has a column for each rival, because the same rival is the best for every unit.
-    above = _Tail(noise.max(1), len(units) - count + 1, common)
+    above = _Tail(noise.max(1), shape[0] - count + 1, common)
     least = noise.min(2) if count == 1 else noise.min((1, 2))[:, None]
-    below = _Tail(-least, count * shape[1], common)
+    return above, _Tail(-least, count * shape[1], common)
 
-    def tails(shift: float) -> tuple[float, float]:
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Simultaneous bounds of the count-th best unit; arrays are (units, rivals)."""
+
+    effects: np.ndarray
+    errors: np.ndarray
+    df: np.ndarray
+    count: int
+    above: _Tail
+    below: _Tail
+
+    def tails(self, shift: float) -> tuple[float, float]:
         """One-sided p-values of the hypotheses that the effect is at most, and at least, -shift."""
-        t = (effects + shift) / errors
+        t = (self.effects + shift) / self.errors
         # The error that is as improbable in the distribution of the draws.
-        z = -np.sign(t) * special.stdtrit(common, special.stdtr(df, -abs(t)))
-        return above.p(np.sort(z.min(1))[-count]), below.p(np.sort((-z).max(1))[count - 1])
+        z = -np.sign(t) * special.stdtrit(self.above.df, special.stdtr(self.df, -abs(t)))
+        upper = self.above.p(np.sort(z.min(1))[-self.count])
+        return upper, self.below.p(np.sort((-z).max(1))[self.count - 1])
 
-    p_equivalent = max(tails(MARGIN)[0], tails(-MARGIN)[1]) if sides == 2 else np.nan
-    bounds = []
-    for way, tail in ((-1, above), (1, below)):
-        margins = -special.stdtrit(df, tail.level(ALPHA / sides)) * errors
-        bounds.append(sign * float(np.sort((effects + way * margins).min(1))[-count]))
-    low, high = sorted(bounds)
-    numbers = low, high, min(1.0, sides * min(tails(0.0))), p_equivalent
-    return replace(_judgement(effect, numbers, decisive, evidence), holding=holding)
+    def limits(self, level: float) -> Iterator[float]:
+        """Yield the lower and the upper bound of the effect, each false at most at this level."""
+        for way, tail in ((-1, self.above), (1, self.below)):
+            margins = -special.stdtrit(self.df, tail.level(level)) * self.errors
+            yield float(np.sort((self.effects + way * margins).min(1))[-self.count])
 
 
 def compare_with_published(judgement: Judgement, published: float) -> Judgement:
-    """Replace the verdict "open" with "smaller than published" where that applies.
+    """Replace "open" with "smaller than published" if the interval ends below the published effect.
 
-    It applies if the interval contains zero and ends below the published effect. Then any effect is
-    smaller than the published one. Spreads get neither this verdict nor "equivalent" (their
-    p_equivalent is NaN). Noise also spreads the narrower group, so the difference looks smaller
-    than it is; in simulations, this verdict denied 19% of true published differences.
+    Spreads get neither this verdict nor "equivalent" (their p_equivalent is NaN): noise also
+    spreads the narrower group, so the difference looks smaller than it is; in simulations, this
+    verdict denied 19% of true published differences.
     """
     smaller = judgement.low <= 0 <= judgement.high < published
     if judgement.verdict == OPEN and smaller and not np.isnan(judgement.p_equivalent):
@@ -166,12 +206,12 @@ def compare_with_published(judgement: Judgement, published: float) -> Judgement:
 def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:
     """Judge whether the scores of `wider` have a larger standard deviation than `narrower`'s.
 
-    Noise alone spreads scores. The difference is therefore compared with a parametric bootstrap:
-    draws in which both groups have the same true spread (the observed one without its noise), to
-    which noise is added. Spreads are never called equivalent, because MARGIN is a difference of
-    scores.
+    Noise alone spreads scores, so the difference is compared with a parametric bootstrap in which
+    both groups have the same true spread (the observed one without its noise), plus noise. Spreads
+    are never called equivalent, because MARGIN is a difference of scores.
     """
-    groups = [evidence.means.index.get_indexer(list(names)) for names in (wider, narrower)]
+    models = list(evidence.means.index)
+    groups = [[models.index(name) for name in names] for names in (wider, narrower)]
     scores = [evidence.scores[group] for group in groups]
     sds = [float(values.std(ddof=1)) for values in scores]
     effect = sds[0] - sds[1]
@@ -196,10 +236,9 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 
 
 def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
-    """Judge pairs of models, one row per pair.
+    """Judge pairs of models, one row per pair, with q over all rows.
 
-    Columns: left, right, difference (left - right), low, high, p, q (over all rows), verdict. It is
-    "not run", without numbers, if a model of the pair has no scores.
+    A pair of which a model has no scores is "not run", without numbers.
     """
     columns = ["left", "right", "difference", "low", "high", "p", "verdict"]
     rows: list[tuple[Any, ...]] = []
@@ -217,9 +256,8 @@ def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFram
 def above_chance(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
     """Compare every model with guessing, on the mean over tasks.
 
-    Columns: model, score (chance-corrected), low and high (95% interval over test texts, without
-    seed noise) and passed. A model passes if the interval is above chance and the score is below
-    CEILING.
+    Columns: model, score (chance-corrected), low and high (over test texts, without seed noise),
+    passed: the interval is above chance and the score below CEILING.
     """
     evidence = from_examples(tasks, given=[*next(iter(tasks.values())).scores])
     return pd.DataFrame([_against_chance([model], evidence) for model in models])
@@ -260,17 +298,16 @@ def share_verdict(one: Judgement, other: Judgement) -> str:
 
 
 def checked(judgement: Judgement, checks: Collection[str], failed: Mapping[str, str]) -> Judgement:
-    """Return the judgement, or "not testable here" if checks failed: check -> what failed."""
+    """The judgement, or "not testable here" if checks failed: check -> what failed."""
     if reasons := [failed[check] for check in checks if check in failed]:
         return replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons))
     return judgement
 
 
 def q_values(p: Sequence[float]) -> np.ndarray:
-    """Return Benjamini-Hochberg q-values.
+    """Benjamini-Hochberg q-values, the false discovery rate among all tests with as small a p.
 
-    The q of a test is the false discovery rate among all tests whose p is at most as large. NaN
-    stays NaN and is not counted.
+    NaN stays NaN and is not counted.
     """
     values = np.array(p, dtype=float)
     tested = ~np.isnan(values)
@@ -281,29 +318,6 @@ def q_values(p: Sequence[float]) -> np.ndarray:
 def arithmetic(left: float, right: float) -> str:
     """Write out a difference: ".9571 - .9530 = .0041"."""
     return re.sub(r"\b0\.", ".", f"{left:.4f} - {right:.4f} = {left - right:.4f}")
-
-
-@dataclass(frozen=True)
-class _Tail:
-    """Upper tail of the largest of several correlated errors.
-
-    The least favourable case decides. The tail probability is at most Bonferroni's, and at least
-    that of a single error.
-    """
-
-    noise: np.ndarray  # (draws, cases), the largest error of each draw
-    members: int  # how many errors can make a verdict false
-    df: float  # degrees of freedom of an error's t distribution
-
-    def level(self, alpha: float) -> float:
-        """Return the one-sided level for each error at which their joint level is alpha."""
-        level = special.stdtr(self.df, -np.quantile(self.noise, 1 - alpha, axis=0).max())
-        return float(np.clip(level, alpha / self.members, alpha))
-
-    def p(self, z: float) -> float:
-        single = special.stdtr(self.df, -z)
-        joint = (self.noise >= z).mean(0).max()
-        return float(np.clip(joint, single, min(self.members * single, 1.0)))
 
 
 _UNKNOWN = (np.nan, np.nan, np.nan, np.nan)
@@ -352,6 +366,8 @@ def _judgement(
 
 def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.ndarray:
     """Return weights as a (sums, models) array, with models in the order of the evidence."""
+    if missing := {name for row in weights for name in row} - {*evidence.means.index}:
+        raise ValueError(f"there are no scores of {min(missing)!r}")
     return np.array([[row.get(model, 0.0) for model in evidence.means.index] for row in weights])
 
 

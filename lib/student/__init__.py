@@ -1,5 +1,5 @@
 """The student: a Longformer without global attention, fast on long documents."""
 
-from lib.student.serving import Student
+from lib.student.encoder import Student
 
 __all__ = ["Student"]

@@ -6,9 +6,12 @@ of `transformers.LongformerModel`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -19,15 +22,64 @@ from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 
 from lib.config.console import one_line_errors
-from lib.student import weights
+from lib.student import checkpoint as files
 from lib.student.attention import sliding_window
-from lib.student.linear import Linear
-from lib.student.packing import Packed, TokenIds, check_ids, embed_batches, pack, tokenize
-from lib.texts import list_items
+from lib.texts import check_texts, list_items, show_value, tokenize_texts
 
-FEED_FORWARD_ROWS = 1024  # at once, without gradients on a CPU: wide activations reuse memory
+# Token ids of several documents: lists or integer arrays.
+TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
 # Tokens at once: an H200 encodes 1.2 million a second in batches of 4,096, 4.1 in those of 16,384.
 BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
+# On a CPU a batch has a multiple of this many rows. For a few rows, MKL sums in another order;
+# oneDNN keeps a kernel for every number of rows, which would triple the memory of a process.
+ROWS = 64
+# Products in float32 take .6 of MKL's time with oneDNN on AMD's AVX-512, but 1.2 on Intel's AMX and
+# with AVX2 alone (benchmarks/bench_linear.py).
+_FOUND = torch.cpu.get_capabilities()
+ONEDNN = torch.backends.mkldnn.is_available() and bool(
+    _FOUND.get("avx512_f") and not _FOUND.get("amx_tile")
+)
+_ENCODING = threading.RLock()
+
+
+class Packed(NamedTuple):
+    """Documents one after another: ids and positions (tokens,), and the length of each document."""
+
+    ids: Tensor
+    positions: Tensor
+    lengths: list[int]
+
+
+class Linear(nn.Linear):
+    """`torch.nn.Linear` in the dtype of its input. On a CPU it has no second derivatives."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        exact = input.dtype == self.weight.dtype == torch.float32 and input.device.type == "cpu"
+        if ONEDNN and exact and input.dim() == 2 and not torch.is_autocast_enabled("cpu"):
+            return _OneDnnLinear.apply(input, self.weight, self.bias)
+        dtype = input.dtype
+        return nn.functional.linear(input, self.weight.to(dtype), self.bias.to(dtype))
+
+
+class _OneDnnLinear(torch.autograd.Function):
+    """x W^T + b. For a gradient g, those of x, W and b are g W, g^T x and the column sums of g."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x, weight)
+        return _multiply(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        to_x = _multiply(grad, weight.t()) if ctx.needs_input_grad[0] else None
+        to_weight = _multiply(grad.t(), x.t()) if ctx.needs_input_grad[1] else None
+        return to_x, to_weight, grad.sum(0) if ctx.needs_input_grad[2] else None
+
+
+def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W^T + b by the call that `torch.compile` emits for a linear layer on a CPU."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
 class Embeddings(nn.Module):
@@ -100,10 +152,7 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, lengths), x)
-        if torch.is_grad_enabled() or x.is_cuda:
-            return self.feed_forward(x)
-        parts = x.tensor_split(math.ceil(len(x) / FEED_FORWARD_ROWS))
-        return torch.cat([self.feed_forward(rows) for rows in parts])
+        return self.feed_forward(x)
 
     def feed_forward(self, x: Tensor) -> Tensor:
         return self.output(self.activation(self.intermediate["dense"](x)), x)
@@ -113,30 +162,28 @@ class Student(nn.Module):
     """Encoder of long documents. An embedding is the mean of a document's token states.
 
     `student(ids)` embeds a list of token id lists, with gradients; `encode` also takes texts.
+    Weights stay in float32. Under autocast without gradients, a CPU computes all in bfloat16.
 
-    Its attributes are `tokenizer` (None if the checkpoint had none: only token ids are accepted),
-    `dim`, `max_positions` (the longest document in tokens, special ones included),
-    `gradient_checkpointing` (recompute layers in the backward pass, to save memory) and `unused`,
-    weights of the checkpoint (global attention, pooler) that are kept for `save`.
+    `max_positions` is the longest document in tokens, special ones included. `unused` are weights
+    of the checkpoint (global attention, pooler) that are kept for `save`. `gradient_checkpointing`
+    computes layers again in the backward pass, to save memory.
     """
 
-    def __init__(self, config: LongformerConfig, tokenizer=None):
+    def __init__(self, config: LongformerConfig, tokenizer: Any = None):
         super().__init__()
         windows = config.attention_window
-        windows = (
-            [windows] * config.num_hidden_layers if isinstance(windows, int) else list(windows)
-        )
+        if isinstance(windows, int):
+            windows = [windows] * config.num_hidden_layers
         # Hugging Face's Longformer, which has to read exports, fails with a window of 2 tokens.
-        if len(windows) != config.num_hidden_layers or any(
-            window < 4 or window % 2 for window in windows
-        ):
+        fit = all(window >= 4 and window % 2 == 0 for window in windows)
+        if len(windows) != config.num_hidden_layers or not fit:
             raise ValueError(
                 "attention_window must be an even number of at least 4, for all "
                 f"{config.num_hidden_layers} layers or one per layer, got {config.attention_window}"
             )
         if config.pad_token_id is None:
             raise ValueError("the config has no pad_token_id, after which positions are counted")
-        config.attention_window = windows
+        config.attention_window = list(windows)
         self.config, self.tokenizer = config, tokenizer
         self.dim: int = config.hidden_size
         self.padding: int = config.pad_token_id
@@ -149,9 +196,14 @@ class Student(nn.Module):
         )
 
     @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Load what `save` or `export` wrote; errors as in `from_longformer`."""
+        return cls.from_longformer(Path(folder).expanduser())
+
+    @classmethod
     def from_longformer(
         cls,
-        source: weights.Source,
+        source: files.Source,
         revision: str | None = None,
         *,
         dropout: float | None = None,
@@ -164,14 +216,13 @@ class Student(nn.Module):
         0, training can use the fast CUDA kernel, which has no dropout. `ValueError` in one line for
         a source that is missing, damaged or not a Longformer.
         """
-        return cls._build(
-            source, weights.from_longformer(source, revision), dropout, attention_dropout
-        )
+        read = files.read_longformer(source, revision)
+        return cls._build(source, read, dropout, attention_dropout)
 
     @classmethod
     def from_encoder(
         cls,
-        source: weights.Source,
+        source: files.Source,
         layers: Sequence[int] | None,
         window: int | Sequence[int],
         max_positions: int,
@@ -183,23 +234,22 @@ class Student(nn.Module):
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
         The chosen `layers` (indices in their new order, None for all) of one of
-        `weights.SHORT_ENCODERS` are copied unchanged, and the position embeddings are tiled up to
-        `max_positions`, special tokens included. `window` is in tokens, both sides together, for
-        all layers or one per layer. Other arguments are those of `from_longformer`. `ValueError` in
-        one line if the source is missing or damaged, or if model, `layers` or `window` do not fit.
+        `checkpoint.SHORT_ENCODERS` are copied unchanged, and the position embeddings are tiled up
+        to `max_positions`, special tokens included. `window` is in tokens, both sides together, for
+        all layers or one per layer. The rest is as in `from_longformer`.
         """
-        checkpoint = weights.from_encoder(source, layers, window, max_positions, revision)
-        return cls._build(source, checkpoint, dropout, attention_dropout)
+        read = files.read_encoder(source, layers, window, max_positions, revision)
+        return cls._build(source, read, dropout, attention_dropout)
 
     @classmethod
     def _build(
         cls,
-        source: weights.Source,
-        checkpoint: weights.Checkpoint,
+        source: files.Source,
+        read: files.Checkpoint,
         dropout: float | None,
         attention_dropout: float | None,
     ) -> Self:
-        config, tensors, tokenizer = checkpoint
+        config, tensors, tokenizer = read
         if dropout is not None:
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
         if attention_dropout is not None:
@@ -211,35 +261,89 @@ class Student(nn.Module):
         student.unused = tensors
         return student.requires_grad_(True).eval()
 
-    def checkpoint(self) -> weights.Checkpoint:
-        """The student as a standard Longformer: config, complete weights and tokenizer."""
-        tensors = weights.add_unused_weights(self.state_dict(), self.unused)
-        return weights.Checkpoint(self.config, tensors, self.tokenizer)
+    def save(self, folder: str | Path) -> None:
+        """Write a standard Hugging Face Longformer: see `checkpoint.save_longformer`."""
+        files.save_longformer(self, folder)
+
+    def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
+        """Write a SentenceTransformer: see `checkpoint.save_sentence_transformer`."""
+        files.save_sentence_transformer(self, folder, card)
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training: their step costs more than all layers'."""
         self.embeddings.word_embeddings.weight.requires_grad_(False)
 
-    def tokenize(self, texts: Iterable[str]) -> list[list[int]]:
-        """Return the token ids of texts, special tokens included, cut to `max_positions`."""
-        return tokenize(self.tokenizer, list_items(texts), self.max_positions)
+    def tokenize(self, texts: Iterable[str], longest: int | None = None) -> list[list[int]]:
+        """Token ids of texts, special ones included, cut to `longest`, or else `max_positions`.
+
+        `ValueError` for what is no text, and for a text whose only tokens are special ones.
+        """
+        if self.tokenizer is None:
+            raise ValueError("it has no tokenizer; pass token ids, or set student.tokenizer")
+        texts = [*check_texts(texts)]
+        options = {"truncation": True, "max_length": longest or self.max_positions}
+        ids = [*tokenize_texts(self.tokenizer, texts, return_attention_mask=False, **options)]
+        least = self.tokenizer.num_special_tokens_to_add() + 1
+        for index, row in enumerate(ids):
+            if len(row) < least:
+                raise ValueError(f"document {index} has only special tokens: {texts[index][:60]!r}")
+        return ids
+
+    def pack(self, documents: TokenIds) -> Packed:
+        """Pack token id lists; `ValueError` for a document that the student cannot read.
+
+        Positions count from the padding id + 1 in every document, as in RoBERTa. A token with the
+        padding id has it as its position and is not counted, as in `transformers.LongformerModel`.
+        """
+        arrays = [*self._check_ids(documents)]
+        positions = []
+        for ids in arrays:
+            counted = ids != self.padding
+            positions.append(np.cumsum(counted) * counted + self.padding)
+        return Packed(
+            torch.from_numpy(np.concatenate(arrays)),
+            torch.from_numpy(np.concatenate(positions)),
+            [len(ids) for ids in arrays],
+        )
+
+    def _check_ids(self, documents: TokenIds) -> Iterator[np.ndarray]:
+        for index, document in enumerate(documents):
+            ids = np.asarray(document)
+            if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
+                raise ValueError(f"expected token ids, document {index} is {show_value(document)}")
+            most = self.config.vocab_size - 1
+            if len(ids) > self.max_positions or ids.min() < 0 or ids.max() > most:
+                raise ValueError(
+                    f"document {index} has {len(ids)} tokens with ids from {ids.min()} to "
+                    f"{ids.max()}; expected at most {self.max_positions}, all ids from 0 to {most}"
+                )
+            yield ids.astype(np.int64)
 
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
-        """Embed token id lists, with gradients; ValueError for a document it cannot read."""
-        packed = pack(ids, self.config.vocab_size, self.padding, self.max_positions)
+        """Embed token id lists, with gradients; errors as in `pack`."""
+        packed = self.pack(ids)
         states = self.token_states(packed)
         return torch.stack([document.mean(0) for document in states.split(packed.lengths)])
 
     def token_states(self, packed: Packed) -> Float[Tensor, "tokens dim"]:
         """States (tokens, dim) of the last layer."""
-        device = self.embeddings.word_embeddings.weight.device
+        device, lengths = self.embeddings.LayerNorm.weight.device, packed.lengths
         x = self.embeddings(packed.ids.to(device), packed.positions.to(device))
-        for layer in self.encoder["layer"].children():
-            if self.gradient_checkpointing and self.training and torch.is_grad_enabled():
-                x = checkpoint(layer, x, packed.lengths, use_reentrant=False)
-            else:
-                x = layer(x, packed.lengths)
-        return x
+        # All in bfloat16 would train no faster, and norms' gradients would lose digits.
+        pure = device.type == "cpu" and torch.is_autocast_enabled("cpu")
+        pure &= not torch.is_grad_enabled()
+        if device.type == "cpu" and (filled := -len(x) % ROWS):
+            x = nn.functional.pad(x, (0, 0, 0, filled))
+            lengths = [*lengths, filled]
+        if pure:
+            x = x.bfloat16()
+        with torch.autocast("cpu", enabled=False) if pure else contextlib.nullcontext():
+            for layer in self.encoder["layer"].children():
+                if self.gradient_checkpointing and self.training and torch.is_grad_enabled():
+                    x = checkpoint(layer, x, lengths, use_reentrant=False)
+                else:
+                    x = layer(x, lengths)
+        return x[: len(packed.ids)].to(torch.promote_types(x.dtype, torch.float32))
 
     def encode(
         self, inputs: Iterable[Any], *, batch_tokens: int | None = None, precision: str = "fp32"
@@ -247,30 +351,64 @@ class Student(nn.Module):
         """Embed texts or token id lists as float32; `precision` is "fp32" or "bf16" (autocast).
 
         Texts are cut to `max_positions`, token ids never. Documents are grouped by length, with
-        `batch_tokens` computed at once, by default 4,096, or 16,384 on a GPU. On a CPU, a
-        document's embedding has the same bits alone and in any batch. Several threads may encode
-        with one student; until they are done it is in evaluation mode, even for a thread that
-        trains it.
-
-        `ValueError` for inputs that are neither texts nor token ids, an unknown precision, and
-        embeddings that are not finite.
+        `batch_tokens` at once. On a CPU batches are shared among torch's threads, and a document's
+        embedding has the same bits in any batch. Meanwhile the student is in evaluation mode, for
+        all threads. `ValueError` for other inputs, and for embeddings that are not finite.
         """
         documents = list_items(inputs)
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
-        for _ in check_ids(documents, self.config.vocab_size, self.max_positions):
-            pass  # so that a bad document raises before any work is done
-        if batch_tokens is None:
-            on_gpu = next(self.parameters()).device.type == "cuda"
-            batch_tokens = BATCH_TOKENS_ON_GPU if on_gpu else BATCH_TOKENS
-        batches = _group_by_length([len(document) for document in documents], batch_tokens)
-        return embed_batches(
-            self,
-            lambda rows: self([documents[row] for row in rows]),
-            batches,
-            (len(documents), self.dim),
-            precision,
+        lengths = [len(ids) for ids in self._check_ids(documents)]  # before any work is done
+        if precision not in ("fp32", "bf16"):
+            raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
+        on_cpu = self.embeddings.LayerNorm.weight.device.type == "cpu"
+        batches = _group_by_length(
+            lengths, batch_tokens or (BATCH_TOKENS if on_cpu else BATCH_TOKENS_ON_GPU)
         )
+        result = np.empty((len(documents), self.dim), dtype=np.float32)
+
+        def embed(rows: list[int]) -> None:
+            kind, mixed = "cpu" if on_cpu else "cuda", precision == "bf16"
+            with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=mixed):
+                result[rows] = self([documents[row] for row in rows]).float().cpu().numpy()
+
+        with _evaluation_mode(self):
+            _share(embed, batches, on_cpu)
+        finite = np.isfinite(result).all(axis=1)
+        if not finite.all():
+            raise ValueError(
+                f"the embedding of document {finite.argmin()} holds NaN or infinity; "
+                "either the student's weights do too, or bf16 is too narrow for them"
+            )
+        return result
+
+
+def _share(embed: Any, batches: list[list[int]], on_cpu: bool) -> None:
+    """Run `embed` for all batches. Each thread takes whole ones: none waits within an operation."""
+    threads = torch.get_num_threads()
+    workers = min(threads, len(batches)) if on_cpu else 1
+    if workers < 2:
+        for rows in batches:
+            embed(rows)
+        return
+    each = threads // workers
+    try:
+        with ThreadPoolExecutor(workers, "encode", torch.set_num_threads, (each,)) as pool:
+            [*pool.map(embed, batches)]
+    finally:
+        torch.set_num_threads(threads)  # of threads that start later
+
+
+@contextlib.contextmanager
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Keep a model in evaluation mode. Threads take turns, so that none ends it for another."""
+    with _ENCODING:
+        training = model.training
+        model.eval()
+        try:
+            yield
+        finally:
+            model.train(training)
 
 
 def _group_by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:

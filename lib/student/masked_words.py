@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, linear
 from transformers import get_linear_schedule_with_warmup
 
-from lib.student.encoder import Student
-from lib.student.packing import TokenIds, pack
+from lib.student.encoder import Student, TokenIds
 
 # Shares of the words to guess; the rest stay, so that no state can rely on the mask (section 3.1).
 MASKED, REPLACED = 0.8, 0.1
@@ -61,15 +60,11 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
 ) -> WordLosses:
     """Train a student to guess masked words, in place and without changing its token embeddings.
 
-    Documents are token ids that the student can read whole, special ones included; each of the
-    `epochs` masks other words. `batch_size` is documents per update. The peak `learning_rate` is
-    reached in `warmup_share` of the updates; from there it falls linearly to 0. `masked_share` is
-    that of the words in a batch to be guessed; BERT's is 0.15. `seed` is for the order, the masks,
-    the head's initial weights and dropout. `precision` is "fp32" or "bf16" (autocast). `track`
-    yields the batches it is given, for example to show progress.
-
-    `ValueError` if the student's tokenizer has no mask token, or no held-out document has a word to
-    guess; `FloatingPointError` if the loss is not finite.
+    Documents are token ids, special ones included; each of the `epochs` masks a `masked_share` of
+    their words (BERT's is 0.15), `batch_size` documents per update. The peak `learning_rate` is
+    reached in `warmup_share` of the updates; from there it falls linearly to 0. `seed` is for the
+    order, the masks, the head's weights and dropout. `track` yields the batches it is given.
+    `ValueError` without a mask token or held-out words; `FloatingPointError` for a loss of NaN.
     """
     if getattr(student.tokenizer, "mask_token_id", None) is None:
         raise ValueError("no mask token to hide words with: set student.language_model=null")
@@ -120,7 +115,7 @@ def guess_words(
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "words vocabulary"], Int[Tensor, " words"]]:
     """Mask some words of documents; the scores of all tokens for each of them, and their ids."""
-    packed = pack(documents, student.config.vocab_size, student.padding, student.max_positions)
+    packed = student.pack(documents)
     read, places = mask_words(student, packed.ids, masked_share, generator)
     device = head.bias.device
     with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):

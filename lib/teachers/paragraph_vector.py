@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
     "min_alpha": 1e-4,
     "dbow_words": True,
 }
-_INFERRING = threading.Lock()  # a model has one random stream, which each thread restarts
+_INFERRING = threading.Lock()  # a model has one random stream, which each call restarts
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
@@ -113,16 +113,11 @@ class ParagraphVector:
         `min_count_share` is what `10%` in a label means: the occurrences, at least 2, that a known
         word needs as a share of the documents. `settings` replace `SETTINGS`; with more than one of
         `workers`, bits are not reproducible. `ValueError` without texts, for something that is not
-        a text, for `negative` below 1, and if no word occurs often enough.
+        a text, and if no word occurs often enough.
         """
         settings = SETTINGS | settings
-        if settings["negative"] < 1:
-            told = "Paragraph Vector: negative must be at least 1, or nothing is learnt"
-            raise ValueError(f"{told}, got {settings['negative']}")
         texts = list_texts(texts) if isinstance(texts, Iterator) else texts  # read several times
         self.documents = sum(1 for _ in check_texts(texts))
-        if not self.documents:
-            raise ValueError("expected at least one text to train on, got none")
         models, started = list[Doc2Vec](), time.process_time()
         corpora = [_Corpus(texts, spec.preprocessing) for spec in self.specs]
         for spec, corpus in zip(self.specs, corpora, strict=True):
@@ -137,7 +132,10 @@ class ParagraphVector:
             model.dv.vectors = np.zeros((0, spec.size), np.float32)
             models.append(model)
         self.models, self.seconds = tuple(models), time.process_time() - started
-        self.truncated = max(map(_count_truncated, models, corpora))
+        self.truncated = max(
+            sum(sum(word in model.wv for word in each.words) > LONGEST for each in corpus)
+            for model, corpus in zip(models, corpora, strict=True)
+        )
         return self
 
     def encode(self, texts: Iterable[str]) -> np.ndarray:
@@ -162,8 +160,3 @@ class _Corpus:
     def __iter__(self) -> Iterator[TaggedDocument]:
         for index, text in enumerate(self.texts):
             yield TaggedDocument(prepare_words(text, self.preprocessing), [index])
-
-
-def _count_truncated(model: Doc2Vec, corpus: _Corpus) -> int:
-    known = (sum(word in model.wv for word in document.words) for document in corpus)
-    return sum(count > LONGEST for count in known)

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
+from sklearn.preprocessing import normalize
 
 from lib.teachers.rows import centre_rows, scale_rows
 from lib.texts import list_terms
@@ -19,8 +22,6 @@ WORDS = 100_000  # the most frequent words that are kept where rare ones are lef
 
 def make_vectorizer(**options: Any) -> Any:
     """Make scikit-learn's TfidfVectorizer of all words except English stop words."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     words = {"tokenizer": list_terms, "token_pattern": None, "stop_words": "english"}
     return TfidfVectorizer(**words, sublinear_tf=True, **options)
 
@@ -55,9 +56,6 @@ class WordCounts:
         word. Few documents or words give fewer directions. Without `rare`, words of one in `MANY`
         documents are left out, and all but the frequent `WORDS`.
         """
-        from sklearn.decomposition import TruncatedSVD
-        from sklearn.feature_extraction.text import TfidfTransformer
-
         counts = self.counts if rows is None else self.counts[rows]
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])
         least = 1 if rare or counts.shape[0] < MANY else 2
@@ -91,8 +89,6 @@ class Lexical:
 
     def weigh(self, counts: sparse.csr_array) -> sparse.csr_array:
         """TF-IDF, (texts, kept) with rows of norm 1, or 0 without a known word."""
-        from sklearn.preprocessing import normalize
-
         weights = counts[:, self.columns]
         weights.data *= self.idf[weights.indices]
         return normalize(weights, copy=False)

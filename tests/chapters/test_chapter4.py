@@ -1,19 +1,12 @@
 """Which models a figure shows, its noise, and what its findings say."""
 
-import shutil
-
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pytest
 
 from lib import published
 from lib.chapters import chapter4
-from lib.config import paths, profiles
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, NO_WEIGHTING, parse
-from lib.ledger import claims
-from lib.published import figure_models
-from tests.fake_bench import FakeBench
+from lib.config import profiles
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, parse
 
 
 def as_records(label, references=()):
@@ -27,14 +20,14 @@ def as_records(label, references=()):
 
 def test_chapter_4_has_69_students():
     labels = [f"fig4_{number}" for number in (2, 3, 7, 8, 9, 10, 11, 12)]
-    printed = [figure_models.printed(label) for label in labels]
+    printed = [published.printed(label) for label in labels]
     students = [chapter4.select_students(models).values() for models in printed]
     assert len({variant for part in students for variant in part}) == 69
 
 
 def test_only_and_max_variants_keep_what_matches_baselines_and_references():
     only = profiles.load("mini", only="max-margin;MSE*, contrastive")
-    shown = {*chapter4.list_models("fig4_3", only)} & {*figure_models.printed("fig4_3")}
+    shown = {*chapter4.list_models("fig4_3", only)} & {*published.printed("fig4_3")}
     margins = {f"max-margin;MSE;γ={gamma}" for gamma in (0.1, 0.5, "1.0", 1.5)}
     assert shown == {"Longformer", "SBERT", "contrastive", *margins}
     shown = chapter4.list_models("fig4_3", profiles.load("smoke"))
@@ -43,7 +36,7 @@ def test_only_and_max_variants_keep_what_matches_baselines_and_references():
 
 def test_what_a_finding_compares_one_by_one_has_the_reference_seeds():
     profile = profiles.load("mini")
-    seeds, weighted = chapter4.assign_seeds(profile), figure_models.printed("fig4_10")
+    seeds, weighted = chapter4.assign_seeds(profile), published.printed("fig4_10")
     once, several = list(profile.seeds), list(profile.reference_seeds)
     for name, wanted in (("no-weighting", several), ("None;λ=0.5", several), ("None;λ=0.8", once)):
         assert list(seeds.get(weighted[name], once)) == wanted, name
@@ -72,61 +65,3 @@ def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone
     records.loc[others & (records["seed"] == 2), "value"] -= 0.04
     noise = chapter4.measure_noise(records, "fig4_7", profiles.load("mini"))
     assert noise.df == 6 and noise.sd == pytest.approx(0.02, rel=1e-9)
-
-
-def read_out(records):
-    """A function that runs models as `Bench.run`: gives their records, the same by any readout."""
-
-    def run(bench, models, *, seeds):
-        return records[records["model"].isin(models)].assign(readout=bench.readout)
-
-    return run
-
-
-def judge(profile, records):
-    bench = FakeBench(profile, run=read_out(records))
-    return claims.judge_figure("fig4_3", chapter4.run_readouts("fig4_3", bench))
-
-
-def test_verdicts_are_those_of_the_figure_as_drawn(with_examples):
-    """The references of other figures count for nothing; what `only` leaves out is not run."""
-    records = as_records("fig4_3", references=chapter4.list_references("fig4_3"))
-    records["value"] *= 0.9 / records["task"].map(
-        published.load("fig4_3").groupby("task")["accuracy"].max()
-    )
-    cosine = records[records["model"] == "cosine"]
-    # seeds change all of it
-    other = cosine.assign(model=NO_WEIGHTING["cosine"], value=0.1 + 0.4 * cosine["seed"])
-    both, records = with_examples(pd.concat([records, other])), with_examples(records)
-    table = judge("mini", both)
-    pd.testing.assert_frame_equal(table, judge("mini", records))
-    np.testing.assert_allclose(table["compare"], table["ours"])
-    assert set(table["verdict"]) <= {"holds", "open", "equivalent"} and len(table) == 6
-    profile = profiles.load("mini", only="max-margin;MSE*, MSE")
-    fewer = judge(profile, records)
-    assert fewer["verdict"].value_counts()["not run"] == 3  # those that compare with cosine
-
-
-def test_own_models_on_one_own_task_are_drawn_and_judged(tmp_path, monkeypatch, with_examples):
-    """Nothing of it is published: the figure, its noise and its verdicts cope."""
-    shutil.copytree(paths.PARAMS, tmp_path / "params")
-    grid = tmp_path / "params" / "grids" / "structural.yaml"
-    text = grid.read_text(encoding="utf-8")
-    grid.write_text(text.replace("- 1.5\n", "- 1.5\n    - 2.0\n"), encoding="utf-8")
-    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
-    profile = profiles.load("smoke", seeds=[5], overrides={"max_variants": None})
-    models = chapter4.list_models("fig4_3", profile)
-    rows = []
-    for number, model in enumerate(models.values()):
-        shifts = (0.0, 0.01, -0.01) if model in chapter4.list_references() else (0.0,)
-        for seed, shift in enumerate(shifts):
-            rows.append((model, "minutes", seed, 0.5 + 0.01 * (number % 7) + shift))
-    records = pd.DataFrame(rows, columns=["model", "task", "seed", "value"])
-    records = with_examples(records.assign(metric="accuracy"))
-    figure, data, shown = chapter4.draw_boxplot("fig4_3", records, profile)
-    plt.close(figure)
-    assert {*models} == {*data["model"]} and "max-margin;MSE;γ=2.0" in {*data["model"]}
-    assert {*data["task"]} == {"minutes"} and len(data) == len(models) >= 15
-    assert data[["published", "published_normalized"]].isna().all(axis=None)
-    assert (data["noise"] > 0).all() and {*shown["model"]} == {*models.values()}
-    assert not judge(profile, records)["verdict"].eq("not run").any()

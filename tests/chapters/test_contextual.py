@@ -1,26 +1,15 @@
 """The tables and figures of Section 4.5, beside what this run's profile, grids and records say."""
 
-import re
-import shutil
-
 import numpy as np
 import pytest
 
 from lib import published
 from lib.chapters import contextual, hyperparameters
-from lib.config import paths, profiles
+from lib.config import profiles
 from lib.distillation.variants import parse
 from tests.fake_bench import FakeBench, fake_model
 
 GRID = profiles.grid("beyond")
-
-
-@pytest.fixture
-def params(tmp_path, monkeypatch):
-    """A copy of `params` that a test may edit."""
-    shutil.copytree(paths.PARAMS, tmp_path / "params")
-    monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
-    return tmp_path / "params"
 
 
 # ---- settings -----------------------------------------------------------------------------------
@@ -52,22 +41,6 @@ def test_weightings_are_this_run_s(name, limit):
     limit = limit or f"{profile.training.max_structural_len} (label 384)"
     assert table.loc["max_structural_len", "value"] == f"{limit}, None"
     assert table.loc["λ", "value"] == "0.95, 0.8, 0.5, 0.2"
-
-
-def test_what_a_grid_adds_stands_in_the_tables_of_what_was_searched(params):
-    for grid, name, values in (
-        ("weighting", "lam", "[0.95, 0.8, 0.5, 0.2, 0.05]"),
-        ("pv", "dimensions", "[100, 768, 1024, 256]"),
-    ):
-        path = params / "grids" / f"{grid}.yaml"  # whatever the committed grid holds
-        entry = rf"(?m)^{name}:(?: .*|(?:\n  - .*)+)$"  # a list in one line, or one entry a line
-        path.write_text(re.sub(entry, f"{name}: {values}", path.read_text(encoding="utf-8")))
-    thesis = profiles.load("thesis")
-    weightings = hyperparameters.tabulate_settings("tab4_9", thesis)["value"]
-    assert weightings[1] == "0.95, 0.8, 0.5, 0.2, 0.05"
-    searched = hyperparameters.tabulate_settings("tab4_5", thesis).set_index("parameter")
-    sizes = searched.loc["vector_size", ["value", "published"]]
-    assert sizes.tolist() == ["100, 768, 1024, 256", "100, 768, 1024"]
 
 
 # ---- students -----------------------------------------------------------------------------------

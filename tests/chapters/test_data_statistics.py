@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from lib.chapters import data_statistics
-from lib.data.dataset_folder import Document
 from lib.data.task_files import Task
 
 
@@ -32,18 +31,6 @@ TASKS = {
     ),
     "search": Task(kind="retrieval", texts=TEXTS, relevant={"a": ["b", "c"], "b": ["c"]}),
 }
-
-
-def test_lengths_of_the_corpus_by_hand(base):
-    sources = [(10, "wikipedia"), (39, "wikipedia"), (40, "wikipedia"), (100, "news")]
-    documents = [Document(id=f"{n}", text="w " * n, source=name) for n, name in sources]
-    corpus = SimpleNamespace(train=documents, validation=documents[3:])
-    lengths = data_statistics.count_corpus_tokens(corpus, base)
-    assert lengths.columns.tolist() == ["source", "split", "longformer_tokens", "sbert_tokens"]
-    assert lengths["longformer_tokens"].tolist() == [12, 41, 42, 102, 102]
-    assert lengths["sbert_tokens"].tolist() == [10, 39, 40, 100, 100]
-    assert lengths["split"].tolist() == ["train"] * 4 + ["validation"]
-    assert lengths["source"].tolist() == ["wikipedia"] * 3 + ["news"] * 2
 
 
 def test_a_text_of_a_task_counts_once_in_a_split(base):

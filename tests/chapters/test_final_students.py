@@ -31,37 +31,6 @@ def test_documents_for_one_that_is_not_masked(long, ratio):
     assert found == pytest.approx(ratio, nan_ok=True)
 
 
-def test_rounds_and_cut_texts_run_with_the_final_training():
-    asked = []
-
-    def run(bench, models, *, seeds, split, limit=None):
-        asked.append((bench.profile.training.documents, split, limit))
-        return pd.DataFrame({"model": models, "value": 0.5})
-
-    bench = FakeBench("mini", run=run)
-    table = final_students.run_classifications(bench)
-    rounds, final = bench.profile.final.rounds, bench.profile.final.documents
-    assert asked == [(final, "test", limit) for limit in (*rounds.values(), None)]
-    is_cut = table["model"].str.endswith(";cut")
-    assert {*table.loc[~is_cut, "model"]} == {*final_students.load_models()}
-    assert {*table["round"]} == {*rounds}
-    assert "cosine-masked;cut" in {*table["model"]} and {*table.loc[is_cut, "round"]} == {"all"}
-
-
-def test_baselines_of_a_profile_are_judged_on_whole_and_on_cut_texts():
-    def run(bench, models, *, seeds, split, limit=None):
-        return pd.DataFrame({"model": models, "value": 0.5})
-
-    table = final_students.run_classifications(FakeBench("lab", run=run))
-    assert {"LSA", "chunks + LSA", "TF-IDF"} < {*table["model"]}
-    assert {"LSA;cut", "chunks + LSA;cut", "Longformer;cut"} < {*table["model"]}
-    whole = table[~table["model"].str.endswith(";cut")]
-    scores = whole.assign(task="ARXIV")[["round", "model", "task", "value"]]
-    retrieved = published.load("fig5_5").rename(columns={"score": "value"})
-    table = final_students.tabulate_scores(scores, retrieved)
-    assert table.loc[table["round"] == "all", "model"].iloc[-1] == "chunks + LSA"
-
-
 @pytest.fixture(scope="module")
 def table():
     """Table 5.7 from the published scores as if they were ours."""
@@ -102,19 +71,3 @@ def test_the_noise_of_figure_5_3_is_that_of_the_students_in_every_round():
     frame = pd.DataFrame(rows, columns=["model", "round", "task", "seed", "value"])
     noise = final_students.measure_noise(frame.assign(chance=0.2))
     assert noise.sd == pytest.approx(0.01 / 0.8) and noise.df == 3 * 2 * 2
-
-
-def test_rounds_and_tasks_of_a_profile_s_own_come_after_the_thesis():
-    rows = [
-        ("all", "SBERT", "ARXIV", 0.5),
-        ("all", "SBERT", "minutes", 0.6),
-        ("60", "TF-IDF", "minutes", 0.7),
-    ]
-    scores = pd.DataFrame(rows, columns=["round", "model", "task", "value"])
-    table = final_students.tabulate_scores(
-        scores, published.load("fig5_5").rename(columns={"score": "value"})
-    )
-    assert table["round"].drop_duplicates().tolist() == ["all", "10k", "1k", "retrieval", "60"]
-    ours = table[(table["round"] == "all") & (table["model"] == "SBERT")]
-    assert ours["task"].tolist()[-4:] == ["S2ORC", "minutes", "mean", "norm_mean"]
-    assert table[table["round"] == "60"]["task"].tolist() == ["minutes", "mean", "norm_mean"]

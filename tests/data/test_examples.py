@@ -40,10 +40,8 @@ def draw_texts(count, seed=0):
     return [" ".join(random.choice(WORDS, 40)) for _ in range(count)]
 
 
-@pytest.mark.parametrize(
-    "classifier", ["compare", "similarity", "words", "joint", "pairs", "stars"]
-)
-@pytest.mark.parametrize("copies", [1, 2, 5])
+@pytest.mark.parametrize("classifier", ["compare", "similarity", "joint", "pairs", "stars"])
+@pytest.mark.parametrize("copies", [1, 5])
 def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, classifier):
     shares = []
     for seed in range(4):
@@ -121,7 +119,7 @@ def test_no_fold_shares_a_text_or_group_with_another():
         assert not sides[0] & sides[1]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_group_folds_differ_by_at_most_one_group_and_part_neither_groups_nor_texts(seed):
     random = np.random.default_rng(seed)
     sizes = random.integers(1, 20, random.integers(5, 30))

@@ -44,9 +44,6 @@ def test_all_kinds(root):
     assert not links.notes + related.notes + events.notes
     folded = read(root, "topics", folds=5)
     assert len(folded.inputs["train"]) == 40 and "validation" not in folded.inputs
-
-
-def test_a_cross_fitted_task_has_folds_and_both_files(root, write):
     task = read(root, "topics", folds=5, cross_fit=True)
     assert task.cross_fit and list(task.inputs) == ["train", "test"]
     assert task.held_out() == {str(n) for n in range(50)}, "each is tested in one of the chapters"
@@ -172,34 +169,27 @@ PAIR = {"a": "0", "b": "1", "label": 1}
 SECOND = {"a": "2", "b": "3", "label": 0}
 TURNED = {"a": "1", "b": "0", "label": 0}
 ONE_CLASS = [{"id": 0, "label": "x"}, {"id": 1, "label": "x"}]
-RARE = [{"id": 0, "label": ""}, {"id": 1, "label": "a"}, {"id": 2, "label": "b"}]
 TWICE = [{"id": 0, "label": "a"}, {"id": 0, "label": "b"}]
 IN_TRAIN = [{"a": 50, "b": 51, "label": 1}, {"a": 3, "b": 4, "label": 1}]
 # File, its lines, what is said.
 WRONG = [
     ("links/train.jsonl", [PAIR, {**PAIR, "b": "99"}], ":2: id '99' is no document of this folder"),
-    ("links/train.jsonl", [], ": expected texts, of at least two classes"),
-    ("links/train.jsonl", [PAIR, SECOND, {**PAIR, "label": 0}], ":3: label '0'; '1' at .*:1$"),
-    ("links/train.jsonl", [PAIR, SECOND, TURNED], ":3: label '0'; '1' at .*:1$"),
+    ("links/train.jsonl", [PAIR, SECOND, TURNED], ":3: label '0', another one at .*:1$"),
     ("links/train.jsonl", [SECOND, {**PAIR, "b": "0"}], ":2: a and b are one document, '0'"),
-    ("links/train.jsonl", [PAIR, {**SECOND, "label": 1}], ": expected .*two classes in train"),
-    ("links/test.jsonl", [{"a": 40, "b": 41, "label": 7}], ": label '7' does not occur in train"),
+    ("links/test.jsonl", [{"a": 40, "b": 41, "label": 7}], ": expected .*, which are in train"),
     ("links/test.jsonl", IN_TRAIN, r":2: it is in train\.jsonl too"),
-    ("topics/train.jsonl", TWICE, ":2: label 'b'; 'a'"),
-    ("topics/train.jsonl", RARE, r"topics: no tenth of train leaves .* add validation\.jsonl"),
-    ("related/relevant.json", [{"0": ["77"]}], ": source '0': id '77' is no document"),
+    ("related/relevant.json", [{"0": ["77"]}], ": id '77' is no document"),
     ("related/relevant.json", [{"0": ["0"]}], ": source '0' lists itself"),
     ("related/relevant.json", ['{"0": ["1"], "0": ["2"]}'], ": not JSON: a key occurs twice"),
-    ("events/clusters.jsonl", TWICE, ":2: label 'b'; 'a'"),
-    ("events/clusters.jsonl", ONE_CLASS, ": expected .*two classes in clusters"),
+    ("events/clusters.jsonl", TWICE, ":2: label 'b', another"),
+    ("events/clusters.jsonl", ONE_CLASS, ": expected .*two classes"),
 ]
 
 
 @pytest.mark.parametrize("file, rows, message", WRONG)
 def test_what_is_wrong_is_said_in_one_line(root, write, file, rows, message):
     write(root / "own/tasks" / file, *rows)
-    where = "" if message.startswith(("topics", "events")) else file
-    with pytest.raises(ValueError, match=where + message) as error:
+    with pytest.raises(ValueError, match=file + message) as error:
         read(root, file.split("/")[0])
     assert "\n" not in str(error.value)
 
@@ -209,10 +199,7 @@ def test_what_is_wrong_is_said_in_one_line(root, write, file, rows, message):
     [
         ("link", {}, "link: expected a folder with .* found none of them"),
         ("links", {"folds": 5}, "links: expected .* train.jsonl without validation.json"),
-        ("related", {"folds": 5}, "related: expected .* no folds"),
-        ("related", {"blocks": 2}, "related: expected test.jsonl"),
-        ("topics", {"cross_fit": True}, "topics: expected folds and test.jsonl, which are cross"),
-        ("topics", {"folds": 5, "texts": 2}, "2 of 50 texts leave a class without examples"),
+        ("topics", {"folds": 5, "texts": 2}, "2 texts leave a class without examples"),
     ],
 )
 def test_settings_that_do_not_fit_the_files(root, task, settings, message):
@@ -251,17 +238,15 @@ def test_equal_texts_are_not_carved_apart(root, write):
     assert all(sides) and sides[0].isdisjoint(sides[1])
 
 
-@pytest.mark.parametrize("typed, held", [("NFC", "NFD"), ("NFD", "NFC")])
-def test_names_are_the_same_in_either_canonical_form(tmp_path, write, typed, held):
-    """Ids, labels and groups, and the names of folders."""
-    typed, held = (lambda name, f=form: unicodedata.normalize(f, name) for form in (typed, held))
-    folder = tmp_path / held("é")
+def test_names_are_the_same_in_either_canonical_form(root, write):
+    """Ids, labels and groups."""
+    typed, held = (lambda name, f=form: unicodedata.normalize(f, name) for form in ("NFC", "NFD"))
     rows = ({"id": held(f"é{n}"), "text": f"{n}", "group": held(f"à{n}")} for n in range(20))
-    write(folder / "documents.jsonl", *rows)
+    write(root / "own/documents.jsonl", *rows)
     for split, numbers in {"train": range(16), "test": range(16, 20)}.items():
         labels = [(typed, held)[n // 2 % 2]("éñ"[n % 2]) for n in range(20)]
         examples = ({"id": typed(f"é{n}"), "label": labels[n]} for n in numbers)
-        write(folder / "tasks" / held("à") / f"{split}.jsonl", *examples)
-    task = task_files.read_task(task_files.find_task([tmp_path], typed("é/à")))
+        write(root / f"own/tasks/topics/{split}.jsonl", *examples)
+    task = read(root, "topics")
     assert task.classes == ["é", "ñ"] and task.inputs["test"] == [(f"é{n}",) for n in range(16, 20)]
     assert {*task.groups} == {*task.texts} and task.groups["é3"] == "à3"

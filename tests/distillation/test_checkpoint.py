@@ -1,83 +1,65 @@
-"""Checkpoints: trainings that resume end with the same bits, wherever they were interrupted."""
+"""Checkpoints: a training that ends anywhere and is started again gives the same bits."""
 
 import os
 import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
+from accelerate import Accelerator
 
-from lib import store
-from lib.distillation.checkpoint import remove_checkpoint
+from lib.config import paths
+from lib.distillation.measures import Watch
 from tests.distillation.tiny import WEIGHTED, documents, train
 
-
-@pytest.fixture
-def data():
-    return documents()
+DATA, HELD_OUT = documents(), documents(30)
 
 
 class Interruption(Exception):
     pass
 
 
-class Notebook:
-    """A callback that checkpoints keep: what it noted after every third update."""
-
-    def __init__(self):
-        self.notes = []
-
-    def __call__(self, update):
-        if update.number % 3 == 0:
-            self.notes.append([update.number, update.loss])
-
-    def state_dict(self):
-        return {"notes": self.notes}
-
-    def load_state_dict(self, state):
-        self.notes = state["notes"]
+def at(number, act):
+    """A callback that acts after an update, before its checkpoint is written."""
+    return lambda update: act() if update.number == number else None
 
 
-def stop_at(number):
-    def stop(update):
-        if update.number == number:
-            raise Interruption
-
-    return stop
+def interrupt():
+    raise Interruption
 
 
-def resume(data, label, file, callbacks=(), **options):
-    """Train on from a checkpoint; also returns the numbers of the updates that were left."""
-    left = []
-    callbacks = [*callbacks, lambda update: left.append(update.number)]
-    return *train(data, label, checkpoint=file, callbacks=callbacks, **options), left
-
-
-def same_bits(first, second):
-    other = second.state_dict()
-    return all(torch.equal(value, other[name]) for name, value in first.state_dict().items())
+def assert_same(whole, again):
+    """Weights, statistics and losses of two trainings are equal to the last bit."""
+    for first, second in zip(whole[:2], again[:2], strict=True):
+        other = second.state_dict()
+        assert all(torch.equal(value, other[name]) for name, value in first.state_dict().items())
+    assert whole[2].loss == again[2].loss
 
 
 @pytest.mark.parametrize("label", ["cosine", WEIGHTED])
-@pytest.mark.parametrize(
-    ("passes", "at", "left"), [(1, 5, [5, 6, 7, 8]), (1, 8, [7, 8]), (2, 13, [13, 14, 15, 16])]
-)
-def test_an_interrupted_training_ends_with_the_same_bits(data, tmp_path, label, passes, at, left):
-    options, file = {"scheme": {"passes": passes}, "dropout": 0.3}, tmp_path / "checkpoint"
-    whole_notes, notes = Notebook(), Notebook()
-    whole, whole_objective, history = train(data, label, callbacks=[whole_notes], **options)
-    kept = {"checkpoint": file, "checkpoint_every": 2}
+@pytest.mark.parametrize(("passes", "stop", "first"), [(1, 5, 5), (1, 8, 7), (2, 13, 13)])
+def test_an_interrupted_training_ends_with_the_same_bits(tmp_path, label, passes, stop, first):
+    """What callbacks have measured by then is kept too."""
+    kept, updates = tmp_path / "kept", []
+    # A student without a contextual teacher is not watched.
+    contextual = [[Watch(HELD_OUT, batch_size=6, every=2)] for _ in range(3)]
+    callbacks = contextual if label == WEIGHTED else [[], [], []]
+    options = {"label": label, "scheme": {"passes": passes}, "dropout": 0.3}
+    whole = train(DATA, callbacks=callbacks[0], **options)
+    options |= {"checkpoint": kept, "checkpoint_every": 2}
     with pytest.raises(Interruption):
-        train(data, label, callbacks=[Notebook(), stop_at(at)], **kept, **options)
-    resumed, objective, again, updates = resume(data, label, file, [notes], **options)
-    assert updates == left
-    assert again.loss == history.loss and notes.notes == whole_notes.notes
-    assert same_bits(whole, resumed) and same_bits(whole_objective, objective)
-    (tmp_path / ".checkpoint.half").touch()  # as a killed process leaves it
-    assert {*tmp_path.iterdir()} == {file, tmp_path / ".checkpoint.half"}
-    read, _, again, updates = resume(data, label, file, [Notebook()], **options)
-    assert same_bits(whole, read) and again.loss == history.loss and not updates, "it is finished"
-    remove_checkpoint(file)
-    assert not [*tmp_path.iterdir()]
+        train(DATA, callbacks=[*callbacks[1], at(stop, interrupt)], **options)
+    last = [*callbacks[2], lambda update: updates.append(update.number)]
+    assert_same(whole, train(DATA, callbacks=last, **options))
+    assert updates == [*range(first, 8 * passes + 1)]
+    assert [path.name for path in kept.iterdir()] == [str(8 * passes)]
+    for before, after in zip(callbacks[0], callbacks[2], strict=True):
+        assert before.measurements and after.measurements == before.measurements
+    assert_same(whole, train(DATA, callbacks=last, **options))
+    assert len(updates) == 8 * passes + 1 - first, "a finished training is only read"
 
 
 def fill_disk(monkeypatch):
@@ -86,11 +68,15 @@ def fill_disk(monkeypatch):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def kill_at(owner, name):
-    """As if the process ended when it calls this."""
+def fail_at(owner, name, after=False):
+    """As if the process ended when it calls this, or right after it."""
 
     def arm(monkeypatch):
-        def killed(*_, **__):
+        real = getattr(owner, name)
+
+        def killed(*args, **options):
+            if after:
+                real(*args, **options)
             raise Interruption
 
         monkeypatch.setattr(owner, name, killed)
@@ -100,46 +86,52 @@ def kill_at(owner, name):
 
 
 @pytest.mark.parametrize(
-    ("arm", "error"),
+    ("arm", "error", "first"),
     [
-        (kill_at(torch, "save"), Interruption),
-        (kill_at(os, "replace"), Interruption),
-        (fill_disk, (OSError, RuntimeError)),
+        (fail_at(Accelerator, "save_state"), Interruption, 3),
+        (fail_at(torch, "save"), Interruption, 3),
+        (fail_at(Accelerator, "save_state", after=True), Interruption, 3),
+        (fail_at(Path, "rename", after=True), Interruption, 5),
+        (fail_at(shutil, "rmtree", after=True), Interruption, 5),
+        (fill_disk, (OSError, RuntimeError), 3),
     ],
-    ids=["written", "renamed", "full disk"],
 )
-def test_a_write_that_fails_leaves_the_checkpoint_before(data, tmp_path, monkeypatch, arm, error):
-    """The write after update 4 fails, so training resumes after update 2."""
-    file, disarm = tmp_path / "checkpoint", []
-    whole, _, history = train(data)
-
-    def fail(update):
-        if update.number == 4:
-            disarm.append(arm(monkeypatch))
-
+def test_a_write_that_ends_anywhere_leaves_a_whole_checkpoint(
+    tmp_path, monkeypatch, arm, error, first
+):
+    """The write after update 4 fails, so training goes on after update 2 or 4."""
+    whole, disarm, updates = train(DATA), [], []
+    options = {"checkpoint": tmp_path / "kept", "checkpoint_every": 2}
+    fail = at(4, lambda: disarm.append(arm(monkeypatch)))
     try:
         with pytest.raises(error):
-            train(data, checkpoint=file, checkpoint_every=2, callbacks=[fail])
+            train(DATA, callbacks=[fail], **options)
     finally:
         disarm[0]()
-    resumed, _, again, updates = resume(data, "cosine", file)
-    assert updates[0] == 3
-    assert same_bits(whole, resumed) and again.loss == history.loss
-    assert [*tmp_path.iterdir()] == [file]
+    again = train(DATA, callbacks=[lambda update: updates.append(update.number)], **options)
+    assert updates[0] == first
+    assert_same(whole, again)
+    assert [path.name for path in options["checkpoint"].iterdir()] == ["8"]
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"scheme": {"batch_size": 3, "accumulation": 2}}])
-def test_a_checkpoint_of_other_batches_is_refused_and_kept(data, tmp_path, change):
-    """Such as those of two processes: going on with one would silently give other weights."""
-    file = tmp_path / "checkpoint"
-    train(data, checkpoint=file)
-    before = store.hash_file(file)
-    with pytest.raises(ValueError, match="was written for other batches") as error:
-        train(data, checkpoint=file, **change)
-    assert "\n" not in str(error.value) and store.hash_file(file) == before
+def test_a_process_that_is_killed_goes_on(tmp_path):
+    """SIGKILL, with dropout, in a process of its own."""
+    script = (
+        "import os, signal, sys; from pathlib import Path; from tests.distillation.test_checkpoint"
+        " import *; train(DATA, WEIGHTED, dropout=0.3, checkpoint=Path(sys.argv[1]),"
+        " checkpoint_every=3, callbacks=[at(5, lambda: os.kill(os.getpid(), signal.SIGKILL))])"
+    )
+    command = [sys.executable, "-c", script, tmp_path / "kept"]
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "OMP_NUM_THREADS": "1"}
+    assert subprocess.run(command, env=environment).returncode == -9
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["3"]
+    options = {"label": WEIGHTED, "dropout": 0.3}
+    again = train(DATA, checkpoint=tmp_path / "kept", checkpoint_every=3, **options)
+    assert_same(train(DATA, **options), again)
 
 
-def test_nothing_in_a_checkpoint_is_unpickled_blindly(data, tmp_path):
-    torch.save({"states": os.system}, tmp_path / "checkpoint")
+def test_nothing_in_a_checkpoint_is_unpickled_blindly(tmp_path):
+    train(DATA, checkpoint=tmp_path)
+    torch.save(os.system, tmp_path / "8" / "optimizer.bin")
     with pytest.raises(Exception, match="[Ww]eights.only"):
-        train(data, checkpoint=tmp_path / "checkpoint")
+        train(DATA, checkpoint=tmp_path)

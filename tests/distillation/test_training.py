@@ -1,11 +1,14 @@
 """The training loop: it learns; order, decay groups, callbacks, accumulation, bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from lib.distillation import training
-from lib.distillation.training import DistillationData, Scheme
+from lib.distillation.training import DistillationData, Scheme, WithNegatives
+from lib.losses import max_margin
 from tests.distillation.tiny import WEIGHTED, Bag, documents, models, train
 
 
@@ -36,6 +39,33 @@ def test_training_lowers_the_loss_of_its_own_objective(data, label):
 def test_seeds_change_the_order_and_equal_seeds_do_not(data):
     first, again, other = (train(data, seed=seed)[0].table.weight for seed in (0, 0, 1))
     assert torch.equal(first, again) and not torch.equal(first, other)
+
+
+VALUES = np.arange(20, dtype=np.float32).reshape(10, 2)
+
+
+def test_a_document_is_followed_by_others_without_repetition_always_the_same():
+    rows, asked = WithNegatives(VALUES, 9)[:], np.array([7, 0, 7])
+    for place, (own, *others) in enumerate(rows.tolist()):
+        assert own == VALUES[place].tolist()
+        assert sorted(others) == np.delete(VALUES, place, axis=0).tolist()
+    np.testing.assert_array_equal(WithNegatives(VALUES, 9)[asked], rows[asked])
+    drawn = WithNegatives(np.arange(1000)[:, None], 5)[:100][:, 1:]
+    assert len(np.unique(drawn)) > 300 and abs(drawn.mean() - 499.5) < 50
+    # With few documents they repeat, and are never the document itself.
+    assert WithNegatives(VALUES[:2], 5).draw(0).tolist() == [0, 1, 1, 1, 1, 1]
+
+
+def test_a_student_learns_from_drawn_negatives(data):
+    data = replace(data, structural=WithNegatives(data.structural, 16), contextual=None)
+    label = "max-margin;MSE;γ=1.0;negatives=16"
+    losses = train(data, label, scheme={"passes": 4})[2].loss
+    assert np.mean(losses[-4:]) < np.mean(losses[:4])
+    rows = data.teachers(slice(0, 6), "cpu")[0]
+    student = torch.randn(6, 8)
+    positives, negatives = rows[:, 0], rows[:, 1:]
+    expected = max_margin(student, positives, negatives=negatives)
+    assert torch.equal(models(label)[1](student, rows, None, None), expected)
 
 
 def test_callbacks_see_every_update_and_their_evaluation_mode_does_not_stay(data):

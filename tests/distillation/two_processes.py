@@ -13,9 +13,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from lib.distillation.training import Distillation
 from tests.distillation import tiny
-from tests.distillation.tiny import models
 
 BATCH, UPDATES = 6, 20  # BATCH of each process
 DOCUMENTS = 2 * BATCH * UPDATES
@@ -34,7 +32,6 @@ LABELS = {
     f"only-contextual;{TWO_TEACHERS};mse": {},
     f"only-contextual;{TWO_TEACHERS};cca": {},
 }
-UNEQUAL = ("contrastive", f"mm-MSE;{TWO_TEACHERS};384;λ=0.8", f"only-contextual;{TWO_TEACHERS}")
 
 
 def documents(kind):
@@ -48,18 +45,6 @@ def train(label, data=None, kind="float64", dropout=0.0, scheme=None, **options)
     options |= {"kind": kind, "dropout": dropout, "scheme": scheme}
     student, objective, history = tiny.train(data, label, **options)
     return nn.ModuleList([student, objective]).state_dict(), history.loss
-
-
-def gradients_of(label, rows, everyone, wrap=lambda module: module):
-    """Those of one batch of documents, of which this process embeds `rows`."""
-    data = documents("float32")
-    module = wrap(Distillation(*models(label, "float32"), "fp32"))
-    teachers = (
-        torch.from_numpy(values[everyone])
-        for values in (data.structural, data.contextual, data.lengths)
-    )
-    module([data.token_ids[row] for row in rows], *teachers).mean().backward()
-    return [parameter.grad for parameter in module.parameters()]
 
 
 def interrupt(label, number, **options):
@@ -81,10 +66,11 @@ def resumed(folder):
 
 
 def disagreements(folder, rank):
-    """The errors when the second process has other data, another setting, or another checkpoint."""
+    """The errors when the second process has other data, another setting, or no checkpoint."""
     messages, data, mine = [], documents("float64"), folder / f"half of {rank}"
+    interrupt("cosine", 11, checkpoint=folder / "half", checkpoint_every=10)
     if rank == 0:
-        shutil.copy(folder / "half", mine)
+        shutil.copytree(folder / "half", mine)
     for given, options in (
         (replace(data, structural=data.structural + rank), {}),
         (replace(data, token_ids=data.token_ids[:: 1 - 2 * rank]), {}),
@@ -104,14 +90,8 @@ def main(folder):
     seen = {
         "trained": {label: train(label, scheme=scheme) for label, scheme in LABELS.items()},
         "resumed": resumed(folder),
+        "messages": disagreements(folder, rank),
     }
-    # A checkpoint of two processes after ten updates.
-    interrupt("cosine", 11, checkpoint=folder / "half", checkpoint_every=10)
-    rows = range(DOCUMENTS)[: 2 * BATCH]
-    own = rows[:3] if rank == 0 else rows[3:]
-    wrap = nn.parallel.DistributedDataParallel
-    seen["unequal"] = {label: gradients_of(label, own, list(rows), wrap) for label in UNEQUAL}
-    seen["messages"] = disagreements(folder, rank)
     torch.save(seen, folder / f"{rank}.pt")
 
 

@@ -165,30 +165,6 @@ def test_results_come_in_the_order_of_the_jobs_whatever_their_groups():
     assert train_heads([], 2, SETTINGS) == []
 
 
-def test_seed_decides_the_head_and_repeats():
-    w1, *_ = trained([replace(make_job(), seed=seed) for seed in (0, 0, 1)])
-    assert torch.equal(w1[0], w1[1])
-    assert not torch.equal(w1[0], w1[2])
-
-
-@pytest.mark.parametrize("columns", [1, 2])
-def test_standardized_features_make_scale_and_offset_of_an_embedding_irrelevant(columns):
-    job = make_job(columns=columns, rows=300)
-    moved = replace(job, features=job.features * np.linspace(0.01, 100, 9, dtype=np.float32) + 5)
-    settings = change(epochs=20)
-    plain_result, plain_moved = train_heads([job, moved], 2, settings)
-    scaled = settings.model_copy(update={"features": "standardized"})
-    assert (plain_result != plain_moved).any()
-    np.testing.assert_array_equal(*train_heads([job, moved], 2, scaled))
-
-
-def test_unit_norm_makes_the_length_of_an_embedding_irrelevant():
-    job = make_job(rows=300)
-    factors = np.linspace(0.01, 100, 40, dtype=np.float32)[:, None]
-    longer = replace(job, features=job.features * factors)
-    np.testing.assert_array_equal(*train_heads([job, longer], 2, change(features="unit norm")))
-
-
 def test_standardized_by_the_texts_of_the_training_items_of_its_fold_alone():
     job = make_job()
     job = replace(job, inputs=job.inputs % 30, train=np.arange(70))
@@ -211,25 +187,11 @@ def test_standardized_by_the_texts_of_the_training_items_of_its_fold_alone():
     np.testing.assert_array_equal(with_outlier[:-1], expected)
 
 
-def test_features_of_any_float_are_accepted_and_not_copied():
-    job = make_job()
-    (item,) = heads._prepare([job], "raw")
-    assert item.features.data_ptr() == job.features.ctypes.data
-    others = [job.features.astype(np.float64), torch.tensor(job.features)]
-    jobs = [job, *(replace(job, features=features) for features in others)]
-    first, *rest = train_heads(jobs, 2, SETTINGS)
-    for result in rest:
-        np.testing.assert_array_equal(result, first)
-
-
 def test_what_would_be_silently_wrong_is_refused():
     features = make_job().features.copy()
     features[7, 2] = np.nan
     spoilt = replace(make_job(), name="cosine", features=features)
-    with pytest.raises(ValueError, match="cosine: NaN or infinity in the embeddings.* row 7"):
+    with pytest.raises(ValueError, match="cosine: NaN or infinity in the embeddings, row 7"):
         train_heads([make_job(), spoilt], 2, SETTINGS)
-    short = replace(make_job(), labels=np.zeros(104, int))
-    with pytest.raises(ValueError, match=r"\(105, 2\) and \(104,\)"):
-        train_heads([short], 2, SETTINGS)
-    with pytest.raises(ValueError, match="the head's weights are no longer finite"):
+    with pytest.raises(ValueError, match="infinite weights"):
         train_heads([make_job()], 2, change(learning_rate=1e30))

@@ -1,4 +1,4 @@
-"""The judge: vectors that know the answer, know nothing, or are all equal, by every classifier."""
+"""The judge and its classifiers: by hand, vectors that know all or nothing, invariances."""
 
 from dataclasses import replace
 
@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lib.evaluation.readouts import Examples, judge, judge_folds, judge_models
+from lib.evaluation.readouts import (
+    Examples,
+    Job,
+    by_both,
+    by_comparing,
+    by_similarity,
+    by_words,
+    choose_weight,
+    judge,
+    judge_folds,
+    judge_models,
+)
 from tests.evaluation.test_heads import change
 
 SETTINGS = change(epochs=40, learning_rate=0.01, repeats=2)
@@ -56,7 +67,7 @@ def test_perfect_constant_and_random_vectors(classifier, columns):
 
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("classifier", CLASSIFIERS)
-def test_the_order_of_texts_plays_no_role(classifier, columns):
+def test_the_order_of_texts_plays_no_role_and_nan_is_never_an_answer(classifier, columns):
     examples, topics = make_examples(columns)
     noise = np.random.default_rng(1).normal(0, 0.8, (80, 2))
     vectors = (np.eye(2)[topics] + noise).astype(np.float32)
@@ -66,16 +77,19 @@ def test_the_order_of_texts_plays_no_role(classifier, columns):
         judge(give(classifier, vectors), examples, classifier, SETTINGS),
         judge(give(classifier, vectors[order]), moved, classifier, SETTINGS),
     )
+    vectors[5, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        judge(give(classifier, vectors), examples, classifier, SETTINGS)
 
 
 def test_scores_are_in_the_order_of_tested_examples():
     examples, _ = make_examples(1)
-    shuffled = [(train, test[::-1]) for train, test in examples.parts[::-1]]
+    shuffled = replace(examples, parts=[(a, b[::-1]) for a, b in examples.parts[::-1]])
     vectors = np.random.default_rng(0).normal(size=(80, 4)).astype(np.float32)
     for classifier in CLASSIFIERS[1:]:
+        given = give(classifier, vectors)
         np.testing.assert_array_equal(
-            judge(give(classifier, vectors), examples, classifier),
-            judge(give(classifier, vectors), replace(examples, parts=shuffled), classifier),
+            judge(given, examples, classifier), judge(given, shuffled, classifier)
         )
 
 
@@ -109,15 +123,110 @@ def test_vectors_may_be_fitted_anew_for_each_fold():
 
 def test_chance_is_the_share_of_the_largest_class_that_is_tested():
     examples, _ = make_examples(1)
-    labels = np.zeros(80, int)
-    labels[:20] = 1
-    assert replace(examples, labels=labels).chance == 0.75
+    assert replace(examples, labels=(np.arange(80) < 20).astype(int)).chance == 0.75
 
 
-def test_nan_is_never_an_answer():
-    examples, _ = make_examples(1)
-    vectors = np.ones((80, 2), np.float32)
-    vectors[5, 1] = np.nan
-    for classifier in CLASSIFIERS:
-        with pytest.raises(ValueError, match="NaN"):
-            judge(give(classifier, vectors), examples, classifier, SETTINGS)
+# ---- classifiers --------------------------------------------------------------------------------
+
+
+def make_job(features, inputs, labels, tested=2):
+    """The last items are tested."""
+    rows = np.arange(len(labels))
+    inputs = np.arange(len(labels))[:, None] if inputs is None else inputs
+    return Job(np.asarray(features), inputs, np.asarray(labels), rows[:-tested], rows[-tested:])
+
+
+def test_a_text_goes_to_the_nearest_centroid():
+    features = [[1, 0], [2, 0.1], [0, 1], [0.1, 3], [5, 1], [1, 5]]
+    assert by_similarity(make_job(features, None, [0, 0, 1, 1, 0, 1])).tolist() == [0, 1]
+
+
+def test_a_pair_is_divided_by_the_threshold_that_training_pairs_ask_for():
+    angles = np.radians([0, 10, 20, 70, 80, 30, 60])  # each beside the first text
+    features = np.stack([np.cos(angles), np.sin(angles)], 1) * np.arange(1, 8)[:, None]
+    inputs = np.stack([np.zeros(6, int), np.arange(1, 7)], 1)
+    assert by_similarity(make_job(features, inputs, [1, 1, 0, 0, 1, 0])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_lengths_play_no_role_for_cosines_nor_scale_and_shift_when_comparing(columns):
+    random = np.random.default_rng(0)
+    features, inputs = random.standard_normal((40, 5)), random.integers(0, 40, (60, columns))
+    job = make_job(features, inputs, random.integers(0, 2, 60), tested=10)
+    longer = replace(job, features=features * random.uniform(0.1, 10, (40, 1)))
+    np.testing.assert_array_equal(by_similarity(job), by_similarity(longer))
+    moved = replace(job, features=features * random.uniform(0.1, 10, 5) + random.normal(size=5))
+    np.testing.assert_array_equal(by_comparing(job), by_comparing(moved))
+    turned = replace(job, inputs=inputs[:, ::-1])
+    np.testing.assert_array_equal(by_comparing(job), by_comparing(turned))
+
+
+def test_comparing_sees_a_match_that_no_text_shows_alone():
+    """Each text has one of two topics, and a pair matches if both have the same one."""
+    random = np.random.default_rng(0)
+    topics = random.integers(0, 2, 200)
+    features = random.normal(0, 0.3, (200, 4)) + (2 * topics - 1)[:, None]
+    inputs = random.integers(0, 200, (300, 2))
+    labels = (topics[inputs[:, 0]] == topics[inputs[:, 1]]).astype(int)
+    assert (by_comparing(make_job(features, inputs, labels, 100)) == labels[200:]).mean() > 0.95
+
+
+def test_comparing_has_the_penalty_of_weights_with_variance_one_over_width():
+    """The solution is where the gradient of the penalised loss is zero, by hand."""
+    random = np.random.default_rng(0)
+    features = random.standard_normal((2000, 3))
+    labels = (features[:, 0] + random.standard_normal(2000) > 0.5).astype(int)
+    x = (features - features[:50].mean(0)) / features[:50].std(0)
+    weights, bias = np.zeros(3), 0.0
+    for _ in range(5000):
+        error = 1 / (1 + np.exp(-(x[:50] @ weights + bias))) - labels[:50]
+        weights -= 0.01 * (error @ x[:50] + 3 * weights)
+        bias -= 0.01 * error.sum()
+    answers = by_comparing(make_job(features, None, labels, 1950))
+    assert answers.tolist() == (x[50:] @ weights + bias > 0).astype(int).tolist()
+
+
+def test_words_decide_a_texts_class_and_common_words_a_pairs():
+    vectors = [[1.0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1]]
+    job = make_job(vectors, None, [1, 1, 0, 0, 1, 0])
+    assert by_words(replace(job, features=sparse.csr_array(job.features))).tolist() == [1, 0]
+    articles = np.repeat(range(8), 25)  # no word of the tested pairs occurs in a training pair
+    random = np.random.default_rng(0)
+    train, test = random.integers(0, 100, (200, 2)), random.integers(100, 200, (100, 2))
+    inputs = np.concatenate([train, test])
+    labels = (articles[inputs[:, 0]] == articles[inputs[:, 1]]).astype(int)
+    job = replace(make_job([], inputs, labels, 100), features=sparse.csr_array(np.eye(8)[articles]))
+    assert (by_words(job) == labels[200:]).all()
+
+
+def test_dense_vectors_that_know_nothing_get_no_weight_and_others_do():
+    labels = np.arange(60) % 2
+    noise = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+    telling, blank = sparse.csr_array(np.eye(2)[labels]), sparse.csr_array(np.ones((60, 1)))
+    assert choose_weight(telling, noise, labels, None) == 0
+    told = np.eye(2, dtype=np.float32)[labels]
+    assert choose_weight(blank, told, labels, None) > 0
+    assert choose_weight(blank[:3], told[:3], np.array([0, 1, 2]), None) == 0.5
+
+
+def test_a_weight_is_not_chosen_by_texts_that_are_known_already():
+    """Each text stands there three times, and the dense vectors tell texts apart, not classes."""
+    random = np.random.default_rng(0)
+    texts, coins = np.repeat(range(30), 3), random.integers(0, 2, 30)
+    names = np.eye(30, dtype=np.float32)[texts]
+    words = sparse.csr_array(np.ones((90, 1)))
+    assert choose_weight(words, names, coins[texts], None) > 0
+    assert choose_weight(words, names, coins[texts], texts) == 0
+
+
+def test_words_and_dense_vectors_decide_together():
+    """The class is told by words for one half of the texts, and by dense vectors for the other."""
+    random = np.random.default_rng(0)
+    topics, told = random.integers(0, 2, 200), np.arange(200) < 100
+    words = sparse.csr_array(np.eye(3)[np.where(told, topics, 2)])
+    dense = np.where(told[:, None], 0, np.eye(2)[topics]).astype(np.float32)
+    inputs = random.integers(0, 200, (400, 1))
+    labels = topics[inputs[:, 0]]
+    job = replace(make_job([], inputs, labels, 100), features=(words, dense))
+    assert (by_both(job) == labels[300:]).all()
+    assert (by_words(replace(job, features=words)) == labels[300:]).mean() < 0.9

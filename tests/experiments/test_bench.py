@@ -25,6 +25,12 @@ def fail(*_, **__):
     raise AssertionError("computed again")
 
 
+@pytest.mark.parametrize("section", ["corpus", "tasks"])
+def test_what_decides_texts_is_not_changed_behind_what_was_read(make_bench, section):
+    with pytest.raises(ValueError, match=f"{section} is read already"):
+        make_bench().changed(section)
+
+
 def test_a_second_run_reads(make_bench):
     bench = make_bench()
     first = bench.run(MODELS, seeds=[0])

@@ -1,12 +1,9 @@
 """Differences with intervals: losses, and the ledger in one picture."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 
 from lib import figures
-from lib.config import paths
 
 LEDGER = pd.DataFrame(
     {
@@ -48,43 +45,3 @@ def test_a_finding_has_a_row_under_its_figure_and_a_mark_for_each_judgement():
     assert dots_of(repeats) == {3: -0.1, 1: 0.02}
     assert sorted(dots_of(survives).values()) == [0.1, 0.2], "what was not judged is not drawn"
     assert theirs.get_xlim() == repeats.get_xlim() == survives.get_xlim()
-
-
-def test_verdicts_have_colours_of_their_own():
-    _, repeats, _ = figures.ledger(LEDGER).axes
-    marks = [line for line in repeats.get_lines() if len(line.get_xdata()) == 1]
-    looks = figures.settings()["verdicts"]
-    assert {line.get_color() for line in marks} == {
-        looks["reversed"]["color"],
-        looks["open"]["color"],
-    }
-    assert len({(look["color"], look["marker"]) for look in looks.values()}) == len(looks)
-
-
-def test_a_changed_verdict_has_its_colour_a_ring_and_a_count():
-    findings = LEDGER[LEDGER["verdict"] != "number"]
-    again = findings[["verdict", "survives"]].replace({"open": "holds"})
-    repeats, survives = figures.verdict_changes(findings, again).axes
-    looks = figures.settings()["verdicts"]
-    drawn = [(tuple(line.get_xydata()[0]), line.get_color()) for line in repeats.get_lines()]
-    assert ((0, 0), looks["holds"]["color"]) in drawn, "of Figure 4.2, at the top"
-    assert ((0, 1), looks["reversed"]["color"]) in drawn, "of Figure 4.3"
-    rings = [line for line in repeats.get_lines() if line.get_markersize() > 10]
-    assert [tuple(ring.get_xydata()[0]) for ring in rings] == [(0, 0)]
-    assert [axis.get_title().split("\n")[1] for axis in (repeats, survives)] == [
-        "1 of 2 changed",
-        "0 of 2 changed",
-    ]
-    told = [text.get_text() for text in repeats.get_legend().get_texts()]
-    assert {"1 holds", "1 reversed", "0 open"} <= {*told}
-
-
-def test_the_committed_ledger_is_drawn_in_a_minute_s_reading():
-    ledger = pd.read_csv(
-        paths.ROOT / "figures/mini/tab_claims.csv", keep_default_na=False, na_values=[""]
-    )
-    figure = figures.ledger(ledger[~ledger["label"].str.startswith("news")])
-    figure.draw_without_rendering()
-    rows = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
-    assert all(upper.y0 > lower.y1 - 1 for upper, lower in itertools.pairwise(rows))
-    assert min(box.x0 for box in rows) >= 0

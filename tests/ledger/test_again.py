@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.config import paths, profiles
+from lib.config import paths
 from lib.ledger import again, claims
 from lib.ledger.kinds import Alike
 from lib.statistics import verdicts
-from tests.fake_bench import FakeBench
 from tests.fake_ledger import make_ledger
 
 ALIKE = [claim.id for claim in claims.load_claims() if isinstance(claim, Alike)]
@@ -58,11 +57,6 @@ def test_other_rules_give_other_verdicts(values, rules, word):
     assert {*again.judge_again(make(**values), **rules).to_numpy().ravel()} == {word}
 
 
-def test_readouts_that_no_longer_share_a_verdict_disagree():
-    turned = again.judge_again(make(**WIDE).assign(none_low=0.01))
-    assert {*turned["survives"]} == {"readouts disagree"}
-
-
 def test_a_finding_that_claims_equivalence_has_the_margin_in_its_effect():
     ledger = make(alike=True, effect=0.01, low=-0.005, high=0.025, p_equivalent=np.nan)
     words = [again.judge_again(ledger, margin=margin)["verdict"].item() for margin in (0.02, 0.03)]
@@ -98,35 +92,3 @@ def test_what_is_decided_by_either_question_is_judged_again(mini):
     robust = pd.read_csv(paths.ROOT / "figures/mini/tab_robust.csv")
     as_run = robust[robust["variation"] == again.AS_RUN]
     assert as_run["id"].tolist() == again.select_decided(mini)["id"].tolist()
-
-
-def test_the_table_says_which_answers_are_the_same(monkeypatch):
-    """Under the first variation all effects halve and nothing else; under the second all turn."""
-    ledger, asked = (
-        decide(cosine_over_mse=("holds", "holds"), pv_over_sbert=("reversed", "open")),
-        [],
-    )
-
-    def judge(scores):
-        asked.append({*scores})
-        turned = scores["fig4_2"] == 7
-        rows = again.select_decided(ledger).assign(side="ours")
-        rows["effect"] *= -0.5 if turned else 0.5
-        return rows.assign(verdict="reversed") if turned else rows
-
-    def load(name, *, overrides):
-        return FakeBench(profiles.load(name, overrides=overrides))
-
-    monkeypatch.setattr(again.Bench, "load", load)
-    monkeypatch.setattr(again, "_run_figure", lambda figure, bench: bench.profile.heads.hidden)
-    monkeypatch.setattr(claims, "judge_sides", judge)
-    variations = {"half": {"heads.hidden": 5}, "turned": {"heads.hidden": 7}}
-    table = again.tabulate_robustness(ledger, "mini", variations).set_index("variation")
-    assert asked == [{"fig4_2", "fig4_7"}] * 2
-    assert table.loc["half", "same"].tolist() == table.loc["as run", "same"].tolist() == ["yes"] * 4
-    assert table.loc["turned", "same"].tolist() == ["no", "no", "no", "yes"]
-    halved = table.loc["as run", "effect"].to_numpy() / 2
-    assert table.loc["half", "effect"].to_numpy() == pytest.approx(halved)
-    assert [*table] == [
-        *pd.read_csv(paths.ROOT / "figures/mini/tab_robust.csv").drop(columns="variation")
-    ]

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib import published
 from lib.chapters import chapter4, contextual, final_students, geometry, sensitivity
 from lib.config import profiles
 from lib.ledger import checks, claims
-from lib.published import figure_models
 from tests.fake_bench import FakeBench, fake_model
 
 TASKS = ("ARXIV", "PAN")
@@ -97,7 +97,7 @@ def test_students_of_context_alone_must_end_above_controls_and_chance(gain, chan
 
 def test_a_finding_about_some_of_a_figures_students_needs_that_these_were_taught():
     """Others of Figure 4.10 have their share; the one that a finding is about does not."""
-    students = chapter4.select_students(figure_models.shown("fig4_10"), contextual=True)
+    students = chapter4.select_students(published.shown("fig4_10"), contextual=True)
     share = pd.Series({name: 0.03 if name == "384;λ=0.5" else 0.3 for name in students})
     rows = [*checks._check_shares("fig4_10", share, claims.load_claims())]
     assert [row.label for row in rows if not row.passed] == ["weighting-masked-over-structural"]
@@ -213,17 +213,3 @@ def test_students_have_left_the_base_and_are_where_twice_the_updates_leave_them(
     told = [*checks._check_training(judged)]
     assert [row.passed for row in told] == [below, below, converged]
     assert told[-1].what.endswith("MSE") or not later
-
-
-def test_a_check_that_only_informs_fails_nothing():
-    rows = [
-        ("updates", "", "updates of a student", 4, None, None, "", None),
-        ("treatment_given", "fig4_7", "share", 0.2, 0.1, 0.3, "at least 0.1", True),
-        ("treatment_given", "fig4_8", "share", 0.05, 0.01, 0.1, "at least 0.1", np.bool_(False)),
-        ("task_not_at_chance", "", "DM on PAN", 0.0, -0.1, 0.1, "low above 0", False),
-        ("task_not_at_chance", "", "PV on OC", 0.014, -0.1, 0.1, "low above 0", False),
-    ]
-    failures = checks.describe_failures(pd.DataFrame(rows, columns=checks.Check._fields))
-    assert {*failures} == {("treatment_given", "fig4_8"), ("task_not_at_chance", "")}
-    told = failures["task_not_at_chance", ""]
-    assert "DM on PAN is 0.00 [-0.10, 0.10]" in told and "PV on OC" in told

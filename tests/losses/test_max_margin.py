@@ -1,5 +1,8 @@
-"""max_margin: by hand, reference, invariances."""
+"""max_margin: by hand, Equation 4.1 by loops, gradients; negatives of the batch and given ones."""
 
+from functools import partial
+
+import pytest
 import torch
 from torch.testing import assert_close
 
@@ -7,22 +10,30 @@ from lib.losses import cosine, max_margin, mse
 from tests.losses.draw_rows import draw_rows
 
 MASK = torch.tensor([True, False, True, True, False])
+EVERY = torch.ones(5, dtype=torch.bool)
+GIVEN = draw_rows(2, 15).view(5, 3, 4)  # three negatives for each row
 
 
-def by_loops(student, teacher, distance, gamma, mask):
+def by_loops(student, teacher, distance, gamma, mask, given):
     """Equation 4.1 read literally, one pair at a time."""
-
-    def between(i, j):
-        return distance(student[i : i + 1], teacher[j : j + 1]).item()
-
     values = []
     for i in range(len(student)):
-        if not mask[i]:
-            values.append(0.0)
-            continue
-        negatives = [between(i, j) for j in range(len(teacher)) if j != i and mask[j]]
-        values.append(between(i, i) - gamma * sum(negatives) / len(negatives))
-    return torch.tensor(values, dtype=torch.float64)
+        others = [teacher[j] for j in range(len(teacher)) if j != i and mask[j]]
+        others = others if given is None else list(given[i])
+        y, positive, *negatives = (row[None] for row in (student[i], teacher[i], *others))
+        far = sum(distance(y, negative) for negative in negatives) / len(negatives)
+        values.append((distance(y, positive) - gamma * far) * mask[i])
+    return torch.cat(values)
+
+
+@pytest.mark.parametrize("given", [None, GIVEN])
+@pytest.mark.parametrize("mask", [EVERY, MASK])
+@pytest.mark.parametrize("distance", [mse, cosine])
+@pytest.mark.parametrize("gamma", [0.0, 0.1, 1.5])
+def test_reference(distance, gamma, mask, given):
+    x, y = draw_rows(0), draw_rows(1)
+    value = max_margin(x, y, distance=distance, gamma=gamma, mask=mask, negatives=given)
+    assert_close(value, by_loops(x, y, distance, gamma, mask, given))
 
 
 def test_by_hand():
@@ -34,34 +45,45 @@ def test_by_hand():
     # One unmasked row: its positive term alone. The other gives 0.
     second_only = torch.tensor([False, True])
     assert_close(max_margin(student, teacher, mask=second_only), torch.tensor([0.0, 4.0]))
-
-
-def test_reference():
-    x, y, everything = draw_rows(0), draw_rows(1), torch.ones(5, dtype=torch.bool)
-    for distance in (mse, cosine):
-        for gamma in (0.0, 0.1, 1.5):
-            for mask in (everything, MASK):
-                value = max_margin(x, y, distance=distance, gamma=gamma, mask=mask)
-                assert_close(value, by_loops(x, y, distance, gamma, mask))
-
-
-def test_any_distance_called_once_on_all_pairs():
-    calls = []
-
-    def manhattan(a, b):
-        calls.append(a.shape)
-        return (a - b).abs().sum(dim=1)
-
-    x, y = draw_rows(0), draw_rows(1)
-    value = max_margin(x, y, distance=manhattan, mask=MASK)
-    assert calls == [(9, 4)]  # 3 unmasked rows: 9 pairs
-    assert_close(value, by_loops(x, y, manhattan, 1.0, MASK))
+    # Given negatives, row 0: 4/2 and 8/2. Row 1: 0 and 4/2.
+    given = torch.tensor([[[0.0, 2.0], [2.0, 2.0]], [[2.0, 0.0], [0.0, 0.0]]])
+    assert_close(max_margin(student, teacher, negatives=given), torch.tensor([0.5 - 3, 4 - 1.0]))
 
 
 def test_invariances():
     x, y = draw_rows(0), draw_rows(1)
-    assert_close(max_margin(x, y, gamma=0.0), mse(x, y))
     # With MSE and gamma = 1 the loss is linear in the student: second differences vanish.
     step = draw_rows(3)
     second = max_margin(x + step, y) - 2 * max_margin(x, y) + max_margin(x - step, y)
     assert_close(second, torch.zeros(5, dtype=torch.float64), atol=1e-12, rtol=0)
+    # The others of the batch as given negatives.
+    others = torch.stack([y[torch.arange(5) != row] for row in range(5)])
+    assert_close(max_margin(x, y, negatives=others), max_margin(x, y))
+
+
+@pytest.mark.parametrize("mask", [EVERY, MASK])
+def test_gradient_with_given_negatives(mask):
+    inputs = [rows.clone().requires_grad_() for rows in (draw_rows(0), draw_rows(1), GIVEN)]
+    assert torch.autograd.gradcheck(
+        lambda x, y, given: max_margin(x, y, negatives=given, mask=mask), inputs
+    )
+    x, y, given = inputs
+    loss = partial(max_margin, x, y, mask=mask)
+    (gradient,) = torch.autograd.grad(loss(negatives=given).sum(), x)
+    assert_close(gradient, 2 / 4 * (given.mean(dim=1) - y) * mask[:, None])
+
+
+def test_masked_rows_with_nan_and_their_given_negatives_do_not_count():
+    x, y, given = draw_rows(0), draw_rows(1), GIVEN.clone()
+    expected = max_margin(x[MASK], y[MASK], negatives=given[MASK])
+    x[~MASK], y[~MASK], given[~MASK] = float("nan"), float("inf"), float("nan")
+    value = max_margin(x.requires_grad_(), y, negatives=given, mask=MASK)
+    value.sum().backward()
+    assert_close(value[MASK], expected)
+    assert (value[~MASK] == 0).all() and (x.grad[~MASK] == 0).all() and x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 1), (4, 3, 4), (5, 4)])
+def test_given_negatives_of_another_shape_are_refused(shape):
+    with pytest.raises((ValueError, IndexError)):
+        max_margin(draw_rows(0), draw_rows(1), negatives=torch.ones(shape))

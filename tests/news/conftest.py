@@ -1,6 +1,5 @@
-"""The news chapter of smoke, with its records, and events in a person's own folder."""
+"""The news chapter of smoke, with its records, and of mini; a person's folder with events."""
 
-import itertools
 import json
 
 import pytest
@@ -10,8 +9,6 @@ from lib.news import results
 from lib.news.chapter import News
 
 TINY = {"news.documents": 32, "news.epochs": 1, "max_variants": 1}
-TOPICS = {12: "fire smoke forest", 15: "court judge trial", 18: "match goal team"}
-PLACES = ("Oslo harbour", "Lima airport", "Cairo bridge")
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +31,7 @@ def mini(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("THESIS_ARTIFACTS", str(tmp_path_factory.mktemp("mini")))
         news = News(Bench.load("mini"))
-        assert len(news.windows.rows) and news.clustered  # read before the folder is left
+        assert len(news.windows.rows)  # read before the folder is left
         yield news
 
 
@@ -52,32 +49,3 @@ def write_folder(tmp_path):
         return task
 
     return write
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch, write_folder):
-    """A function (reports, changes) -> News of lab's settings on a folder of these reports."""
-    monkeypatch.setenv("THESIS_DATA", str(tmp_path))
-
-    def load(reports, profile=(), **news):
-        texts = [{"id": row["id"], "text": row["text"]} for row in reports]
-        texts += [{"id": f"text {n}", "text": f"a text number {n} of nothing"} for n in range(12)]
-        write_folder(texts, clusters=[{"id": r["id"], "label": r["label"]} for r in reports])
-        changes = {"events": "own/events", "texts": ["own"], "documents": 8, "words": 6}
-        changes |= {"epochs": 1} | news
-        settings = {"corpus.folders": ["own"], "width": 0.1} | dict(profile)
-        settings |= {f"news.{key}": value for key, value in changes.items()}
-        return News(Bench.load("lab", overrides=settings))
-
-    return load
-
-
-@pytest.fixture
-def reports():
-    """Two events a topic that differ by their place alone, three reports of each."""
-    rows = []
-    for topic, event, report in itertools.product(TOPICS, range(2), range(3)):
-        text = f"{TOPICS[topic]} in {PLACES[event]}, report {report} of the day"
-        label = f"{topic}_{event + 3}"
-        rows.append({"id": f"{topic}_{event}{report}", "text": text, "label": label})
-    return rows

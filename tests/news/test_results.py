@@ -12,29 +12,22 @@ from lib.experiments.bench import Bench
 from lib.ledger import claims
 from lib.news import chapter, clustering, results
 from lib.news.chapter import News
-from lib.published import figure_models
 from lib.statistics import verdicts
 from tests.news.conftest import TINY
 
 
-def test_a_record_for_each_model_seed_and_side(smoke):
+def test_a_record_for_each_model_seed_and_side_which_is_read_again(smoke):
     news, scores = smoke
     wanted = results.list_models(news)
-    given = {*chapter.NOT_TRAINED} - {chapter.UNTUNED}  # mini tunes no teacher
-    assert {*results.REFERENCES, *given, "bag;cosine"} < {*wanted}
+    assert {*results.REFERENCES, *chapter.NOT_TRAINED, "bag;cosine"} < {*wanted}
     assert len(scores) == 2 * sum(len(seeds) for seeds in wanted.values())
     one = scores[scores["model"] == chapter.ONE]
-    assert one["collapsed"].all() and (one["recall"] == 1).all() and one["rated"].isna().all()
+    assert one["collapsed"].all() and (one["recall"] == 1).all()
     np.testing.assert_allclose(one["f1"], one["one_cluster"])
     assert scores["f1"].between(0, 1).all() and (scores["draws"].str.len() == results.DRAWS).all()
-    timed = scores[~scores["model"].isin(given - {chapter.TEACHER})]
-    assert (timed[["megabytes", "milliseconds", "milliseconds_batch"]] > 0).all(axis=None)
-
-
-def test_records_are_read_where_they_are_whole(smoke):
-    news, scores = smoke
-    again = results.read_records(news.bench)
-    pd.testing.assert_frame_equal(again, scores)
+    timed = scores[~scores["model"].isin({*chapter.NOT_TRAINED} - {chapter.TEACHER})]
+    assert (timed[["size_mb", "ms_per_document"]] > 0).all(axis=None)
+    pd.testing.assert_frame_equal(results.read_records(news.bench), scores)
     changed = Bench(profiles.load("smoke", overrides=TINY | {"news.epochs": 2}), news.store)
     assert results.read_records(changed) is None
 
@@ -46,7 +39,7 @@ def test_the_threshold_never_sees_a_public_or_private_label(smoke):
         sides[name] = replace(sides[name], positive=order.permutation(sides[name].positive))
     weights = {name: clustering.draw_pairs(sides[name], 9, 0) for name in results.TESTED}
     for model in ("bag;cosine", chapter.TEACHER):
-        rows = results.score_model(news.embed(model, 0), sides, weights)
+        rows = results.score_model(news.embed(model), sides, weights)
         before = scores[(scores["model"] == model) & (scores["seed"] == 0)]
         assert [row["threshold"] for row in rows] == before["threshold"].tolist()
         assert not np.allclose([row["f1"] for row in rows], before["f1"])
@@ -60,7 +53,7 @@ def test_tables_have_published_values_baselines_and_intervals(smoke):
     for number in range(1, 9):
         table, printed = results.make_table(number, ours), published.load(f"news_tab{number}")
         assert table["model"].tolist()[: len(printed)] == printed["identity"].tolist()
-        assert {*results.BASELINES} - {chapter.UNTUNED} <= {*table["model"]} and extra <= {*table}
+        assert {*results.BASELINES} <= {*table["model"]} and extra <= {*table}
         assert not table["model"].duplicated().any()
         values = pd.to_numeric(printed["f1_public"]).to_numpy()
         assert (table["f1_public (published)"].to_numpy()[: len(printed)] == values).all()
@@ -82,19 +75,16 @@ def test_evidence_speaks_to_the_ledger(smoke):
     ledger = claims.judge_claims({published.NEWS: evidence}, numbers=numbers)
     news = ledger[ledger["label"].str.startswith("news")].set_index("id")
     assert len(news) >= 16 and news.loc["news-over-small-berts", "verdict"] == verdicts.NOT_RUN
-    assert (news["published_verdict"] != verdicts.NOT_RUN).all()
     judged = verdicts.compare([("teacher", chapter.ONE)], evidence)
     expected = evidence.means.loc["teacher"].mean() - evidence.means.loc[chapter.ONE].mean()
     assert judged["difference"][0] == pytest.approx(expected)
     assert judged["low"][0] < judged["high"][0]
 
 
-def test_only_and_max_variants_choose_students():
+def test_only_chooses_students_and_references_have_several_seeds():
     chosen = results.list_models(News(Bench.load("mini", only="CNN*")))
-    assert {*chosen} == {"CNN-1;MSE", "CNN-2;MSE", *chapter.NOT_TRAINED} - {chapter.UNTUNED}
+    assert {*chosen} == {"CNN-1;MSE", "CNN-2;MSE", *chapter.NOT_TRAINED}
     everything = results.list_models(News(Bench.load("mini")))
-    assert {*figure_models.news_students(), *figure_models.OWN_NEWS} <= {*everything}
+    assert {*published.news_students(), *published.OWN_NEWS} <= {*everything}
     several = profiles.load("mini").reference_seeds
     assert [everything[name] for name in results.REFERENCES] == [several, several]
-    tuned = results.list_models(News(Bench.load("lab", only="CNN*")))
-    assert chapter.UNTUNED in tuned

@@ -7,7 +7,6 @@ import importlib.metadata
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tomllib
@@ -73,18 +72,12 @@ def clone(tmp_path):
     return tmp_path
 
 
-def start(root, *words: str, **more: str) -> subprocess.Popen[str]:
+def call(root, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Call run_all.sh where no usable environment is active."""
     none = {"VIRTUAL_ENV": str(root / "nowhere"), "PIP_CONFIG_FILE": os.devnull, "NO_PROXY": "*"}
     environment = {**os.environ, "PYTHONPATH": "", **none, **more}
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([root / "run_all.sh", *words], env=environment, **streams)
-
-
-def call(root, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    process = start(root, *words, **more)
-    output, errors = process.communicate()
-    return subprocess.CompletedProcess(words, process.returncode, output, errors)
+    command = [root / "run_all.sh", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 def test_an_active_environment_is_used_if_it_holds_the_pins_and_named_if_not(clone):
@@ -93,29 +86,20 @@ def test_an_active_environment_is_used_if_it_holds_the_pins_and_named_if_not(clo
     ready = call(clone, VIRTUAL_ENV=sys.prefix)
     assert ready.stdout == f"runs {sys.prefix}/bin/python {clone}/lib/__init__.py\n", ready.stderr
     before = sorted(clone.rglob("*"))
-    for line, problem in (
-        ("tqdm==1.0", "expected tqdm 1.0 .* found [\\d.]+"),
-        ("nope==1.0", "expected nope 1.0 .* found none"),
-    ):
-        lock.write_text(line)
-        done = call(clone, "mini", "fig4_2", "--dry-run", VIRTUAL_ENV=sys.prefix)
-        assert "would set up first" in done.stdout and done.returncode == 0
-        assert re.search(f"not using the active environment .*: {problem}", done.stderr)
+    lock.write_text("tqdm==1.0")
+    done = call(clone, "mini", "fig4_2", "--dry-run", VIRTUAL_ENV=sys.prefix)
+    assert "would set up first" in done.stdout and done.returncode == 0
+    assert "not using the active environment" in done.stderr and "tqdm 1.0" in done.stderr
     assert "--setup" in call(clone, "fig4_2", "--help").stdout
     assert sorted(clone.rglob("*")) == before, "neither dry run nor help makes anything"
 
 
 def test_setup_alone_sets_up_and_what_follows_runs_in_it(clone):
     (clone / "requirements.lock").write_text("")
-    refused = call(clone, "--setup", "mini")
-    assert refused.returncode == 2 and refused.stderr.count("\n") == 1
-    assert not (clone / ".venv").exists()
     done = call(clone, "--setup")
     python = clone / ".venv/bin/python"
     assert done.returncode == 0 and done.stdout == f"ready: {python}\n", done.stderr
     assert call(clone).stdout == f"runs {python} {clone}/lib/__init__.py\n"
-    inside = [python, "-I", "-c", "import lib; print(lib.__file__)"]
-    assert subprocess.check_output(inside, text=True) == f"{clone}/lib/__init__.py\n"
     (clone / ".venv/.made_by_run_all").write_text("")  # as a set-up leaves it that was killed
     assert "would set up first" in call(clone, "--dry-run").stdout
     (clone / ".venv/.made_by_run_all").unlink()  # then it is somebody's own, and never removed
@@ -123,33 +107,3 @@ def test_setup_alone_sets_up_and_what_follows_runs_in_it(clone):
     done = call(clone)
     assert done.returncode == 1 and "run_all.sh did not make it; remove it" in done.stderr
     assert python.exists()
-
-
-def test_lab_opens_jupyterlab_where_its_kernels_find_lib(clone):
-    tell = "import os, sys; print(sys.argv[1:], os.environ['PYTHONPATH'].split(os.pathsep)[0])"
-    (clone / "jupyterlab.py").write_text(tell)
-    words = ["my notebook.ipynb", "--no-browser"]
-    opened = call(clone, "--lab", *words, VIRTUAL_ENV=sys.prefix)
-    root = f"--ServerApp.root_dir={clone}"
-    assert opened.stdout == f"{[root, *words]} {clone}\n", opened.stderr
-
-
-@pytest.mark.smoke
-def test_a_set_up_that_fails_or_is_killed_is_done_again_by_one_that_waits(clone):
-    """pip waits for an index that never answers; the second set-up waits for that pip."""
-    lock, ready = clone / "requirements.lock", f"ready: {clone}/.venv/bin/python\n"
-    lock.write_text("tqdm==0.0.0.not-a-version\n")
-    done = call(clone, "--setup")
-    assert done.returncode == 1 and "ERROR: " in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("set-up failed: pip's messages above say why")
-    lock.write_text("no-such-package==1.0\n")
-    with socket.create_server(("127.0.0.1", 0)) as index:
-        url = f"http://127.0.0.1:{index.getsockname()[1]}/"
-        first = start(clone, "--setup", PIP_INDEX_URL=url, PIP_RETRIES="0")
-        connection, _ = index.accept()  # pip is at work
-        lock.write_text("")
-        first.kill()
-        first.wait()
-        second = start(clone, "--setup")
-        connection.close()  # and pip ends
-    assert second.communicate()[0] == ready

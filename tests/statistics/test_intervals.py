@@ -18,6 +18,7 @@ from lib.statistics.intervals import (
     from_runs,
     paired,
     seed_noise,
+    task_scores,
 )
 
 # Means of the runs: a 1, .8, .9; b .5, .6; c .1.
@@ -160,38 +161,6 @@ def test_seed_noise_is_pooled_within_classes():
     assert draws == pytest.approx([errors(evidence, **{name: 1})[0] for name in "abAB"], rel=0.1)
 
 
-def test_a_class_that_was_run_once_has_unknown_noise():
-    tasks = make_noisy_class(np.random.default_rng(0))
-    scores = tasks["t"].scores | {name: tasks["t"].scores[name][:1] for name in "AB"}
-    once = {"t": replace(tasks["t"], scores=scores)}
-    evidence = from_examples(once, class_of=lambda name: "noisy" * name.isupper())
-    assert math.isnan(errors(evidence, a=1, A=-1)[0]) and errors(evidence, a=1, b=-0.5)[0] > 0
-
-
-def test_seeds_of_a_student_that_is_judged_three_times_count_once():
-    tasks = make_noisy_class(np.random.default_rng(0))
-    each, once = from_examples(tasks), from_examples(tasks, student_of=str.lower)
-    assert (each.noise[""].df, once.noise[""].df) == (8, 4)
-    assert each.noise[""].sd == once.noise[""].sd and each.overlap == once.overlap
-
-
-def test_the_mean_of_rounds_is_no_surer_than_the_students_in_them():
-    """Two rounds with the same answers tell as much as one, and their difference is nothing."""
-    answers = make_noisy_class(np.random.default_rng(0))["t"].scores["A"]
-    tasks = {"t": TaskScores({"A;1k": answers, "A;all": answers}, np.arange(4000), 0.0)}
-    evidence = from_examples(tasks, student_of=lambda name: name[0])
-    one, mean = errors(evidence, **{"A;1k": 1}), errors(evidence, **{"A;1k": 0.5, "A;all": 0.5})
-    assert mean == pytest.approx(one)
-    assert math.isnan(errors(evidence, **{"A;1k": 1, "A;all": -1})[0])
-    apart = errors(from_examples(tasks), **{"A;1k": 0.5, "A;all": 0.5})
-    assert apart[0] < 0.8 * one[0]
-    printed = runs({"A;1k": {0: (0.5, 0.5)}, "A;all": {0: (0.7, 0.7)}})
-    noise = SeedNoise(0.1, 4)
-    together = from_runs(printed, noise=noise, student_of=lambda name: name[0])
-    assert errors(together, **{"A;1k": 0.5, "A;all": 0.5})[0] == pytest.approx(0.1)
-    assert errors(from_runs(printed, noise=noise), **{"A;1k": 0.5, "A;all": 0.5})[0] < 0.08
-
-
 def test_the_correlation_of_rounds_by_hand():
     """Seeds move both rounds of a by .1 and -.1, and one round of b: 4 / (4 + 2)."""
     shares = {"a1": (0.6, 0.4), "a2": (0.8, 0.6), "b1": (0.6, 0.4), "b2": (0.5, 0.5)}
@@ -230,15 +199,6 @@ def test_independent_examples_by_hand():
     assert errors(evidence, a=1, b=-1)[0] == pytest.approx(expected)
 
 
-def test_both_sides_see_the_same_texts():
-    hard = np.random.default_rng(0).random(200)
-    evidence = from_examples(task(range(200), a=hard, b=hard / 2, c=hard), given="abc")
-    # NaN: no difference on any text
-    assert errors(evidence, a=1, c=-1)[0] != errors(evidence, a=1, c=-1)[0]
-    assert errors(evidence, a=1, b=-2)[0] != 0
-    assert errors(evidence, a=1, b=-1)[0] < 0.6 * errors(evidence, a=1)[0]
-
-
 def test_texts_of_one_article_count_as_one():
     once = np.random.default_rng(0).random((2, 40))
     ten = np.repeat(once, 10, axis=1)
@@ -274,18 +234,6 @@ def test_pairs_share_either_article():
     assert np.sqrt(np.mean(found)) == pytest.approx(np.std(truth), rel=0.08)
 
 
-def test_copies_of_a_pair_count_as_one():
-    rng = np.random.default_rng(0)
-    groups, scores = rng.integers(0, 20, (60, 2)), rng.random((2, 60))
-    once = from_examples(task(groups, a=scores[0], b=scores[1]), given="ab")
-    ten = np.repeat(scores, 10, axis=1)
-    turned = np.where(
-        rng.random((600, 1)) < 0.5, np.repeat(groups, 10, 0), np.repeat(groups, 10, 0)[:, ::-1]
-    )
-    copies = from_examples(task(turned, a=ten[0], b=ten[1]), given="ab")
-    assert copies.sampling == pytest.approx(once.sampling)
-
-
 def test_few_articles_need_a_correction_that_the_design_gives():
     """Articles add an effect each, all pairs of six are equally frequent: without the correction,
     6 * 5 / (4 * 3) = 2.5, the variance would be 40% of the truth, by hand."""
@@ -312,38 +260,6 @@ def test_a_pair_does_not_share_two_articles_with_itself():
     assert np.mean(ratios) == pytest.approx(1, abs=0.1)
 
 
-def test_few_large_articles_are_few():
-    sizes = [100, 100, *[1] * 50]
-    groups = np.repeat(range(52), sizes)
-    evidence = from_examples(task(groups, a=np.random.default_rng(0).random(250)), given="a")
-    assert evidence.groups == pytest.approx(2, abs=0.1)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"scores": {"a": np.ones((2, 4)), "b": np.ones((1, 4))}},
-            "same models with the same number of seeds",
-        ),
-        ({"scores": {"a": np.ones((1, 4))}}, "same models with the same number of seeds"),
-        (
-            {"scores": {"a": np.ones((1, 3)), "b": np.ones((1, 3))}},
-            "a run has scores of 3 examples, but there are groups of 4",
-        ),
-        ({"scores": {"a": 2 * np.ones((1, 4)), "b": np.ones((1, 4))}}, r"must be in \[0, 1\]"),
-        ({"chance": 1.0}, "got chance 1.0"),
-    ],
-)
-def test_scores_that_do_not_fit_are_named(change, message):
-    good = task("xyzw", a=np.ones(4), b=np.ones(4))
-    bad = TaskScores(
-        **{"scores": good["t"].scores, "groups": good["t"].groups, "chance": 0.5} | change
-    )
-    with pytest.raises(ValueError, match=f"task 'u': .*{message}"):
-        from_examples(good | {"u": bad})
-
-
 def test_draws_have_the_covariance_of_the_errors(simulate):
     evidence = from_examples(simulate(np.random.default_rng(0), 3, seeds=[3, 3, 1], seed_sd=0.03))
     draws = evidence.draws(40_000)
@@ -364,3 +280,19 @@ def test_the_interval_of_pairs_by_hand():
     assert high == pytest.approx(2 + half, abs=1e-3)
     assert paired([4, 6, 8], [3, 4, 5], 0.99)[1] < low
     assert paired([4], [3], 0.95) == (1, -np.inf, np.inf)
+
+
+@pytest.mark.parametrize(
+    "change", [{"scores": {"a": np.ones((2, 4)), "b": np.ones((1, 4))}}, {"chance": 1.0}]
+)
+def test_scores_that_would_not_compare_are_refused(change):
+    good = task("xyzw", a=np.ones(4), b=np.ones(4))
+    with pytest.raises(ValueError, match="task 'u'"):
+        from_examples(good | {"u": replace(good["t"], **change)})
+
+
+def test_a_repeated_record_is_no_further_seed():
+    row = {"model": "a", "task": "t", "seed": 0, "scores": np.ones(4), "groups": [*"xyzw"]}
+    frame = pd.DataFrame([row | {"chance": 0.5}] * 2)
+    with pytest.raises(ValueError, match="a record is repeated: .*'seed': 0"):
+        task_scores(frame)

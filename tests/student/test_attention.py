@@ -86,12 +86,6 @@ def test_shape_and_dtype_are_those_of_q_and_rounding_is_small(dtype):
         assert cosine(a.grad.double().flatten(), b.grad.flatten(), dim=0) > 0.9999
 
 
-def test_a_token_sees_half_the_window_and_no_further():
-    q, k, v = random_qkv(400)
-    (reach,) = torch.autograd.grad(sliding_window(q, k, v, [400], 100)[200].sum(), v)
-    assert reach.abs().sum((1, 2)).nonzero().flatten().tolist() == list(range(150, 251))
-
-
 def test_large_scores_stay_finite():
     q, k, v = random_qkv(300, dtype=torch.float32)
     out = sliding_window(q * 1e4, k * 1e4, v, [300], 32)
@@ -145,25 +139,6 @@ def test_not_a_bit_depends_on_equally_long_neighbours(dtype):
     assert torch.equal(together, alone)
     gradients = (torch.autograd.grad(out, qkv, pull) for out in (together, alone))
     assert all(map(torch.equal, *gradients))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"lengths": [4, 5]}, r"positive and sum to 10 tokens, got \[4, 5\]"),
-        ({"lengths": [10, 0]}, r"positive and sum to 10 tokens, got \[10, 0\]"),
-        (
-            {"k": torch.zeros(10, 2, 5)},
-            r"equal shapes .* \(10, 2, 4\) torch.float32, \(10, 2, 5\) torch.float32",
-        ),
-        ({"v": torch.zeros(10, 2, 4).double()}, "equal shapes .* dtypes, .* torch.float64"),
-    ],
-)
-def test_errors(change, message):
-    zeros = torch.zeros(10, 2, 4)
-    call = {"q": zeros, "k": zeros, "v": zeros, "lengths": [4, 6], "window": 4} | change
-    with pytest.raises(ValueError, match=message):
-        sliding_window(**call)
 
 
 @pytest.mark.gpu

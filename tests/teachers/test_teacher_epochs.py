@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from tests.benchmarks import teacher_epochs
+from benchmarks import teacher_epochs
 from tests.fake_bench import FakeBench
 
 TOPICS = ("apple tree garden leaf", "saw shed blade wood", "boat lake wind sail")

@@ -12,10 +12,11 @@ SUBJECTS = {
 COMMON = "soil seeds plants rails ticket signal flour butter salt harbour boat tide the of".split()
 
 
-def make_text(subject, number, sentences=6):
-    generator = np.random.default_rng(number)
-    words = (generator.choice(SUBJECTS[subject], 3) for _ in range(sentences))
-    return " ".join(f"The {a} of the {b} is near the {c} of {number}x." for a, b, c in words)
+def make_text(number, sentences=6):
+    """A text of one of two subjects, in turn."""
+    generator, words = np.random.default_rng(number), [*SUBJECTS.values()][number % 2]
+    drawn = (generator.choice(words, 3) for _ in range(sentences))
+    return " ".join(f"The {a} of the {b} is near the {c} of {number}x." for a, b, c in drawn)
 
 
 def draw_coins(copies, spaced=False, count=60):
@@ -23,15 +24,12 @@ def draw_coins(copies, spaced=False, count=60):
     generator = np.random.default_rng(1)
     texts = [" ".join(generator.choice(COMMON, 40)) for _ in range(count)]
     labels = generator.choice(["x", "y"], count).tolist()
-    return [
-        {
-            "id": f"{number}-{copy}",
-            "text": text.replace(" ", "  ", copy) if spaced else text,
-            "label": label,
-        }
+    rows = [
+        {"id": f"{number}-{copy}", "text": texts[number].replace(" ", "  ", copy if spaced else 0)}
         for copy in range(copies)
-        for number, (text, label) in enumerate(zip(texts, labels, strict=True))
+        for number in range(count)
     ]
+    return [row | {"label": labels[place % count]} for place, row in enumerate(rows)]
 
 
 def write_lines(path, rows):
@@ -44,19 +42,3 @@ def artifacts(tmp_path, monkeypatch):
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
     monkeypatch.delenv("THESIS_DATA", raising=False)
     return tmp_path / "artifacts"
-
-
-@pytest.fixture
-def write_dataset():
-    """Writes documents of two subjects as a dataset folder; `fields` make further fields."""
-
-    def write(folder, count, **fields):
-        rows = [
-            {"id": str(n), "text": make_text(("river", "court")[n % 2], n)}
-            | {key: make(n) for key, make in fields.items()}
-            for n in range(count)
-        ]
-        write_lines(folder / "documents.jsonl", rows)
-        return folder
-
-    return write

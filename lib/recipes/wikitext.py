@@ -1,0 +1,121 @@
+"""Extracts clean paragraphs from a MediaWiki dump.
+
+Templates on lines of their own, tables, references, files and comments are removed. A paragraph
+with a formula, another template or remaining markup is dropped: its sentence would have a gap.
+"""
+
+import bz2
+import html
+import itertools
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_GAP = "\ue000"  # a private-use character that marks where something was cut
+# Sections that are lists of links or works.
+_SKIPPED = {"references", "external links", "see also", "further reading", "bibliography"}
+_SKIPPED |= {"sources", "gallery", "filmography", "publications", "literature", "books"}
+_SKIPPED |= {"selected bibliography", "list of works"}
+# Templates that print nothing, and others with what they print. Of all rules here only those are
+# left that change a paragraph of the dump.
+_NOTES = {"citation needed", "rp", "sfn", "sfnp", "refn", "efn", "clarify", "who", "when"}
+_NOTES |= {"page needed"}
+_SPACES = {"nbsp": " ", "spaces": " ", "ndash": " – ", "snd": " – ", "spaced ndash": " – "}
+_RANGES = ("-", "–", "to", "and", "by")  # between the numbers of {{convert}}
+_FORMULA_TAG = re.compile(r"<math\b[^>]*>.*?</math\s*>", re.S | re.I)
+_DROPPED_TAG = re.compile(
+    r"<(ref|source|code)\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", re.S | re.I
+)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
+_TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
+_LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
+_EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\]]*)\]")
+_HEADING = re.compile(r"^(={2,6})\s*(.*?)\s*=+\s*$")
+# Links to what prints nothing: files, categories, dictionaries, articles in other languages.
+_NAMESPACE = re.compile(
+    r"^\s*:?\s*(?:file|image|category|wikt|wiktionary|[a-z]{2,3}(?:-[a-z]+)?)\s*:", re.I
+)
+_RESIDUE = re.compile(_GAP + r"|[{}|<>]|\([\s)]|www\.|\bISBN\b", re.I)
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
+
+
+class Paragraph(NamedTuple):
+    """Clean prose of an article under the top-level heading `section` ("" for the lead)."""
+
+    article: str
+    section: str
+    text: str
+
+
+def read_dump(path: Path) -> Iterator[Paragraph]:
+    """Yield the paragraphs of articles in a MediaWiki export (bz2), in file order; no redirects."""
+    with bz2.open(path, "rb") as stream:
+        for _, element in ElementTree.iterparse(stream):
+            if element.tag.rpartition("}")[2] == "page":
+                fields = {}
+                for child in element.iter():
+                    fields[child.tag.rpartition("}")[2]] = child.text or ""
+                if fields["ns"] == "0" and "redirect" not in fields:
+                    yield from parse(fields["title"], fields.get("text", ""))
+                element.clear()
+
+
+def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
+    """Yield the paragraphs of a page, in whose source an XML parser has resolved the entities."""
+    section, skipped = "", False
+    for line in _join_lines(_strip_blocks(wikitext)):
+        if heading := _HEADING.match(line):
+            level, name = heading.groups()
+            section = name if len(level) == 2 else section
+            skipped = not {section.lower(), name.lower()}.isdisjoint(_SKIPPED)
+        elif not skipped and (text := _prose(line)):
+            yield Paragraph(title, section, text)
+
+
+def _join_lines(text: str) -> Iterator[str]:
+    """Join plain lines, but not headings and list items, as MediaWiki does."""
+    # A line that contains only a template counts as empty.
+    lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))
+    for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):
+        held = [line for line in run if line]
+        yield from [" ".join(held)] if plain else held
+
+
+def _strip_blocks(text: str) -> str:
+    """Remove what can span lines: comments, references, formulas, templates, tables, files."""
+    text = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.S)
+    text = re.sub(r"<sup>(?=[0-9+−–n-]{1,4}</sup>)", "^", text)
+    text = _DROPPED_TAG.sub("", _FORMULA_TAG.sub(_GAP, text))
+    for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):
+        while pattern.search(text):  # innermost first, because captions contain links
+            text = pattern.sub(replacement, text)
+    return text
+
+
+def _template(match: re.Match) -> str:
+    name, *arguments = (part.strip() for part in match.group(1).split("|"))
+    name = name.lower()
+    if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km"
+        ranged = len(arguments) > 1 and arguments[1] in _RANGES  # {{convert|5|to|7|kg}} "5 to 7 kg"
+        return " ".join(arguments[:4] if ranged else arguments[:2])
+    return "" if name in _NOTES else _SPACES.get(name, _GAP)
+
+
+def _link(match: re.Match) -> str:
+    """Return the text that a link prints; empty for files and categories."""
+    target, _, anchor = match.group(1).partition("|")
+    return "" if _NAMESPACE.match(target) else anchor.rpartition("|")[2] or target.replace("_", " ")
+
+
+def _prose(line: str) -> str:
+    """Clean a line; empty if it is not a full sentence or still contains a formula or markup."""
+    words = 12 if line[0] in "*#:;" else 6  # smallest number of words
+    text = _EXTERNAL.sub(r"\1", line.lstrip("*#:; "))
+    text = _TAG.sub(lambda tag: " " if tag.group(0)[1:3].lower() == "br" else "", text)
+    text = re.sub(r"\s+", " ", html.unescape(re.sub(r"'{2,}", "", text)))
+    text = re.sub(r"\s+([,;:.!?)\]])", r"\1", text)
+    complete = len(text.split()) >= words and _SENTENCE_END.search(text)
+    return text if complete and not _RESIDUE.search(text) else ""

@@ -1,0 +1,237 @@
+"""Boxplots: the frame beside the published values, what is drawn, and bytes that repeat."""
+
+import itertools
+import re
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.patches import PathPatch
+
+from lib import figures, published
+from lib.config import paths, roles
+from lib.figures.style import INK, WIDTH
+from lib.statistics.intervals import SeedNoise
+
+NOISE = {"ours": SeedNoise(0.01, 100), "published": SeedNoise(0.005, 100)}
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def make_records(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
+    """One accuracy for all six tasks of a model; seed s adds 0.01 * s."""
+    rows = [
+        (model, task, seed, value + 0.01 * seed)
+        for (model, value), task, seed in itertools.product(
+            models.items(), roles.CLASSIFICATION, range(seeds)
+        )
+    ]
+    return pd.DataFrame(rows, columns=["model", "task", "seed", "value"])
+
+
+def load_models(label: str) -> pd.DataFrame:
+    """Records of every model of a figure: the published accuracies, a little worse for the later
+    rows."""
+    frame = published.load(label)
+    value = frame["accuracy"] * (1 - 0.002 * frame["row"] % 0.01)
+    return frame.assign(model=frame["identity"], seed=0, value=value)
+
+
+def list_boxes(axis) -> list[PathPatch]:
+    """The boxes of a panel from top to bottom; strips are other patches."""
+    return [patch for patch in axis.patches if isinstance(patch, PathPatch)]
+
+
+def list_means(axis) -> list[float]:
+    return [float(line.get_xdata()[0]) for line in axis.get_lines() if line.get_marker() == "^"]
+
+
+def list_guesses(axis) -> list[float]:
+    return [line.get_xdata()[0] for line in axis.get_lines() if line.get_linestyle() == "--"]
+
+
+def list_names(axis) -> list[str]:
+    return [text.get_text() for text in axis.get_yticklabels()]
+
+
+def test_a_frame_by_hand():
+    records = pd.concat([make_records({"MSE": 0.4}), make_records({"cosine": 0.79}, seeds=3)])
+    frame = figures.boxplot_frame("fig4_2", records, NOISE)
+    assert frame.columns.tolist()[:4] == ["model", "task", "value", "published"]
+    # ascending mean: the best is last, at the bottom
+    assert frame["model"].tolist() == ["MSE"] * 6 + ["cosine"] * 6
+    assert frame["task"].tolist() == list(roles.CLASSIFICATION) * 2
+    assert frame["value"].tolist() == pytest.approx([0.4] * 6 + [0.80] * 6)  # mean of .79, .80, .81
+    assert frame["seeds"].tolist() == [1] * 6 + [3] * 6
+    assert frame["normalized"].tolist() == pytest.approx([0.5] * 6 + [1.0] * 6)
+    assert frame["noise"].tolist() == [NOISE["ours"].least_difference] * 12
+    # Published values stay those of the whole figure, where SBERT leads ARXIV with .7628.
+    arxiv = frame.iloc[6]
+    assert arxiv["published"] == pytest.approx(0.6268)
+    assert arxiv["published_normalized"] == pytest.approx(0.6268 / 0.7628)
+
+
+@pytest.mark.parametrize("label", published.BOXPLOTS)
+def test_published_accuracies_as_ours_give_the_published_figure(label):
+    """Alone they are on their own scale: edges and means of their boxes are the recovered ones."""
+    theirs = published.load(label)
+    records = theirs.assign(model=theirs["identity"], seed=0, value=theirs["accuracy"])
+    frame = figures.boxplot_frame(label, records)
+    assert frame[["model", "task"]].equals(theirs[["model", "task"]])
+    for column in ("normalized", "published_normalized"):
+        np.testing.assert_allclose(frame[column], theirs["normalized"])
+    drawn = pd.read_csv(published.FOLDER / "boxplots.csv", keep_default_na=False)
+    drawn = drawn[drawn["label"] == label].sort_values("row").reset_index(drop=True)
+    (axis,) = figures.boxplot(frame.assign(value=np.nan), label).axes
+    assert list_means(axis) == pytest.approx(drawn["mean"].to_list(), abs=1e-5)
+    for box, row in zip(list_boxes(axis), drawn.itertuples(), strict=True):
+        edges = box.get_path().vertices
+        assert edges[:, 0].min() == pytest.approx(row.q1, abs=1e-5)
+        assert edges[:, 0].max() == pytest.approx(row.q3, abs=1e-5)
+        assert edges[:, 1].mean().round() == row.Index
+
+
+def test_rounds_of_figure_5_3_stay_together():
+    records = make_records({"DM;1k": 0.9, "SBERT;1k": 0.5, "DM;10k": 0.4, "DM;all": 0.3})
+    frame = figures.boxplot_frame("fig5_3", records)
+    assert frame["model"].unique().tolist() == ["SBERT;1k", "DM;1k", "DM;10k", "DM;all"]
+    share = frame.set_index(["model", "task"]).at[("DM;all", "OC"), "normalized"]
+    assert share == pytest.approx(0.3 / 0.9)
+
+
+@pytest.mark.parametrize("tasks", [["minutes"], ["zebra", "PAN", "minutes", "ARXIV"]])
+def test_models_and_tasks_of_any_name_and_number(tasks):
+    records = make_records({"cosine": 0.7, "SBERT": 0.6, "own": 0.8})
+    names = dict(zip(roles.CLASSIFICATION, tasks, strict=False))
+    records = records[records["task"].isin(names)].replace({"task": names})
+    data = figures.boxplot_frame("fig4_2", records, NOISE)
+    known = [task for task in ("ARXIV", "PAN") if task in tasks]
+    assert data["task"].tolist() == [*known, *sorted({*tasks} - {*known})] * 3
+    theirs = data["task"].isin(known) & (data["model"] != "own")
+    assert data["published"].notna().tolist() == theirs.tolist()
+    assert len(figures.boxplot(data, "fig4_2").axes) == 1 + bool(known)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: pd.concat([f, f]), "two records for {'model': 'cosine', 'task': 'ARXIV'"),
+        (lambda f: f.assign(value=np.nan), "no score on a task.*'cosine'.*'AAN'"),
+        (
+            lambda f: pd.concat([f, f.iloc[:3].assign(model="MSE")]),
+            "no score on a task.*'MSE'.*'AAN'",
+        ),
+    ],
+)
+def test_records_that_would_give_a_wrong_mean_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        figures.boxplot_frame("fig4_2", change(make_records({"cosine": 0.7})))
+
+
+def test_rows_means_strip_and_marks():
+    records = make_records({"MSE": 0.4, "SBERT": 0.6})
+    records = pd.concat([records, make_records({"cosine": 0.79}, seeds=3)]).assign(chance=0.2)
+    records["collapsed"] = records["model"] == "MSE"
+    data = figures.boxplot_frame("fig4_2", records, NOISE)
+    ours, theirs = figures.boxplot(data, "fig4_2").axes
+    assert list_names(ours) == ["MSE", "SBERT", "cosine"]
+    assert ours.get_ylim()[0] > ours.get_ylim()[1], "row 0 is at the top"
+    assert [text.get_text() for text in ours.texts] == ["†", "", "×3"] and not theirs.texts
+    # above a chance of .2, .4, .6 and .8 are 1/4, 1/2 and 3/4
+    assert list_means(ours) == pytest.approx([-0.5, -0.25, 0])
+    scores = published.load("fig4_2")
+    score = (scores["accuracy"] - scores["chance"]) / (1 - scores["chance"])
+    behind = (score - score.groupby(scores["task"]).transform("max")).groupby(scores["model"])
+    expected = behind.mean()[["MSE", "SBERT", "cosine"]].to_list()
+    assert list_means(theirs) == pytest.approx(expected, abs=1e-9)
+    for axis, name in ((ours, "ours"), (theirs, "published")):
+        strip = next(patch for patch in axis.patches if not isinstance(patch, PathPatch))
+        ends = strip.get_extents().transformed(axis.transData.inverted()).intervalx
+        best = max(list_means(axis))
+        assert ends == pytest.approx([best - NOISE[name].least_difference, best])
+
+
+def test_the_order_of_rows_is_the_published_one_or_ours():
+    data = figures.boxplot_frame("fig4_2", make_records({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4}))
+    for order, rows, means in (
+        ("published", ["MSE", "SBERT", "cosine"], [0, -0.2, -0.4]),
+        ("ours", ["cosine", "SBERT", "MSE"], [-0.4, -0.2, 0]),
+    ):
+        axis = figures.boxplot(data, "fig4_2", order=order).axes[0]
+        assert list_names(axis) == rows and list_means(axis) == pytest.approx(means)
+
+
+@pytest.mark.parametrize("chance", [0.2, None])
+def test_guessing_is_marked_behind_the_best_of_each_task_in_both_columns(chance):
+    """Ours from the records, the published one from the thesis' tasks."""
+    records = make_records({"MSE": 0.4, "cosine": 0.8})
+    if chance is not None:
+        records = records.assign(chance=chance)
+        records.loc[records["task"] == "ARXIV", ["value", "chance"]] = [0.5, 0.0]
+    data = figures.boxplot_frame("fig4_2", records)
+    best = published.load("fig4_2").groupby("task")[["accuracy", "chance"]].max()
+    theirs = ((best["chance"] - best["accuracy"]) / (1 - best["chance"])).mean()
+    ours = [] if chance is None else [pytest.approx(-(0.5 + 5 * 0.6 / 0.8) / 6)]
+    drawn = [list_guesses(axis) for axis in figures.boxplot(data, "fig4_2").axes]
+    assert drawn == [ours, [pytest.approx(theirs)]]
+
+
+@pytest.mark.parametrize("label", ["fig4_5", "fig4_10", "fig5_3"])
+def test_categories_stay_apart_in_grey(label):
+    axis = figures.boxplot(figures.boxplot_frame(label, load_models(label)), label).axes[0]
+    colors = {to_hex(box.get_facecolor()) for box in list_boxes(axis)}
+    lightness = sorted(np.dot(to_rgb(color), (0.299, 0.587, 0.114)) for color in colors)
+    assert len(colors) > 2 and np.diff(lightness).min() > 0.06
+    assert lightness[0] > 0.38, "light enough to show the median's line"
+
+
+@pytest.mark.parametrize("label", ["fig4_8", "fig5_3"])  # the longest names
+def test_labels_are_whole_and_apart_at_the_published_size(label):
+    records = load_models(label).assign(collapsed=lambda f: f["row"] < 3)
+    figure = figures.boxplot(figures.boxplot_frame(label, records, NOISE), label)
+    assert figure.get_size_inches()[0] == WIDTH
+    figure.draw_without_rendering()
+    rows = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
+    others = [*(axis.xaxis.label for axis in figure.axes), *figure.legends[0].get_texts()]
+    for box in [*rows, *(text.get_window_extent() for text in others)]:
+        assert box.x0 >= -0.5 and box.x1 <= figure.bbox.width + 0.5 and box.y0 >= -0.5, box
+    assert all(upper.y0 > lower.y1 for upper, lower in itertools.pairwise(rows))
+    ticks = []
+    for axis in figure.axes:
+        low, high = axis.get_xlim()
+        shown = zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
+        ticks += [text.get_window_extent() for place, text in shown if low <= place <= high]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(ticks))
+
+
+def test_saved_are_the_data_and_a_picture_that_fits_any_page_with_the_same_bytes(tmp_path):
+    data = figures.boxplot_frame("fig4_3", load_models("fig4_3"), NOISE)
+    files = figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, tmp_path / "one")
+    assert files == sorted((tmp_path / "one").iterdir(), reverse=True), "no leftovers"
+    pd.testing.assert_frame_equal(pd.read_csv(files[1]), data.round(6), check_dtype=False)
+    text = files[0].read_text(encoding="utf-8")
+    # 6.5 inches are 468 points; fewer rows make the figure lower, never narrower.
+    assert 'width="468pt"' in text and "<dc:date>" not in text and len(text) < 300_000
+    assert "prefers-color-scheme:dark" in text and "currentColor" in text and INK not in text
+    (ground,) = re.findall(r'<g id="patch_1">.*?style="([^"]*)"', text, re.DOTALL)
+    assert "opacity: 0" in ground or "fill: none" in ground
+    code = (
+        "import sys; from pathlib import Path; from lib import figures\n"
+        "import tests.figures.test_boxplots as t\n"
+        "data = figures.boxplot_frame('fig4_3', t.load_models('fig4_3'), t.NOISE)\n"
+        "figures.save(figures.boxplot(data, 'fig4_3'), 'fig4_3', data, Path(sys.argv[1]))"
+    )
+    environment = {"PYTHONHASHSEED": "7", "MPLBACKEND": "Agg", "HOME": str(tmp_path)}
+    environment |= {"PYTHONPATH": str(paths.ROOT), "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-c", code, str(tmp_path / "two")]
+    subprocess.run(command, cwd=paths.ROOT, env=environment, check=True)
+    for file in files:
+        assert (tmp_path / "two" / file.name).read_bytes() == file.read_bytes()

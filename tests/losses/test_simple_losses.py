@@ -1,0 +1,53 @@
+"""mse and cosine: by hand, PyTorch's own, invariances, zero vectors."""
+
+import math
+
+import pytest
+import torch
+from torch.nn.functional import cosine_similarity, mse_loss
+from torch.testing import assert_close
+
+from lib.losses import cosine, mse
+from tests.losses.draw_rows import draw_rows
+
+X, Y = draw_rows(0), draw_rows(1)
+ZEROS = torch.zeros(5, dtype=torch.float64)
+
+
+def test_by_hand():
+    # Row 0: ((1-3)^2 + (2-2)^2) / 2 = 2. Row 1: (1 + 1) / 2 = 1.
+    value = mse(torch.tensor([[1.0, 2.0], [0.0, 0.0]]), torch.tensor([[3.0, 2.0], [1.0, 1.0]]))
+    assert_close(value, torch.tensor([2.0, 1.0]))
+    student = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0], [1e-6, 0.0]])
+    teacher = torch.tensor([[1.0, 1.0], [0.0, -3.0], [0.0, 5.0], [5.0, 0.0]])
+    # 45 degrees: 1 - 1/sqrt(2). Opposite: 1 + 1. A right angle: 1 - 0. Short, with a direction: 0.
+    expected = torch.tensor([1 - 1 / math.sqrt(2), 2.0, 1.0, 0.0])
+    assert_close(cosine(student, teacher), expected, atol=1e-6, rtol=0)
+
+
+def test_reference():
+    assert_close(cosine(X, Y), 1 - cosine_similarity(X, Y))
+    assert_close(mse(X, Y), torch.stack([mse_loss(a, b) for a, b in zip(X, Y, strict=True)]))
+
+
+def test_invariances():
+    assert_close(mse(X, Y), mse(Y, X))
+    assert_close(mse(X + 3, Y + 3), mse(X, Y))  # only the difference counts
+    assert_close(mse(2 * X, 2 * Y), 4 * mse(X, Y))  # squared units
+    assert_close(mse(X.repeat(1, 2), Y.repeat(1, 2)), mse(X, Y))  # a mean over dimensions
+    assert_close(cosine(X, Y), cosine(Y, X))
+    assert_close(cosine(7 * X, 0.1 * Y), cosine(X, Y))  # lengths do not count
+    assert_close(cosine(-X, Y), 2 - cosine(X, Y))
+    for loss in (mse, cosine):
+        assert_close(loss(X, X), ZEROS, atol=1e-14, rtol=0)
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, False), (False, True), (True, True)])
+def test_a_zero_vector_has_no_direction(first, second):
+    x, y = X.clone(), Y.clone()
+    x[2], y[2] = (0.0 if first else x[2]), (0.0 if second else y[2])
+    value = cosine(x.requires_grad_(), y.requires_grad_())
+    value.sum().backward()
+    assert value[2] == 1  # neither near nor opposite: cosine 0 by definition
+    assert (x.grad[2] == 0).all() and (y.grad[2] == 0).all()
+    assert x.grad.isfinite().all() and y.grad.isfinite().all() and (x.grad[0] != 0).any()

@@ -1,0 +1,147 @@
+"""Losses by hand and by PyTorch's; training learns, repeats, stops early, keeps the best."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lib.config import profiles
+from lib.losses.cosine import unit_rows
+from lib.losses.mse import mse
+from lib.news import training
+from lib.news.students import NewsStudent
+from lib.news.training import complex_loss, triplet
+
+OPTIONS = {"epochs": 3, "batch_size": 8, "rates": {"other": 1e-2}}
+OPTIONS |= {"patience": 3, "plateau_patience": 0}
+SETTINGS = profiles.load("mini").news.model_copy(update=OPTIONS)
+EVERY = np.arange(64)[:, None]
+TRIPLETS = np.random.default_rng(1).permuted(np.tile(np.arange(64), (3, 1)), axis=1).T
+
+
+def three(start=0, batch=5, dim=4):
+    generators = (torch.Generator().manual_seed(start + number) for number in range(3))
+    return tuple(torch.randn(batch, dim, generator=g, dtype=torch.float64) for g in generators)
+
+
+def test_losses_by_hand():
+    a = torch.tensor([[2.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+    p = torch.tensor([[0.0, 5.0], [1.0, 0.0], [0.0, 1.0]])
+    n = torch.tensor([[-1.0, 0.0], [0.0, 7.0], [9.0, 0.0]])
+    # Unit rows: sqrt(2) - 2 + .5 < 0. 0 - sqrt(2) + .5 < 0. sqrt(2) - 0 + .5.
+    expected = torch.tensor([0.0, 0.0, math.sqrt(2) + 0.5])
+    assert_close(triplet(a, p, n), expected)
+    teachers = (a, p + 1, n + 2)  # MSE of the three: 0, 1, 4
+    assert_close(complex_loss((a, p, n), teachers, alpha=0.25), 0.25 * expected + 0.75 * 5 / 3)
+    with pytest.raises(RuntimeError, match="equal size"):  # and not broadcast
+        triplet(a, p[:1], n)
+
+
+def test_losses_equal_pytorchs_and_pass_gradcheck():
+    students, teachers = three(), three(7)
+    unit = [torch.nn.functional.normalize(x) for x in students]
+    own = torch.nn.TripletMarginLoss(margin=0.5, p=2, eps=0.0, reduction="none")(*unit)
+    assert_close(triplet(*students), own)
+    copied = torch.stack([mse(x, y) for x, y in zip(students, teachers, strict=True)]).mean(0)
+    assert_close(complex_loss(students, teachers, alpha=0.3), 0.3 * own + 0.7 * copied)
+    for rows in students:
+        rows.requires_grad_()
+    assert torch.autograd.gradcheck(triplet, students)
+    assert torch.autograd.gradcheck(lambda *x: complex_loss(x, teachers, alpha=0.4), students)
+
+
+def test_its_own_positive_gives_no_gradient_from_that_side():
+    (a, _, n), other = three(), three()[0]
+    triplet(a.requires_grad_(), a, n).sum().backward()
+    pushed = other.clone().requires_grad_()
+    far = torch.linalg.vector_norm(unit_rows(pushed) - unit_rows(n), dim=1)
+    (0.5 - far).relu().sum().backward()
+    assert_close(a.grad, pushed.grad)
+
+
+def draw_lesson():
+    """Token ids of documents, and their teacher's vectors."""
+    order, rows = np.random.default_rng(0), np.empty(64, dtype=object)
+    rows[:] = [order.integers(1, 50, order.integers(3, 11)) for _ in rows]
+    table = order.standard_normal((50, 12)).astype(np.float32)
+    return rows, np.stack([table[row].mean(0) for row in rows])
+
+
+def make_student(identity, seed=0):
+    torch.manual_seed(seed)
+    return NewsStudent(identity, table=(50, 10), output=12, width=1 / 8)
+
+
+def train(identity="bag;cosine", seed=0, examples=EVERY, **options):
+    student, settings = make_student(identity, seed), SETTINGS.model_copy(update=options)
+    parts = (examples[:-8], examples[-8:])
+    return student, training.train(student, *draw_lesson(), *parts, seed=seed, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("identity", "examples"),
+    [
+        ("BiGRU(2)+1 linear;attentive;64d;MSE;plateau", EVERY),
+        ("LSTM+2 linear+dropout;complex;α=0.5", TRIPLETS),
+        ("Transformer(1x4);CLS;cosine", EVERY),
+    ],
+)
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(identity, examples):
+    first, again, other = (train(identity, seed, examples) for seed in (0, 0, 1))
+    assert first[1] == again[1] != other[1] and len(first[1]) == 3
+    bits = [student.encode(draw_lesson()[0]).tobytes() for student, _ in (first, again, other)]
+    assert bits[0] == bits[1] != bits[2]
+
+
+def test_it_learns_what_the_teacher_says():
+    _, history = train(epochs=30, patience=30)
+    assert min(history) < 0.6 * history[0]
+
+
+def test_the_best_epochs_weights_stay_and_patience_ends_a_training():
+    options = {"epochs": 60, "patience": 2, "rates": {"other": 0.3}}
+    student, history = train("BiRNN+1 linear;cosine", **options)
+    best = int(np.argmin(history))
+    assert len(history) == best + 3 < 60
+    loss = training.compute_losses(student, *draw_lesson(), EVERY[-8:]).mean().item()
+    assert loss == pytest.approx(history[best], rel=1e-5)
+
+
+@pytest.mark.parametrize(("identity", "falls"), [("BiGRU;cosine", 0), ("BiGRU;cosine;plateau", 1)])
+def test_a_plateau_lowers_the_rate_and_a_fixed_schedule_does_not(monkeypatch, identity, falls):
+    rates, step = [], torch.optim.Adam.step
+
+    def keep_rate(self, *given):
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *given)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", keep_rate)
+    train(identity, epochs=12, patience=12, rates={"other": 0.5})
+    assert (min(rates) < 0.5) == bool(falls)
+
+
+@pytest.mark.parametrize("identity", ["bag;MSE", "LSTM;triplet", "LSTM;complex;α=0.3"])
+def test_losses_of_a_batch_are_those_one_by_one_and_a_document_is_embedded_once(identity):
+    (rows, teacher), student = draw_lesson(), make_student(identity).eval()
+    vectors = torch.from_numpy(student.encode(rows))
+    targets = torch.nn.functional.normalize(torch.from_numpy(teacher))  # of length 1
+    batch = np.array([[3, 5, 9], [9, 3, 5], [60, 60, 3]])
+    students, teachers = (part[batch.T].unbind() for part in (vectors, targets))
+    wanted = {
+        "bag;MSE": mse(students[0], teachers[0]),
+        "LSTM;triplet": triplet(*students),
+        "LSTM;complex;α=0.3": complex_loss(students, teachers, alpha=0.3),
+    }[identity]
+    embedded = []
+    student.register_forward_pre_hook(lambda _, given: embedded.append(len(given[0])))
+    losses = training.compute_losses(student, rows, teacher, batch)
+    assert_close(losses.detach(), wanted)
+    assert embedded == [3 if identity == "bag;MSE" else 4]
+
+
+def test_teacher_tokens_are_not_trained():
+    identity = "BiLSTM+2 linear+dropout;teacher tokens;MSE"
+    before, after = make_student(identity), train(identity)[0]
+    assert torch.equal(before.embedding.weight, after.embedding.weight)

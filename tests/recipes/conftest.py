@@ -1,0 +1,25 @@
+"""mini's dataset folders, built once for all tests."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from lib.config import profiles
+from lib.data import corpus, sources, task_files
+from lib.data.dataset_folder import Documents
+from tests.data.conftest import artifacts, write  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def mini(tmp_path_factory):
+    place = tmp_path_factory.mktemp("mini")
+    profile = profiles.load("mini")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("THESIS_ARTIFACTS", str(place))
+        root = sources.find_built(profile.build, place)
+        tasks = task_files.read_tasks([root], profile.tasks)
+        folders = [Documents(root / name) for name in profile.corpus.names]
+    selection = corpus.draw(profile.corpus, folders, task_files.held_out_contents(tasks), len)
+    drawn = corpus.Corpus.read(selection, folders)
+    limit = profile.tasks.limit
+    return SimpleNamespace(build=profile.build, limit=limit, corpus=drawn, tasks=tasks)

@@ -1,0 +1,122 @@
+"""mini: the same texts as ever, no text of a task in the corpus, and tasks that leak nothing."""
+
+import hashlib
+import itertools
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from lib import recipes
+from lib.config import profiles
+from lib.data.examples import read_examples
+from lib.recipes import gensim_files, mini_tasks
+from lib.recipes.wikitext import parse
+
+# Of the texts and examples of mini. The order of rows decides batches, hence bits: whoever changes
+# these changes every number of mini.
+CORPUS = "b2c386de30dd1a7f93f42f3edc81441c5714e6f60771e368ad02a0af7e73d4fd"
+TASKS = "c65e73f9a7a52e37137c3a246a0c60322e20e70e0a44db3adc6c75efd3cca1fb"
+PAIRS = ["OC", "AAN", "S2ORC", "PAN"]
+
+
+def digest(value):
+    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()
+
+
+def test_mini_has_the_texts_and_rows_that_its_numbers_come_from(mini):
+    splits = (mini.corpus.train, mini.corpus.validation)
+    assert digest([[d.text for d in split] for split in splits]) == CORPUS
+    plain = {}
+    for name, task in mini.tasks.items():
+        labels = {split: rows.tolist() for split, rows in task.labels.items()}
+        plain[name] = [task.texts, task.inputs, labels, task.classes, task.groups, task.relevant]
+    assert digest(plain) == TASKS
+
+
+def test_the_corpus_has_no_copies_and_nothing_of_the_tasks(mini):
+    documents = [*mini.corpus.train, *mini.corpus.validation]
+    assert len({(d.source, d.id) for d in documents}) == len({d.text for d in documents}) == 1450
+    assert not any(any(counts.values()) for counts in mini.corpus.left_out.values())
+    distilled = set().union(*(gensim_files.shingles(d.text) for d in documents))
+    used = mini_tasks.MiniTasks(mini.build).used.items()
+    unmasked = [" ".join(section.sentences[:count]) for section, count in used if count]
+    task_texts = [text for task in mini.tasks.values() for text in task.texts.values()]
+    assert len(unmasked) > 100 and len(task_texts) > 2000
+    for text in (*unmasked, *task_texts):
+        assert not gensim_files.shingles(text) & distilled, text[:80]
+
+
+def test_settings_and_code_name_the_folder_and_what_is_there_is_kept(tmp_path, monkeypatch):
+    settings, written = profiles.load("mini").build, []
+    writers = {name: lambda folder, n=name: written.append(n) for name in ("news", "stories")}
+    monkeypatch.setattr("lib.recipes.mini.list_writers", lambda build, home: writers)
+    root = recipes.write_folders(settings, tmp_path)
+    assert root.parent == tmp_path and root.name.startswith("mini-")
+    (root / "news" / ".thesis-companion.json").unlink()
+    (root / "news").rmdir()
+    assert recipes.write_folders(settings, tmp_path) == root
+    assert written == ["news", "stories", "news"], "only what is missing is written again"
+    others = [recipes.write_folders(settings.model_copy(update={"seed": 7}), tmp_path)]
+    monkeypatch.setattr("lib.recipes.mini.hash_code", lambda modules: "edited")
+    others.append(recipes.write_folders(settings, tmp_path))
+    assert len({root, *others}) == 3
+
+
+@pytest.mark.parametrize("split, articles", [("validation", 40), ("test", 50)])
+def test_each_article_is_tested_once_by_heads_that_never_saw_it(mini, split, articles):
+    for name in PAIRS:
+        task = mini.tasks[name]
+        examples = read_examples(name, task, split, mini.limit)
+        groups = np.array([task.groups[text_id] for text_id in examples.text_ids])
+        tested = [set(groups[examples.inputs[test]].ravel()) for _, test in examples.parts]
+        assert len(tested) == 5 and len(set().union(*tested)) == sum(map(len, tested)) == articles
+        assert {len(part) for part in tested} == {articles // 5}
+        assert len({len(train) for train, _ in examples.parts}) == 1, "heads train on as many"
+        assert examples.tested.tolist() == list(range(len(examples.labels)))
+        assert examples.chance == 0.5
+        for part, (train, _) in zip(tested, examples.parts, strict=True):
+            assert not part & set(groups[examples.inputs[train]].ravel())
+
+
+def test_one_text_alone_says_nothing_about_the_label(mini):
+    for name, split, side in itertools.product(PAIRS, mini_tasks.CHAPTERS, (0, 1)):
+        task = mini.tasks[name]
+        counts = (Counter(), Counter())
+        for ids, label in zip(task.inputs[split], task.labels[split], strict=True):
+            counts[label][ids[side]] += 1
+        assert counts[0] == counts[1], (name, split)
+
+
+def test_labels_are_true(mini):
+    passages = mini_tasks.MiniTasks(mini.build).by_id
+    for name, split in itertools.product(("OC", "AAN", "S2ORC"), mini_tasks.CHAPTERS):
+        task = mini.tasks[name]
+        for ids, label in zip(task.inputs[split], task.labels[split], strict=True):
+            a, b = (passages[text_id] for text_id in ids)
+            assert a.split == b.split == split
+            if name == "AAN":
+                assert a.article == b.article and (a.section == b.section) == label, ids
+            else:
+                assert (a.article == b.article) == label, ids
+            if name == "S2ORC":
+                assert (a.section == b.section) == label, ids
+                assert (a.use == "paired") != (b.use == "paired"), ids
+    task = mini.tasks["ARXIV"]
+    for (text_id,), label in zip(task.inputs["test"], task.labels["test"], strict=True):
+        assert passages[text_id].article == task.classes[label]
+
+
+def test_markup_inside_a_sentence_of_wikitext_disappears():
+    source = (
+        "'''Apollo''' was a ''very'' old<ref name=a>Smith {{cite book|x}}</ref> god<ref name=b /> "
+        "of [[light|bright light]]<!-- really? --> and [[music]]{{citation needed|date=May}}, "
+        "12{{nbsp}}m<sup>2</sup> in H<sub>2</sub>O &ndash; see [http://x.y the page] of "
+        "[[David_Hume]] and ''[[Emma (novel)|Emma]]'', {{convert|12|km|mi}} or "
+        "{{cvt|5|to|7|kg|lb}}."
+    )
+    assert [paragraph.text for paragraph in parse("Title", source)] == [
+        "Apollo was a very old god of bright light and music, 12 m^2 in H2O – see the page of "
+        "David Hume and Emma, 12 km or 5 to 7 kg."
+    ]

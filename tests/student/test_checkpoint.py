@@ -1,0 +1,391 @@
+"""What is saved and exported is read by others as it was; folders that are no student are refused,
+no number is made up, and no code is run.
+"""
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from ruamel.yaml import YAML
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import AutoTokenizer, LongformerForMaskedLM, LongformerModel
+
+from lib.config import paths
+from lib.student import Student, checkpoint
+from lib.teachers.sbert import SBERT
+from tests.student.tiny import make_student
+
+TEXTS = ["w1 w2 w3", "w9 " * 20, "w5 w6"]
+KINDS = {"bert": "Bert", "roberta": "Roberta", "longformer": "Longformer"}
+
+
+@pytest.fixture
+def student(tmp_path):
+    return make_student(tmp_path)
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A student of a base of any kind, with a vocabulary of w0 to w99."""
+
+    def make_any(kind="bert", window=8, limit=24, dtype=torch.float32, **settings):
+        torch.manual_seed(0)
+        padding = 0 if kind == "bert" else 1
+        words = {"<pad>": padding, "<unk>": 1 - padding, "<s>": 2, "</s>": 3}
+        words |= {f"w{number}": number + 4 for number in range(100)}
+        backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        backend.post_processor = processors.BertProcessing(("</s>", 3), ("<s>", 2))
+        special = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>"}
+        options = {"model_max_length": 16, "sep_token": "</s>"} | special | settings
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **options)
+        tokenizer.save_pretrained(tmp_path / "base")
+        sizes = {"vocab_size": len(words), "pad_token_id": padding, "max_position_embeddings": 18}
+        sizes |= {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
+        sizes |= {"intermediate_size": 64, "initializer_range": 0.3}
+        if kind == "longformer":
+            sizes |= {"attention_window": window, "max_position_embeddings": limit + 2}
+        config, model = (getattr(transformers, KINDS[kind] + part) for part in ("Config", "Model"))
+        model(config(**sizes)).to(dtype).save_pretrained(tmp_path / "base")
+        if kind == "longformer":
+            return Student.from_longformer(tmp_path / "base")
+        return Student.from_encoder(tmp_path / "base", [0], window, limit)
+
+    return make_any
+
+
+def values(student):
+    return {name: tensor.tolist() for name, tensor in student.state_dict().items()}
+
+
+def list_texts(limit):
+    """Of 1, limit - 1, limit, limit + 1 and twice limit tokens, two special ones among them.
+
+    Then texts with names of special tokens, first, last and in place of a word, since positions are
+    counted differently behind a padding; and an unknown word.
+    """
+    counts = (1, limit - 3, limit - 2, limit - 1, 2 * limit - 2)
+    texts = [" ".join(f"w{(7 * n) % 100}" for n in range(count)) for count in counts]
+    return [*texts, "w1 <pad> w2", "<pad> w3", "w4 <pad>", "<s> w1 </s>", "strange w3"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("window", "limit", "side"),
+    [(8, 24, "left"), (6, 25, "right"), (64, 20, "left"), (4, 9, "left")],
+)
+def test_an_export_gives_the_same_vectors_at_every_length(
+    make, tmp_path, kind, side, window, limit
+):
+    from sentence_transformers import SentenceTransformer
+
+    student = make(kind, window, limit, truncation_side=side, padding_side=side)
+    student.export(tmp_path / "out")
+    texts, ids = list_texts(limit), student.tokenize(list_texts(limit))
+    assert [len(row) for row in ids[:5]] == [3, limit - 1, limit, limit, limit]
+    stored = Tokenizer.from_file(str(tmp_path / "out/tokenizer.json"))
+    assert [stored.encode(text).ids for text in texts] == ids
+    model = SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    expected = student.encode(texts)
+    for size in (1, len(texts)):
+        np.testing.assert_allclose(model.encode(texts, batch_size=size), expected, atol=1e-5)
+    np.testing.assert_array_equal(Student.load(tmp_path / "out").encode(texts), expected)
+    assert not list((tmp_path / "out").rglob("*.py"))
+    modules = json.loads((tmp_path / "out/modules.json").read_text())
+    types = [module["type"].rpartition(".")[0] for module in modules]
+    assert types == ["sentence_transformers.models"] * 2, "of all versions"
+
+
+def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
+    student.save(tmp_path / "saved")
+    model, info = LongformerModel.from_pretrained(tmp_path / "saved", output_loading_info=True)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    ids = student.tokenize(TEXTS)[1]
+    expected = model.eval()(input_ids=torch.tensor([ids])).last_hidden_state.mean(1)
+    np.testing.assert_allclose(student.encode([ids]), expected.detach().numpy(), atol=1e-5)
+    loaded = Student.load(tmp_path / "saved")
+    assert values(loaded) == values(student) and loaded.max_positions == 40
+    np.testing.assert_array_equal(loaded.encode(TEXTS), student.encode(TEXTS))
+
+
+def test_texts_are_cut_and_equal_their_ids(student):
+    ids = student.tokenize([*TEXTS, "w7 " * 41, "w7 " * 50_000])
+    assert ids[0] == [2, 6, 7, 8, 3]
+    assert ids[3] == ids[4] == [2, *[12] * 38, 3]
+    np.testing.assert_array_equal(student.encode(TEXTS), student.encode(ids[:3]))
+    for texts, place in (([[2, 6, 3], "w1"], 0), (["w1", [2, 6, 3]], 1)):
+        with pytest.raises(ValueError, match=rf"text {place} is \[2, 6, 3\]"):
+            student.encode(texts)
+
+
+@pytest.mark.parametrize("way", ["save", "export"])
+def test_half_precision_is_read_and_written_as_float32(make, tmp_path, way):
+    student = make(dtype=torch.float16)
+    assert {parameter.dtype for parameter in student.parameters()} == {torch.float32}
+    getattr(student.bfloat16(), way)(tmp_path / "out")
+    stored = load_file(tmp_path / "out/model.safetensors")
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float32}
+    assert json.loads((tmp_path / "out/config.json").read_text())["dtype"] == "float32"
+    expected = student.float().encode(TEXTS)
+    np.testing.assert_array_equal(Student.load(tmp_path / "out").encode(TEXTS), expected)
+
+
+def test_a_saved_tokenizer_cuts_at_the_students_length_and_does_not_pad(student, tmp_path):
+    student.tokenizer.backend_tokenizer.enable_padding(length=128)
+    student.tokenizer.backend_tokenizer.enable_truncation(128)
+    student.tokenizer.init_kwargs["max_length"] = student.tokenizer.model_max_length = 128
+    student.save(tmp_path / "saved")
+    stored = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())
+    assert stored["padding"] is None and stored["truncation"]["max_length"] == 40
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "saved", trust_remote_code=False)
+    assert len(tokenizer("w1 " * 99, truncation=True)["input_ids"]) == 40
+
+
+def change(name, **changes):
+    def damage(folder):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(content | changes))
+
+    return damage
+
+
+def change_a_weight(folder):
+    tensors = load_file(folder / "model.safetensors")
+    tensors["embeddings.LayerNorm.bias"] += 1
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+DAMAGES = {
+    "weights": change_a_weight,
+    "window": change("config.json", attention_window=[4]),
+    "length": change("sentence_bert_config.json", max_seq_length=9),
+    "pooling": change("1_Pooling/config.json", pooling_mode="cls", pooling_mode_mean_tokens=False),
+    "case": change("sentence_bert_config.json", do_lower_case=True),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_others_embed_differently_is_not_written(make, tmp_path, monkeypatch, name):
+    """As if another version of a library wrote or read something else."""
+    student, write = make(unk_token="<unk>"), checkpoint._write_modules
+    student.export(tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}
+
+    def write_and_damage(student, folder):
+        write(student, folder)
+        DAMAGES[name](folder)
+
+    monkeypatch.setattr(checkpoint, "_write_modules", write_and_damage)
+    for target in ("out", "new"):
+        with pytest.raises(ValueError, match=rf"cannot write .*{target}: .*sentence-tr") as error:
+            student.export(tmp_path / target)
+        assert "\n" not in str(error.value)
+    assert before == {path: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_a_persons_files_stay_and_ours_have_the_modes_of_the_umask(student, tmp_path, mask):
+    folder, before = tmp_path / "above" / "out", os.umask(mask)
+    try:
+        student.export(folder)
+        student.save(folder)
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "above").rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o777 if path.is_dir() else 0o666) & ~mask
+    (folder / "notes.txt").write_text("mine")
+    for write in (student.save, student.export):
+        with pytest.raises(ValueError, match=r"holds notes.txt, .* did not write"):
+            write(folder)
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert values(Student.load(folder)) == values(student)
+
+
+def read_card(folder):
+    """The metadata and the text of a model card."""
+    _, metadata, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    return YAML(typ="safe", pure=True).load(metadata), text
+
+
+def test_a_card_has_the_students_numbers_and_code_that_runs(student, tmp_path, monkeypatch):
+    student.export(tmp_path / "exported")
+    metadata, text = read_card(tmp_path / "exported")
+    assert metadata["library_name"] == "sentence-transformers"
+    assert metadata["pipeline_tag"] == "sentence-similarity"
+    assert "longformer" in metadata["tags"] and not {"license", "base_model"} & metadata.keys()
+    parameters = sum(parameter.numel() for parameter in student.parameters()) / 1e6
+    for number in ("up to 40 tokens", "32 numbers", "2 layers", f"{parameters:.1f} million"):
+        assert number in text
+    assert "None" not in text and "## Teachers" not in text
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        names = {"texts": TEXTS}
+        exec(block, names)
+        np.testing.assert_allclose(names["vectors"], student.encode(TEXTS), atol=1e-5)
+
+
+def test_a_card_tells_what_it_is_given(student, tmp_path):
+    card = {name: f"about {name}" for name in checkpoint.SECTIONS}
+    card |= {"title": "Mine", "base_model": "owner/base", "license": "mit"}
+    card["scores"] = [{"model": "a|b", "WINES": 0.61249}, {"model": "TF-IDF", "WINES": "-"}]
+    student.export(tmp_path / "exported", card)
+    metadata, text = read_card(tmp_path / "exported")
+    assert metadata["license"] == "mit" and metadata["base_model"] == "owner/base"
+    assert "| model | WINES |\n|---|---|\n| a\\|b | 0.612 |\n| TF-IDF | - |\n\n" in text
+    assert all(f"about {name}" in text for name in ("teachers", "losses", "limits"))
+    with pytest.raises(ValueError, match="^a model card has no 'licence'; expected any of title"):
+        student.export(tmp_path / "other", {"licence": "mit"})
+
+
+def test_an_installed_lib_reads_an_export_without_other_packages(student, tmp_path):
+    """What `pip install --no-deps` copies, beside sentence-transformers and jaxtyping."""
+    student.export(tmp_path / "out")
+    for name in ("lib", "pyproject.toml", "README.md", "LICENSE"):
+        (tmp_path / name).symlink_to(paths.ROOT / name)
+    build = "from setuptools import setup; setup()"
+    command = [sys.executable, "-c", build, "-q", "build", "--build-base", "built"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "built/lib/lib/student/card.md.j2").exists()
+    others = "pyarrow pydantic ruamel pandas accelerate gensim"
+    code = f"import sys; sys.modules |= dict.fromkeys({others.split()!r})\n"
+    code += "from lib.student import Student; print(Student.load('../../out').encode(['w1']).shape)"
+    options = {"cwd": tmp_path / "built/lib", "env": os.environ | {"PYTHONPATH": "."}}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, **options)
+    assert done.stdout == b"(1, 32)\n", done.stderr
+
+
+@pytest.mark.slow
+def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
+    """Two classes that share no word, by the script of docs/export.md."""
+    pytest.importorskip("mteb")  # the extra `mteb`
+    student.export(tmp_path / "exported")
+    task = tmp_path / "own" / "tasks" / "topic"
+    task.mkdir(parents=True)
+    labels = [{"id": str(n), "label": ["even", "odd"][n % 2]} for n in range(40)]
+    texts = [{"id": str(n), "text": f"w{n % 2} w{n % 2} w{n}"} for n in range(40)]
+    files = {"tasks/topic/train": labels[:20], "tasks/topic/test": labels[20:], "documents": texts}
+    for name, rows in files.items():
+        (tmp_path / "own" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = [sys.executable, paths.ROOT / "docs" / "mteb_task.py", tmp_path / "exported", task]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    name, accuracy = done.stdout.splitlines()[-1].split()
+    assert name == "own-topic" and float(accuracy) > 0.8
+
+
+def test_masked_language_model_checkpoints_load_and_keep_their_global_attention(tmp_path):
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"intermediate_size": 64, "max_position_embeddings": 42, "attention_window": 8}
+    LongformerForMaskedLM(transformers.LongformerConfig(**sizes)).save_pretrained(tmp_path / "mlm")
+    stored = load_file(tmp_path / "mlm" / "model.safetensors")
+    Student.from_longformer(tmp_path / "mlm").save(tmp_path / "saved")
+    saved = load_file(tmp_path / "saved" / "model.safetensors")
+    kept = [name for name in stored if name.startswith("longformer.")]
+    assert any("query_global" in name for name in kept)
+    for name in kept:
+        assert torch.equal(saved[name.removeprefix("longformer.")], stored[name]), name
+    # The checkpoint has no pooler; a stock model gets zeros instead of random numbers.
+    added = set(saved) - {name.removeprefix("longformer.") for name in kept}
+    assert added == {"pooler.dense.weight", "pooler.dense.bias"}
+
+
+WEIGHT = "encoder.layer.1.attention.self.query.weight"
+
+
+@pytest.fixture
+def folder(student, tmp_path):
+    """A saved student of two layers, 32 wide."""
+    student.save(tmp_path / "student")
+    return tmp_path / "student"
+
+
+def replace_weight(value):
+    """Replace a weight, or leave it out for None."""
+
+    def damage(folder):
+        tensors = load_file(folder / "model.safetensors") | {WEIGHT: value}
+        present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+        save_file(present, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return damage
+
+
+def pickle_weights(folder):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"weights": Path}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (change("config.json", model_type="bert"), "is a bert; load it with"),
+        (change("config.json", hidden_size=48), "weights of .*student: "),
+        (change("config.json", attention_window=[8, 8, 8]), "student: .*attention_window"),
+        (pickle_weights, "weights of .*student: UnpicklingError"),
+        (
+            replace_weight(None),
+            f"weights of .*student: .*it lacks 1 weights; the first is {WEIGHT}",
+        ),
+        (replace_weight(torch.zeros(3, 4)), "weights of .*student: "),
+    ],
+    ids=range(6),
+)
+def test_a_damaged_folder_is_named_in_one_line(folder, damage, message):
+    assert Student.load(folder).encode(["w1 w2"]).shape == (1, 32)
+    damage(folder)
+    with pytest.raises(ValueError, match=message) as error:
+        Student.load(folder)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):
+    """tokenizer_config.json alone would give a tokenizer that knows no word."""
+    expected = Student.load(folder).encode(["w1 w2"])
+    (folder / "tokenizer.json").unlink()
+    assert (folder / "tokenizer_config.json").exists()
+    student = Student.load(folder)
+    assert (student.encode([[2, 6, 7, 3]]) == expected).all()
+    with pytest.raises(ValueError, match="has no tokenizer; pass token ids"):
+        student.encode(["w1 w2"])
+
+
+def teacher(folder):
+    return SBERT.load(folder, max_tokens=8)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["stock type", "own type"])
+@pytest.mark.parametrize("load", [Student.load, teacher])
+def test_code_in_a_folder_is_never_run_nor_asked_about(folder, monkeypatch, load, known):
+    asked, trace = [], folder.parent / "ran"
+    monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt) or "y")
+    if load is teacher:
+        small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+        config = transformers.BertConfig(vocab_size=12, intermediate_size=32, **small)
+        transformers.BertModel(config).save_pretrained(folder)
+    load(folder)
+    code = f"open({str(trace)!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
+    (folder / "evil.py").write_text(code)
+    tokenizers = ["evil.Model", "evil.Model"]
+    classes = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoTokenizer": tokenizers}
+    change("config.json", auto_map=classes, **({} if known else {"model_type": "evil"}))(folder)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings |= {"auto_map": {"AutoTokenizer": tokenizers}}
+    settings |= {} if known else {"tokenizer_class": "E"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    try:
+        load(folder)
+    except ValueError as error:
+        assert "\n" not in str(error) and not known
+    assert not asked and not trace.exists()
