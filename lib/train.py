@@ -65,8 +65,8 @@ def _read(given: argparse.Namespace) -> tuple[Bench, Variant]:
         data = given.data.resolve()
         os.environ.pop("THESIS_DATA", None)  # --data replaces it
         changes, summary = check.suggested(data, given.task)
-        print(*(line for line in check.findings(data, given.task) if ": note: " in line), sep="\n")
-        print(f"suggested: {summary}", flush=True)
+        notes = [line for line in check.findings(data, given.task) if ": note: " in line]
+        print(*notes, f"suggested: {summary}", sep="\n", flush=True)
     overrides = [f"{key}={json.dumps(value)}" for key, value in changes.items()] + given.set
     name = given.profile or ("lab" if given.data else "mini")
     bench = Bench.load(name, overrides=overrides, seeds=[given.seed])

@@ -63,6 +63,12 @@ def test_a_modified_run_never_writes_where_the_plain_one_does():
     assert paths.figures(same) == plain, "setting what is already set changes nothing"
 
 
+def test_few_documents_are_enough_for_what_needs_no_large_batch():
+    """Plain CCA's batch is larger than all of them, but only plain CCA uses it."""
+    few = ["training.documents=24", "training.cca_batch_size=50"]
+    assert profiles.load("mini", overrides=few).training.documents == 24
+
+
 REFUSED = [  # overrides, and what is said
     (["training.document=60"], "unknown key 'training.document'; nearest: training.documents"),
     (["student.language_model.epoch=3"], "nearest: student.language_model.epochs"),
