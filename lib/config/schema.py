@@ -280,9 +280,8 @@ class Profile(Settings):
         drawn, trained = self.corpus.train_documents, self.training.documents
         if (most := max(trained, self.final.documents)) > drawn:
             raise ValueError(f"corpus.train_documents={drawn} is less than documents={most}")
-        if trained < (
-            size := self.training.batch_size
-        ):  # plain CCA's own is checked when it trains
+        size = self.training.batch_size  # plain CCA's own is checked when it trains
+        if trained < size:
             raise ValueError(f"training.documents={trained} do not fill a batch of {size}")
         return self
 
