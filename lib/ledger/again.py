@@ -23,7 +23,7 @@ from lib.chapters import chapter4, final_students
 from lib.experiments.bench import Bench
 from lib.figures import tables
 from lib.ledger import claims
-from lib.ledger.kinds import Alike
+from lib.ledger.kinds import Alike, load_claims
 from lib.published import CHAPTER_4
 from lib.statistics import verdicts
 from lib.statistics.verdicts import ALPHA, EQUIVALENT, HOLDS, MARGIN, REVERSED, SMALLER
@@ -45,7 +45,7 @@ def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1
     stands for the whole finding. The 90% intervals of ties assume normal errors. Columns: verdict,
     compare_verdict, none_verdict and survives.
     """
-    alike = {claim.id for claim in claims.load_claims() if isinstance(claim, Alike)}
+    alike = {claim.id for claim in load_claims() if isinstance(claim, Alike)}
     shift = np.where(ledger["id"].isin(alike), margin - MARGIN, 0.0)  # their effects contain it
     one_sided = stats.norm.ppf(1 - ALPHA) / stats.norm.ppf(1 - ALPHA / 2)
     published, again = ledger["published_effect"].astype(float), pd.DataFrame(index=ledger.index)
@@ -65,22 +65,20 @@ def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1
     return again.assign(survives=claims.share_verdicts(again))
 
 
-def select_decided(ledger: pd.DataFrame) -> pd.DataFrame:
-    """The decided answers of a ledger, a row for each, without those of the news paper.
+def list_answers(ledger: pd.DataFrame) -> pd.DataFrame:
+    """A row for each finding and readout, with `_JUDGED` and whether it is decided.
 
-    The second question is decided if the two readouts that need little training agree; then each of
-    them has a row. Columns: id, label, finding, question, readout, effect, low, high and verdict.
+    The second question is decided if the two readouts that need little training agree. Rankings
+    have one readout, so their two questions are one; those of the news paper are left out.
     """
-    ledger, parts = ledger[~ledger["label"].str.startswith("news")], []
+    parts = []
     for readout, question in QUESTIONS.items():
-        chosen = ledger["verdict" if readout == "thesis" else "survives"].isin(DECIDED)
-        if readout != "thesis":  # rankings have one readout, so the two questions are one
-            chosen &= ~ledger["label"].isin(claims.RETRIEVAL)
         names = {claims.PREFIXES[readout] + name: name for name in _JUDGED}
-        part = ledger.loc[chosen, ["id", "label", "finding", *names]].rename(columns=names)
-        part.insert(3, "question", question)
-        part.insert(4, "readout", readout)
-        parts.append(part)
+        part = ledger[["id", "label", "finding", *names]].rename(columns=names)
+        decided = ledger["verdict" if readout == "thesis" else "survives"].isin(DECIDED)
+        asked = ~ledger["label"].str.startswith("news")
+        asked &= (readout == "thesis") | ~ledger["label"].isin(claims.RETRIEVAL)
+        parts.append(part.assign(question=question, readout=readout, decided=decided & asked))
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
@@ -89,21 +87,22 @@ def tabulate_robustness(
 ) -> pd.DataFrame:
     """Table "robust": every decided answer of a profile's ledger, as run and under each variation.
 
-    `variations` are names and dotted keys of the profile with other values. Columns are those of
-    `select_decided` except readout, then variation and same (whether the verdict is the ledger's).
+    `variations` are names and dotted keys of the profile with other values. Columns: id, label,
+    finding, question, effect, low, high, verdict, variation, and same (whether the verdict is the
+    ledger's).
     """
-    decided = select_decided(ledger)
-    chosen = [claim for claim in claims.load_claims() if claim.id in {*decided["id"]}]
-    sources = dict.fromkeys(claim.source for claim in chosen)
+    decided = list_answers(ledger).query("decided")
+    sources = {claim.source for claim in load_claims() if claim.id in {*decided["id"]}}
     frames = [decided.assign(variation=AS_RUN, same="yes")]
     for name, overrides in variations.items():
         bench = Bench.load(profile, overrides=dict(overrides))
-        rows = claims.judge_sides({figure: _run_figure(figure, bench) for figure in sources})
-        ours = rows[rows["side"] == "ours"].set_index(["id", "readout"])[_JUDGED]
+        judged = claims.judge_claims({figure: _run_figure(figure, bench) for figure in sources})
+        ours = list_answers(judged).set_index(["id", "readout"])[_JUDGED]
         again = decided.drop(columns=_JUDGED).join(ours, on=["id", "readout"])
         same = np.where(again["verdict"] == decided["verdict"], "yes", "no")
         frames.append(again.assign(variation=name, same=same))
-    return pd.concat(frames, ignore_index=True).drop(columns="readout")
+    columns = ["id", "label", "finding", "question", *_JUDGED, "variation", "same"]
+    return pd.concat(frames, ignore_index=True)[columns]
 
 
 def _run_figure(figure: str, bench: Bench) -> pd.DataFrame:
@@ -116,7 +115,7 @@ def _run_figure(figure: str, bench: Bench) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Save the table; `ParameterError` without a ledger, or for an unknown variation."""
+    """Save the table and print how many verdicts stay the same."""
     settings = grid("beyond")["robust"]
     parser = argparse.ArgumentParser(prog="python -m lib.ledger.again")
     parser.add_argument("profile", help="a profile that ./run_all.sh has run")
@@ -125,10 +124,7 @@ def main() -> None:
     folder = paths.figures(profiles.load(given.profile))
     if unknown := [name for name in given.variations if name not in settings]:
         raise profiles.make_unknown_error("variation", unknown[0], settings)
-    file = folder / "tab_claims.csv"
-    if not file.is_file():
-        raise ParameterError(f"{file} is missing; first run ./run_all.sh {given.profile}")
-    ledger = pd.read_csv(file, keep_default_na=False, na_values=[""])
+    ledger = pd.read_csv(folder / "tab_claims.csv", keep_default_na=False, na_values=[""])
     variations = {name: settings[name] for name in given.variations or settings}
     table = tabulate_robustness(ledger, given.profile, variations)
     table.attrs["label"] = "tab_robust"
@@ -139,5 +135,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except ParameterError as error:
+    except (ParameterError, FileNotFoundError) as error:  # no profile, or none that was run
         sys.exit(str(error))

@@ -1,14 +1,15 @@
 """Whether our numbers can decide a finding: was the treatment given, and can we measure it?
 
 A finding is "not testable here" if a check that it needs has failed. If you change a limit, raise
-the version of the rules, `lib.statistics.verdicts.RULES`.
+the version of the rules, `lib.statistics.verdicts.RULES`; docs/sizes.md has their reasons.
 """
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
+from scipy import stats
 
 from lib import published
 from lib.chapters import chapter4, data_statistics, final_students, sensitivity, words_read
@@ -25,14 +26,12 @@ from lib.chapters.geometry import (
 )
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
 from lib.experiments.bench import Bench
-from lib.ledger.kinds import RANKING, Claim
-from lib.statistics.intervals import paired, task_scores
-from lib.statistics.verdicts import MARGIN, above_chance, learnable
+from lib.ledger.kinds import RANKING, load_claims
+from lib.statistics.intervals import task_scores
+from lib.statistics.verdicts import MARGIN, above_chance
 from lib.store import NotComputed
 
-# The least share of the gradient that the contextual loss must have. With less, nine tenths of a
-# step follow the other teacher.
-SHARE = 0.1
+SHARE = 0.1  # the least share of the gradient that the contextual loss must have
 CONFIDENCE = 0.99  # of the control's interval; strict, because it is a second look at the data
 UPDATES = 50  # the least number of updates of a final student
 GUESSED = 0.85  # a language model's loss is below this share of guessing words by frequency
@@ -66,28 +65,20 @@ class Check(NamedTuple):
     passed: bool | None = None
 
 
-# ---- what is checked ----------------------------------------------------------------------------
-
-
 def collect_frames(
-    scores: Mapping[str, pd.DataFrame],
-    bench: Bench,
-    claims: Sequence[Claim],
-    *,
-    informing: bool = False,
+    scores: Mapping[str, pd.DataFrame], bench: Bench, *, informing: bool = False
 ) -> dict[str, Any]:
     """What `run_checks` needs about `scores`, those of `claims.collect_scores`, by name.
 
     This trains control students, see `measure_students`. If `informing`, there are also lengths of
     all task texts, and the students of Figure A.4 if these are in the store.
     """
-    final, students = final_students.prepare_bench(bench).profile.training, {}
-    for label in (*published.PROJECTIONS, *published.WEIGHTINGS, "fig4_12", FINAL):
-        if label in scores:
-            students[label] = measure_students(label, bench)
+    final = final_students.prepare_bench(bench).profile.training
     frames = {
         "scores": scores,
-        "students": students,
+        "students": {
+            label: measure_students(label, bench) for label in STUDENTS if label in scores
+        },
         "limit": bench.profile.structural_teacher.max_tokens,
         "corpus": data_statistics.count_corpus_tokens(bench.corpus, bench.base),
         "updates": (bench.profile.training.updates, final.updates),
@@ -95,7 +86,7 @@ def collect_frames(
         # The same layers before they learned to guess words.
         "layers": measure_base(bench.changed("student", language_model=None)),
     }
-    if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
+    if any(HAS_READ in claim.needed for claim in load_claims() if claim.source in scores):
         frames["words"] = words_read.extrapolate_words(words_read.run_words(bench))
     if informing:
         frames["tasks"] = data_statistics.count_task_tokens(bench.tasks, bench.base)
@@ -115,8 +106,9 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     (context) and to its second seed (another_seed); a final student only if that one is final too.
     alike is the mean cosine of different documents.
     """
+    models = final_students.load_models()
     if label == FINAL:
-        models, bench = final_students.load_models(), final_students.prepare_bench(bench)
+        bench = final_students.prepare_bench(bench)
     else:
         models = chapter4.list_models(label, bench.profile)
     students = chapter4.select_students(models)
@@ -143,10 +135,8 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
             table.loc[name, ["context", "another_seed"]] = cosine
     if taught and not both:
         dealt = bench.changed("training", contextual_rows="dealt")
-        controls = {name: dealt.model(variant, first) for name, variant in taught.items()}
-        dealt.embed(controls.values(), dealt.held_out)
-        ends = {name: control.history()["watched"][-1, 1] for name, control in controls.items()}
-        table["control"] = pd.Series(ends)
+        controls = collect_histories({label: models}, dealt).groupby("model")
+        table["control"] = controls["embedding"].last()
     table["alike"] = [mean_cosine(embed(variant)) for variant in students.values()]
     return table
 
@@ -154,15 +144,14 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
 # ---- checks -------------------------------------------------------------------------------------
 
 
-def run_checks(frames: Mapping[str, Any], claims: Sequence[Claim]) -> pd.DataFrame:
+def run_checks(frames: Mapping[str, Any]) -> pd.DataFrame:
     """Check the frames of `collect_frames`; a row for each `Check`."""
-    rows = [*_check_lengths(frames), *_check_updates(*frames["updates"])]
-    rows += _check_base(frames["base"], frames["layers"])
+    rows = [*_check_sizes(frames), *_check_base(frames["base"], frames["layers"])]
     rows += _check_scores(frames["scores"])
     rows += _check_words(frames["words"]) if "words" in frames else ()
     rows += _check_training(frames["lengths"]) if "lengths" in frames else ()
     for label, students in frames["students"].items():
-        rows += _check_students(label, students, claims)
+        rows += _check_students(label, students)
     return pd.DataFrame(rows, columns=Check._fields)
 
 
@@ -176,16 +165,17 @@ def describe_failures(checks: pd.DataFrame) -> dict[tuple[str, str], str]:
     return {place: "; ".join(words) for place, words in failures.items()}
 
 
-def find_failures(
-    scores: Mapping[str, pd.DataFrame], bench: Bench, claims: Sequence[Claim]
-) -> dict[tuple[str, str], str]:
+def find_failures(scores: Mapping[str, pd.DataFrame], bench: Bench) -> dict[tuple[str, str], str]:
     """`describe_failures` of the checks that these scores allow."""
-    return describe_failures(run_checks(collect_frames(scores, bench, claims), claims))
+    return describe_failures(run_checks(collect_frames(scores, bench)))
 
 
-def _check_lengths(frames: Mapping[str, Any]) -> Iterator[Check]:
-    """Whether the share of documents above the structural teacher's limit is the published one."""
-    name, limit = "texts_above_limit", frames["limit"]
+def _check_sizes(frames: Mapping[str, Any]) -> Iterator[Check]:
+    """Whether as many documents are above the structural teacher's limit as published.
+
+    A final student must also make more updates than one of Chapter 4, and enough.
+    """
+    name, limit, (first, final) = "texts_above_limit", frames["limit"], frames["updates"]
     share = float((frames["corpus"]["sbert_tokens"] > limit).mean())
     needed = f"{ABOVE_LIMIT - LENGTHS:.2f} to {ABOVE_LIMIT + LENGTHS:.2f}"
     passed = abs(share - ABOVE_LIMIT) <= LENGTHS
@@ -193,13 +183,9 @@ def _check_lengths(frames: Mapping[str, Any]) -> Iterator[Check]:
     for task, texts in frames["tasks"].groupby("task", sort=False) if "tasks" in frames else ():
         share = (texts["sbert_tokens"] > limit).mean()
         yield Check(name, "", f"share of {task}'s texts above the limit", share)
-
-
-def _check_updates(first: int, final: int) -> Iterator[Check]:
-    """Whether a final student makes more updates than one of Chapter 4, and enough."""
     yield Check("updates", "", "updates of a student of Chapter 4", first)
-    needed, what = max(UPDATES, first + 1), "updates of a final student"
-    yield Check("updates", "", what, final, needed=f"{needed}", passed=final >= needed)
+    least, what = max(UPDATES, first + 1), "updates of a final student"
+    yield Check("updates", "", what, final, needed=f"{least}", passed=final >= least)
 
 
 def _check_base(measured: Mapping[str, float], layers: Mapping[str, float]) -> Iterator[Check]:
@@ -225,9 +211,8 @@ def _check_base(measured: Mapping[str, float], layers: Mapping[str, float]) -> I
 def _check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
     """Whether teachers and base are above chance, and whether tasks and rounds can be learned.
 
-    Rounds may have few examples. Retrieval is checked by MRR alone: MAP varies more from text to
-    text, so a ranking that is random by MRR is random by MAP too. What the thesis' heads can learn
-    is the ledger's first question; here it decides nothing.
+    Retrieval is checked by MRR alone: MAP varies more from text to text, so a ranking that is
+    random by MRR is random by MAP too. What the thesis' heads can learn decides nothing here.
     """
     encoders, by_heads = _find_encoders(scores, READOUT), " by the thesis' heads"
     parts = [("task_not_at_chance", "", "", encoders)]
@@ -240,22 +225,21 @@ def _check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
             frame = scores[label][scores[label]["metric"] == "MRR"]
             parts.append((RANKING, label, " by MRR", frame))
     parts.append(("task_not_at_chance", "", by_heads, _find_encoders(scores, "thesis")))
-    if len(encoders):
-        for row in above_chance(*_select_scores(encoders, _ENCODERS)).itertuples():
-            what = f"{row.model} on all tasks, chance-corrected"
-            yield _above_zero(_ENCODERS[row.model], "", what, row.score, row.low, row.high)
+    for row in above_chance(*_select(encoders, _ENCODERS)).itertuples() if len(encoders) else ():
+        what = f"{row.model} on all tasks, chance-corrected"
+        yield _above_zero(_ENCODERS[row.model], "", what, row.score, row.low, row.high)
     for check, label, part, frame in parts:
         models = final_students.PUBLISHED if label else _ENCODERS
-        for row in learnable(*_select_scores(frame, models)).itertuples() if len(frame) else ():
-            what = f"{row.model} on {row.task}{part}, chance-corrected"
-            needed, passed = "low above 0, below .97", row.passed
-            if part == by_heads:
-                needed, passed = "", None
-            yield Check(check, label, what, row.score, row.low, row.high, needed, passed)
+        tasks, names = _select(frame, models) if len(frame) else ({}, [])
+        for task, each in tasks.items():
+            row = above_chance({task: each}, names, mean=True).iloc[0]
+            what = f"{row['model']} on {task}{part}, chance-corrected"
+            needed = ("", None) if part == by_heads else ("low above 0, below .97", row["passed"])
+            yield Check(check, label, what, *row[["score", "low", "high"]], *needed)
 
 
 def _above_zero(check: str, label: str, what: str, value: float, low: float, high: float) -> Check:
-    return Check(check, label, what, value, low, high, "low above 0", low > 0)
+    return Check(check, label, what, value, low, high, "low above 0", bool(low > 0))
 
 
 def _find_encoders(scores: Mapping[str, pd.DataFrame], readout: str) -> pd.DataFrame:
@@ -267,7 +251,7 @@ def _find_encoders(scores: Mapping[str, pd.DataFrame], readout: str) -> pd.DataF
     return frames[shown.index(max(shown))] if frames else pd.DataFrame()
 
 
-def _select_scores(frame: pd.DataFrame, models: Collection[str]) -> tuple[Any, list[str]]:
+def _select(frame: pd.DataFrame, models: Collection[str]) -> tuple[Any, list[str]]:
     """The scores by task of those `models` that have records, and their names."""
     names = [model for model in models if model in set(frame["model"])]
     return task_scores(frame[frame["model"].isin(names)]), names
@@ -304,7 +288,7 @@ def _check_training(judged: pd.DataFrame) -> Iterator[Check]:
         yield Check("students_converged", "", what, *interval, needed, passed)
 
 
-def _check_students(label: str, students: pd.DataFrame, claims: Sequence[Claim]) -> Iterator[Check]:
+def _check_students(label: str, students: pd.DataFrame) -> Iterator[Check]:
     """What the contextual teacher contributes to a figure's students, and what they learn from it.
 
     The contextual loss alone has the whole gradient, and it falls with any teacher. So its students
@@ -313,7 +297,7 @@ def _check_students(label: str, students: pd.DataFrame, claims: Sequence[Claim])
     """
     shares = students["share"].dropna()
     if len(shares):
-        yield from _check_shares(label, shares, claims)
+        yield from _check_shares(label, shares)
         value, another = students[["context", "another_seed"]].median()
         ends = students["context"].min(), students["context"].max()
         what = "cosine with the student without context, median"
@@ -328,8 +312,10 @@ def _check_students(label: str, students: pd.DataFrame, claims: Sequence[Claim])
     others |= {"chance": "documents paired at random"}
     for column, words in others.items() if len(alone) else ():
         what = f"held-out CCA above that of {words}, mean of {len(alone)}"
-        interval = paired(alone["end"], alone[column], CONFIDENCE)
-        yield _above_zero("treatment_given", label, what, *interval)
+        gain = alone["end"] - alone[column]
+        half = stats.t.ppf((1 + CONFIDENCE) / 2, len(gain) - 1) * gain.sem()
+        interval = gain.mean() - half, gain.mean() + half
+        yield _above_zero("treatment_given", label, what, gain.mean(), *interval)
     if len(students):
         alike = students["alike"]
         what, worst = f"cosine of different documents, highest: {alike.idxmax()}", alike.max()
@@ -337,13 +323,12 @@ def _check_students(label: str, students: pd.DataFrame, claims: Sequence[Claim])
         yield Check("not_collapsed", label, what, worst, alike.min(), worst, needed, passed)
 
 
-def _check_shares(label: str, shares: pd.Series, claims: Sequence[Claim]) -> Iterator[Check]:
+def _check_shares(label: str, shares: pd.Series) -> Iterator[Check]:
     """Whether the contextual loss has enough gradient, in all students and in a finding's own."""
     named = {label: {*shares.index}}
-    for claim in claims:
+    for claim in load_claims():
         if claim.source == label != FINAL and "treatment_given" in claim.needed:
-            sides = claim.sides(list(published.shown(label)))
-            named[claim.id] = {name for side in sides for name in side}
+            named[claim.id] = claim.named([*published.shown(label)])
     for about, names in named.items():
         values = shares[shares.index.isin(names)]
         if about == label or 0 < len(values) < len(shares):

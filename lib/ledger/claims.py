@@ -9,8 +9,8 @@ published scores from near re-runs and the number of test examples.
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,12 @@ import pandas as pd
 from lib import published as theirs
 from lib.chapters import chapter4, final_students
 from lib.chapters.published_noise import RERUNS, measure_published_noise
-from lib.config import profiles
 from lib.distillation.variants import STUDENT_CLASSES, parse
 from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
 from lib.figures.scores import GIVEN
 from lib.ledger import checks
-from lib.ledger.kinds import KINDS, Alike, Claim, Number
+from lib.ledger.kinds import Alike, Claim, Number, load_claims
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.effects import Comparison
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, SeedNoise
@@ -43,96 +42,80 @@ PREFIXES = {"thesis": "", "compare": "compare_", "none": "none_"}
 # (side, readout) -> prefix: the judgements of a finding.
 SIDES = {("published", "thesis"): "published_"}
 SIDES |= {("ours", readout): prefix for readout, prefix in PREFIXES.items()}
-_UNMADE = "No records: make {} first."
 _JUDGED = ("effect", "low", "high", "p", "p_equivalent", "q", "verdict", "holding")
 _JUDGED += ("decided_by", "arithmetic")
-_OURS = (*_JUDGED, "seed_share", "vacuous")
 COLUMNS = [
     *("id", "section", "label", "finding", "quote", "read_off"),
     *(f"published_{name}" for name in (*_JUDGED, "reason")),
-    *(prefix + name for prefix in PREFIXES.values() for name in _OURS),
+    *(
+        f"{each}{name}"
+        for each in PREFIXES.values()
+        for name in (*_JUDGED, "seed_share", "vacuous")
+    ),
     *("survives", "survives_p", "survives_q"),
     *("one_task_low", "one_task_high", "seeds", "checks", "rules", "profile", "note"),
 ]
 
-
-@functools.cache
-def load_claims() -> list[Claim]:
-    """Every finding of `params/claims.yaml`, in the thesis' order."""
-    return [parse_claim(*entry) for entry in profiles.entries("claims.yaml")]
-
-
-def parse_claim(name: str, values: Mapping[str, Any], where: str) -> Claim:
-    """Make a claim of its kind; `ParameterError`, which begins with `where`, if it is not one."""
-    return profiles.validated(KINDS[values["kind"]], {"id": name, **values}, where)
-
-
 # ---- verdicts -----------------------------------------------------------------------------------
 
 
-def judge_sides(
+def judge_claims(
     scores: Scores,
     *,
     failures: Failures | None = None,
     numbers: Mapping[str, float] | None = None,
     label: str = "",
+    profile: str = "",
 ) -> pd.DataFrame:
-    """The ledger in long form: a row for each finding on each of `SIDES`.
+    """Table "claims", a row for each finding of the figures that begin with `label`.
 
     `scores` are records as of `Bench.run`, by one or more readouts, with models named by identity
     or as printed; models that the figure does not print only help to measure the seed noise.
-    Rankings and F1 have no readouts: their rows are the same by each. With `failures`, a claim is
-    "not testable here" if a check that it needs has failed, for all findings, its figure or itself.
-    `numbers` are ours, for claims of the kind `number`; `label` begins the figures to judge.
+    Rankings and F1 have no readouts: their columns are the same by each. With `failures`, a claim
+    is "not testable here" if a check that it needs has failed, for all findings, its figure or
+    itself. `numbers` are ours, for claims of the kind `number`.
 
-    Columns: id, label (the figure), side, readout, those of `Judgement`, vacuous (whether the
-    untrained base passes in the student's place), and q, over all findings of the thesis or of the
-    news paper. If a model has no scores, the verdict is "not run" and reason says which.
+    Columns of the published numbers begin with "published_", ours with one of `PREFIXES`; they are
+    those of `Judgement`, vacuous (whether the untrained base passes in the student's place), and q
+    over all findings of the thesis or of the news paper. survives is the verdict that the two
+    readouts with little training share; survives_p is the larger p of the two, 1 if their effects
+    have different signs. Without scores of a model, the verdict is "not run".
     """
 
     @functools.cache
     def collect(source: str, metric: str, weights: tuple, readout: str) -> Evidence:
         return _collect_evidence(scores[source], source, metric, dict(weights), readout)
 
-    rows, failures, numbers = [], failures or {}, numbers or {}
+    rows, kept = [], {"id", "section", "finding", "quote", "read_off", "note"}
     for claim in load_claims():
-        for side, readout in SIDES if claim.figure.startswith(label) else ():
+        row = claim.model_dump(include=kept) | {"label": claim.figure, "reason": ""}
+        row["checks"] = ", ".join(claim.needed)
+        for (side, readout), prefix in SIDES.items():
             if isinstance(claim, Number):
-                value = claim.published if side == "published" else numbers.get(claim.number)
+                ours = (numbers or {}).get(claim.number)
+                value = claim.published if side == "published" else ours
                 judged = {"effect": value, "verdict": verdicts.NUMBER}
-                judged = judged if value is not None else _refuse(_UNMADE.format(claim.source))
+                judged = _refuse_unmade(claim) if value is None else judged
             elif side == "ours":
-                judged = _judge_ours(claim, scores, collect, readout, failures)
+                judged = _judge_ours(claim, scores, collect, readout, failures or {})
             else:
                 judgement = _judge_published(claim)
                 judged = asdict(judgement) if judgement else _refuse()
-            place = {"id": claim.id, "label": claim.figure, "side": side, "readout": readout}
-            rows.append(place | judged)
-    names = [field.name for field in fields(Judgement)]
-    table = pd.DataFrame(rows, columns=["id", "label", "side", "readout", *names, "vacuous"])
-    return table.assign(q=_compute_q(table, "p", "verdict", ["side", "readout"]))
-
-
-def judge_claims(scores: Scores, *, profile: str = "", **options: Any) -> pd.DataFrame:
-    """Table "claims", a row for each finding, from `judge_sides` with its `options`.
-
-    Columns of the published numbers begin with "published_", ours with one of `PREFIXES`. survives
-    is the verdict that the two readouts with little training share; survives_p is the larger p of
-    the two, 1 if their effects have different signs.
-    """
-    sides = judge_sides(scores, **options).set_index("id").groupby(["side", "readout"])
-    parts = [sides.get_group(place).add_prefix(prefix) for place, prefix in SIDES.items()]
-    kept = {"id", "section", "finding", "quote", "read_off", "note"}
-    told = [
-        claim.model_dump(include=kept) | {"checks": ", ".join(claim.needed)}
-        for claim in load_claims()
-    ]
-    table = pd.DataFrame(told).set_index("id").join(parts, how="inner").reset_index()
+            row |= {prefix + name: value for name, value in judged.items()}
+        rows.append(row)
+    table = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "reason"])
+    table = table[table["label"].str.startswith(label)].reset_index(drop=True)
     apart = table["compare_effect"] * table["none_effect"] <= 0
     larger = table[["compare_p", "none_p"]].max(axis=1, skipna=False).mask(apart, 1.0)
-    note = (table["note"] + " " + table["reason"].fillna("")).str.strip()
+    note = (table["note"] + " " + table["reason"]).str.strip()
     table = table.assign(survives=share_verdicts(table), survives_p=larger, note=note)
-    table["survives_q"] = _compute_q(table, "survives_p", "survives")
+    for prefix in (*SIDES.values(), "survives_"):
+        word = table["survives" if prefix == "survives_" else f"{prefix}verdict"]
+        tested = ~word.isin((verdicts.NOT_TESTABLE, verdicts.NOT_RUN))
+        p = table[f"{prefix}p"].astype(float).where(tested)
+        table[f"{prefix}q"] = p.groupby(table["label"].str.startswith("news")).transform(
+            verdicts.q_values
+        )
     return table.assign(profile=profile, rules=verdicts.RULES)[COLUMNS]
 
 
@@ -148,38 +131,31 @@ def judge_figure(
 ) -> pd.DataFrame:
     """Judge the findings about one figure, in fewer columns than `judge_claims`.
 
-    Columns: finding, decided_by (the deciding comparison); published and ours (the effects), low
-    and high (our interval), holding (how many comparisons hold) and verdict (does it repeat?);
-    compare and none (the effects by the two other readouts), their verdicts, and survives.
+    published, ours, compare and none are the effects, and low and high our interval.
     """
     sources = {claim.source: scores for claim in load_claims() if claim.figure == figure}
     rows = judge_claims(sources, failures=failures, label=figure)
     rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
-    decided = rows["decided_by"].fillna(rows["published_decided_by"])
+    rows = rows.fillna({"decided_by": rows["published_decided_by"]})
     names = {"published_effect": "published", "effect": "ours"}
     names |= {"compare_effect": "compare", "none_effect": "none"}
     shown = ["finding", "decided_by", "published", "ours", "low", "high", "holding", "verdict"]
     shown += ["compare", "compare_verdict", "none", "none_verdict", "survives"]
-    return rows.assign(decided_by=decided).rename(columns=names)[shown]
+    return rows.rename(columns=names)[shown]
 
 
 def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
     """`judge_figure` for a boxplot of Chapter 4, with the checks; this may train what they need."""
     scores = chapter4.run_readouts(figure, bench)
-    failures = checks.find_failures({figure: scores}, bench, load_claims())
-    return judge_figure(figure, scores, failures)
-
-
-def _compute_q(table: pd.DataFrame, p: str, verdict: str, groups: Sequence[str] = ()) -> pd.Series:
-    """q of each tested finding of the thesis or of the news paper, within groups of rows."""
-    untested = table[verdict].isin((verdicts.NOT_TESTABLE, verdicts.NOT_RUN))
-    of_news = table["label"].str.startswith("news")
-    by_paper = table[p].astype(float).mask(untested).groupby([of_news, *map(table.get, groups)])
-    return by_paper.transform(verdicts.q_values)
+    return judge_figure(figure, scores, checks.find_failures({figure: scores}, bench))
 
 
 def _refuse(reason: str = "") -> dict[str, Any]:
     return {"verdict": verdicts.NOT_RUN, "reason": reason, "vacuous": ""}
+
+
+def _refuse_unmade(claim: Claim) -> dict[str, Any]:
+    return _refuse(f"No records: make {claim.source} first.")
 
 
 def _judge_ours(
@@ -192,8 +168,8 @@ def _judge_ours(
     """The columns of our verdict by a readout, or what is missing for it."""
     models, given = _list_models(claim), scores.get(claim.source)
     if given is None:
-        return _refuse(_UNMADE.format(claim.source))
-    wanted, weights = {name for side in claim.sides(models) for name in side}, {}
+        return _refuse_unmade(claim)
+    wanted, weights = claim.named(models), {}
     if isinstance(given, Evidence):
         present = {*given.means.index}
     else:
@@ -212,7 +188,9 @@ def _judge_ours(
         judgement = verdicts.compare_with_published(judgement, published.effect)
     subjects = ("", claim.source, claim.id)  # a check may be about all findings
     failed = {check: why for (check, about), why in failures.items() if about in subjects}
-    judgement = verdicts.checked(judgement, claim.needed, failed)
+    if reasons := [failed[check] for check in claim.needed if check in failed]:
+        reason = "; ".join(reasons)
+        judgement = replace(judgement, verdict=verdicts.NOT_TESTABLE, reason=reason)
     return asdict(judgement) | {"vacuous": "yes" if vacuous else ""}
 
 
@@ -224,11 +202,11 @@ def _is_vacuous(claim: Claim, evidence: Evidence, models: Sequence[str]) -> bool
     """
     class_of, places = dict(zip(evidence.means.index, evidence.classes, strict=True)), {}
     for sides in claim.opponents(models):
-        students = {name for side in sides for name in side if class_of[name] in STUDENT_CLASSES}
-        taught, others = sorted(sides, key=lambda side: not students.issuperset(side))
-        if not students.issuperset(taught) or students & {*others}:
+        taught = [{class_of[name] in STUDENT_CLASSES for name in side} for side in sides]
+        if taught not in ([{True}, {False}], [{False}, {True}]):
             return False
-        places |= {name: BASE + _split_round(claim.source, name)[1] for name in taught}
+        students = sides[taught.index({True})]
+        places |= {name: BASE + _split_round(claim.source, name)[1] for name in students}
     if not places or not {*places.values()} <= {*class_of}:
         return False
     untrained = claim.judge_scores(evidence.replaced(places), models)
@@ -251,7 +229,7 @@ def _judge_published(claim: Claim) -> Judgement | None:
         scored = {*runs.index.get_level_values("model")}  # two students have no private F1
         models = [name for name in models if name in scored]
     elif claim.metric == "accuracy":
-        compared = {name for side in claim.sides(models) for name in side}
+        compared = claim.named(models)
         # A pair of near re-runs is no yardstick for itself.
         about = any(figure == source and compared == {*pair} for figure, *pair in RERUNS)
         noise = measure_published_noise(source, weights, without=source if about else "")
@@ -265,59 +243,31 @@ def _judge_published(claim: Claim) -> Judgement | None:
 
 
 def compare_pairs(
-    pairs: Sequence[tuple[str, str]],
+    pairs: Sequence[tuple[str, str] | Comparison],
     scores: pd.DataFrame,
     figure: str,
     tasks: Sequence[str] | None = None,
+    metric: str = "accuracy",
 ) -> pd.DataFrame:
     """`verdicts.compare` by every readout, a column, with the noise that findings are judged with.
 
     Models are named as in the figure, or by identity. In Figure 5.3 the round is part of a name.
     Only `tasks` count, by default all.
     """
-    by_readout = _collect_readouts(scores, figure, "accuracy", tasks)
-    tables = {readout: verdicts.compare(pairs, evidence) for readout, evidence in by_readout}
+    rows = scores if tasks is None else scores[scores["task"].isin(tasks)]
+    weights = dict.fromkeys(rows["task"].unique(), 1 / rows["task"].nunique())
+    tables = {}
+    for readout in rows["readout"].unique():
+        evidence = _collect_evidence(rows, figure, metric, weights, readout)
+        tables[readout] = verdicts.compare(pairs, evidence)
     return pd.concat(tables, names=["readout", None]).reset_index("readout")
-
-
-def compare_students(
-    scores: pd.DataFrame,
-    rivals: Sequence[str],
-    tasks: Sequence[str] | None = None,
-    *,
-    figure: str = "fig5_3",
-    metric: str = "accuracy",
-) -> pd.DataFrame:
-    """The mean of the final students against each rival that has scores, all with all labels.
-
-    `scores` are those of `final_students.run_readouts`; only `tasks` count, by default all.
-    Columns: readout, rival, difference (of chance-corrected scores, mean of the tasks), low, high,
-    verdict.
-    """
-    ending = ";all" if figure == "fig5_3" else ""
-    scores = scores[scores["round"] == ending.strip(";")]
-    students, models, rows = final_students.list_students(), final_students.load_models(), []
-    mean = {name + ending: 1 / len(students) for name in students}
-    for readout, evidence in _collect_readouts(scores, figure, metric, tasks):
-        for rival in rivals:
-            # TF-IDF's classifier converges. So do the students' heads only by "compare".
-            lexical = parse(models.get(rival, rival)).kind == "tfidf"
-            fair = figure != "fig5_3" or readout == "compare" or not lexical
-            if fair and rival + ending in evidence.means.index:
-                sides = Comparison(mean, {rival + ending: 1.0}, "mean of the students", rival)
-                judged = verdicts.judge([[sides]], evidence)
-                rows.append(
-                    (readout, rival, judged.effect, judged.low, judged.high, judged.verdict)
-                )
-    columns = ["readout", "rival", "difference", "low", "high", "verdict"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def compare_neighbours(figure: str) -> pd.DataFrame:
     """Compare each model of a published ranking with the next, best first; in Figure 5.3 by round.
 
     Columns: model, ahead_of, gap (of mean chance-corrected accuracy), within_noise (whether two
-    published runs of one model may differ by as much), arithmetic (as `verdicts.arithmetic` says).
+    published runs of one model may differ by as much), arithmetic.
     """
     scores = _load_published_scores(figure, "accuracy").assign(score=effects.chance_corrected)
     means = scores.groupby("model", sort=False)["score"].mean()
@@ -337,7 +287,7 @@ def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
 
     Raises `NotComputed` if no figure is complete.
     """
-    reading, name, scores = bench.reading(), bench.profile.name, {}
+    reading, scores = bench.reading(), {}
     runs = {label: functools.partial(chapter4.run_figures, label) for label in theirs.CHAPTER_4}
     for figure, run in (runs | {"fig5_3": final_students.run_classifications}).items():
         frames = []
@@ -350,21 +300,9 @@ def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
         if bench.retrievals:
             scores |= dict.fromkeys(RETRIEVAL, final_students.run_retrievals(reading, top=None))
     if not scores:
-        raise NotComputed(
-            f"no figure of the profile {name} has all of its runs; "
-            f"first run ./run_all.sh {name}, or some of the notebooks 02 to 07"
-        )
+        name = bench.profile.name
+        raise NotComputed(f"no figure of {name} has all of its runs; first run ./run_all.sh {name}")
     return scores
-
-
-def _collect_readouts(
-    scores: pd.DataFrame, figure: str, metric: str, tasks: Sequence[str] | None
-) -> Iterator[tuple[str, Evidence]]:
-    """Each readout, with evidence on the models of a figure, all or some tasks alike."""
-    rows = scores if tasks is None else scores[scores["task"].isin(tasks)]
-    weights = dict.fromkeys(rows["task"].unique(), 1 / rows["task"].nunique())
-    for readout in rows["readout"].unique():
-        yield readout, _collect_evidence(rows, figure, metric, weights, readout)
 
 
 def _collect_evidence(

@@ -5,6 +5,7 @@ Each kind turns a finding into weighted sums of the models' scores, which are po
 run at hand, and its interval accounts for the choice. Models are named as in the claim's figure.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -12,15 +13,17 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from lib.config import profiles
 from lib.config.schema import Count, Filled, Settings, Text, Texts
 from lib.statistics import verdicts
 from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import Evidence
-from lib.statistics.verdicts import Judgement, judge
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, Judgement, judge
 
 # Names or shell patterns; a pattern that begins with "!" removes models again.
 Patterns = Filled[Text]
 RANKING = "ranking_not_at_chance"  # what claims about retrieval need
+CHECKS = {"accuracy": ("task_not_at_chance",), "MAP": (RANKING,), "MRR": (RANKING,), "F1": ()}
 
 
 class Claim(Settings):
@@ -48,23 +51,21 @@ class Claim(Settings):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """All checks that the claim needs: first that of its metric, then its own."""
-        of_metric = {"accuracy": ("task_not_at_chance",), "F1": ()}
-        return (*of_metric.get(self.metric, (RANKING,)), *self.checks)
+        """All checks that the claim needs."""
+        return (*CHECKS[self.metric], *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score. `tasks` are those that have scores."""
         chosen = [task for task in tasks if task in self.tasks or not self.tasks]
         return {task: 1 / len(chosen) for task in chosen}
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        """The models that the claim names; `ValueError` if a name matches none of `models`."""
-        return [match_models(getattr(self, name), models) for name in self.SIDES]
+    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
+        """The pairs of sides that are compared; `ValueError` if a name matches no model."""
+        return [[match_models(getattr(self, name), models) for name in self.SIDES]]
 
-    def opponents(self, models: Sequence[str]) -> list[tuple[list[str], list[str]]]:
-        """The pairs of sides that are compared with each other."""
-        sides = self.sides(models)
-        return list(zip(sides[::2], sides[1::2], strict=False))
+    def named(self, models: Sequence[str]) -> set[str]:
+        """All models that are compared."""
+        return {name for sides in self.opponents(models) for side in sides for name in side}
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         """The verdict on the evidence. `models` are the figure's, as printed."""
@@ -83,12 +84,12 @@ class Beats(Claim):
     rounds: Texts = ()
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        return [
-            match_models([pattern + suffix for pattern in patterns], models)
-            for suffix in [f";{name}" for name in self.rounds] or [""]
-            for patterns in (self.better, self.worse)
-        ]
+    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
+        pairs = []
+        for ending in [f";{name}" for name in self.rounds] or [""]:
+            patterns = [[each + ending for each in side] for side in (self.better, self.worse)]
+            pairs.append([match_models(side, models) for side in patterns])
+        return pairs
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         units = []
@@ -113,7 +114,7 @@ class BeatsOnAverage(Claim):
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         averages, words = [], []
-        for names in self.sides(models):
+        for names in self.opponents(models)[0]:
             side = names[0] if len(names) == 1 else f"average of {len(names)} models"
             words.append(side if self.scale == 1 else f"{self.scale} x {side}")
             averages.append(dict.fromkeys(names, self.scale / len(names)))
@@ -133,11 +134,13 @@ class CountBeating(Claim):
     at_most: Annotated[int, Field(ge=0)] | None = None
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        group, baselines = self.sides(models)
+        ((group, baselines),) = self.opponents(models)
         units = [[pair(a, b) for b in baselines] for a in group]
         bounds = {"at_least": self.at_least, "at_most": self.at_most}
         judged = [judge(units, evidence, **{k: n}) for k, n in bounds.items() if n is not None]
-        weakest = verdicts.weakest(judged)
+        # At most one of the two can be false, so their errors of 2.5% add up to at most 5%.
+        order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
+        weakest = min(judged, key=lambda each: (order.index(each.verdict), each.effect))
         if judged[1:] and weakest.holding:
             ahead, behind = (each.holding for each in judged)
             weakest = replace(weakest, holding=f"{ahead} ahead, {behind} not")
@@ -150,8 +153,8 @@ class CountPairs(Claim):
     pairs: Filled[Annotated[tuple[Text, Text], Field(strict=False)]]
     at_least: Count
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        return [match_models([name], models) for names in self.pairs for name in names]
+    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
+        return [[match_models([name], models) for name in names] for names in self.pairs]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         return judge([[pair(*names)] for names in self.pairs], evidence, at_least=self.at_least)
@@ -165,7 +168,7 @@ class Spread(Claim):
     narrower: Patterns
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        return verdicts.judge_spread(*self.sides(models), evidence)
+        return verdicts.judge_spread(*self.opponents(models)[0], evidence)
 
 
 class EasierTask(Claim):
@@ -177,8 +180,8 @@ class EasierTask(Claim):
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         return {self.easier: 1.0, self.harder: -1.0}
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        return [list(models)]
+    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
+        return [[list(models)]]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         means = evidence.means.loc[list(models)].mean()
@@ -197,18 +200,19 @@ class Alike(Claim):
     models: Patterns
     treatment: Text
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        whole = match_models(self.models, models)
-        parts = [name.split(";") if self.source == "fig5_3" else [name] for name in whole]
-        return [whole, [";".join([part[0], self.treatment, *part[1:]]) for part in parts]]
+    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
+        pairs = []
+        for whole in match_models(self.models, models):
+            name, separator, rest = whole.partition(";" if self.source == "fig5_3" else "\n")
+            pairs.append([[whole], [f"{name};{self.treatment}{separator}{rest}"]])
+        return pairs
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         # Two one-sided tests, that each difference is above -MARGIN. So each may use all of alpha.
-        units = [
-            [replace(pair(*names), offset=verdicts.MARGIN)]
-            for whole, treated in zip(*self.sides(models), strict=True)
-            for names in ((whole, treated), (treated, whole))
-        ]
+        units = []
+        for (whole,), (treated,) in self.opponents(models):
+            for names in ((whole, treated), (treated, whole)):
+                units.append([replace(pair(*names), offset=verdicts.MARGIN)])
         return judge(units, evidence, sides=1)
 
 
@@ -233,6 +237,15 @@ KINDS: dict[str, type[Claim]] = {
     "alike": Alike,
     "number": Number,
 }
+
+
+@functools.cache
+def load_claims() -> list[Claim]:
+    """Every finding of `params/claims.yaml`, in the thesis' order, or a `ParameterError`."""
+    return [
+        profiles.validated(KINDS[fields["kind"]], {"id": name, **fields}, where)
+        for name, fields, where in profiles.entries("claims.yaml")
+    ]
 
 
 def match_models(patterns: Sequence[str], models: Sequence[str]) -> list[str]:
