@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from lib.config.schema import Count, Filled, Settings, Text, Texts
 from lib.statistics import verdicts
 from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import Evidence
-from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, Judgement, judge
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, Judgement, Statement, judge
 
 # Names or shell patterns; a pattern that begins with "!" removes models again.
 Patterns = Filled[Text]
@@ -33,8 +33,6 @@ class Claim(Settings):
     figure, they introduce the figure. The numbers of `source` decide, by default those of `figure`.
     Only `tasks` count, by default all. `checks` are preconditions, see `lib.ledger.checks`.
     """
-
-    SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
 
     id: Text
     kind: Text
@@ -59,17 +57,19 @@ class Claim(Settings):
         chosen = [task for task in tasks if task in self.tasks or not self.tasks]
         return {task: 1 / len(chosen) for task in chosen}
 
-    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
-        """The pairs of sides that are compared; `ValueError` if a name matches no model."""
-        return [[match_models(getattr(self, name), models) for name in self.SIDES]]
+    def units(self, models: Sequence[str]) -> Statement:
+        """What is compared, see `verdicts.judge`; `ValueError` if a name matches none of `models`,
+        which are the figure's, as printed.
+        """
+        raise NotImplementedError
+
+    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+        """The verdict on the evidence."""
+        return judge(self.units(models), evidence)
 
     def named(self, models: Sequence[str]) -> set[str]:
         """All models that are compared."""
-        return {name for sides in self.opponents(models) for side in sides for name in side}
-
-    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        """The verdict on the evidence. `models` are the figure's, as printed."""
-        raise NotImplementedError
+        return {name for unit in self.units(models) for each in unit for name in each.weights}
 
 
 class Beats(Claim):
@@ -84,21 +84,18 @@ class Beats(Claim):
     rounds: Texts = ()
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
-    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
-        pairs = []
-        for ending in [f";{name}" for name in self.rounds] or [""]:
-            patterns = [[each + ending for each in side] for side in (self.better, self.worse)]
-            pairs.append([match_models(side, models) for side in patterns])
-        return pairs
-
-    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+    def units(self, models: Sequence[str]) -> Statement:
         units = []
-        for left, right in self.opponents(models):
+        for ending in [f";{name}" for name in self.rounds] or [""]:
+            left, right = (
+                match_models([pattern + ending for pattern in side], models)
+                for side in (self.better, self.worse)
+            )
             for a in left:
                 words = a if self.share == 1 else f"{self.share:g} x {a}"
                 if a not in right:
                     units += [[Comparison({a: self.share}, {b: 1.0}, words, b)] for b in right]
-        return judge(units, evidence)
+        return units
 
 
 class BeatsOnAverage(Claim):
@@ -107,18 +104,18 @@ class BeatsOnAverage(Claim):
     `scale` multiplies the effect; 2, for example, makes it a sum over two groups.
     """
 
-    SIDES = ("better", "worse")
     better: Patterns
     worse: Patterns
     scale: Count = 1
 
-    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+    def units(self, models: Sequence[str]) -> Statement:
         averages, words = [], []
-        for names in self.opponents(models)[0]:
+        for patterns in (self.better, self.worse):
+            names = match_models(patterns, models)
             side = names[0] if len(names) == 1 else f"average of {len(names)} models"
             words.append(side if self.scale == 1 else f"{self.scale} x {side}")
             averages.append(dict.fromkeys(names, self.scale / len(names)))
-        return judge([[Comparison(*averages, *words)]], evidence)
+        return [[Comparison(*averages, *words)]]
 
 
 class CountBeating(Claim):
@@ -127,17 +124,19 @@ class CountBeating(Claim):
     With an `at_least` of 1, the best of the group beats the best baseline.
     """
 
-    SIDES = ("group", "baselines")
     group: Patterns
     baselines: Patterns
     at_least: Count | None = None
     at_most: Annotated[int, Field(ge=0)] | None = None
 
+    def units(self, models: Sequence[str]) -> Statement:
+        baselines = match_models(self.baselines, models)
+        return [[pair(a, b) for b in baselines] for a in match_models(self.group, models)]
+
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        ((group, baselines),) = self.opponents(models)
-        units = [[pair(a, b) for b in baselines] for a in group]
         bounds = {"at_least": self.at_least, "at_most": self.at_most}
-        judged = [judge(units, evidence, **{k: n}) for k, n in bounds.items() if n is not None]
+        rules = [{name: bound} for name, bound in bounds.items() if bound is not None]
+        judged = [judge(self.units(models), evidence, **rule) for rule in rules]
         # At most one of the two can be false, so their errors of 2.5% add up to at most 5%.
         order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
         weakest = min(judged, key=lambda each: (order.index(each.verdict), each.effect))
@@ -153,22 +152,26 @@ class CountPairs(Claim):
     pairs: Filled[Annotated[tuple[Text, Text], Field(strict=False)]]
     at_least: Count
 
-    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
-        return [[match_models([name], models) for name in names] for names in self.pairs]
+    def units(self, models: Sequence[str]) -> Statement:
+        return [[pair(*names)] for names in self.pairs]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        return judge([[pair(*names)] for names in self.pairs], evidence, at_least=self.at_least)
+        return judge(self.units(models), evidence, at_least=self.at_least)
 
 
 class Spread(Claim):
     """The scores of the models in `wider` have a larger standard deviation than `narrower`'s."""
 
-    SIDES = ("wider", "narrower")
     wider: Patterns
     narrower: Patterns
 
+    def units(self, models: Sequence[str]) -> Statement:
+        sides = (match_models(patterns, models) for patterns in (self.wider, self.narrower))
+        return [[Comparison(*(dict.fromkeys(side, 1.0) for side in sides), "", "")]]
+
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        return verdicts.judge_spread(*self.opponents(models)[0], evidence)
+        ((sides,),) = self.units(models)
+        return verdicts.judge_spread([*sides.plus], [*sides.minus], evidence)
 
 
 class EasierTask(Claim):
@@ -180,14 +183,14 @@ class EasierTask(Claim):
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         return {self.easier: 1.0, self.harder: -1.0}
 
-    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
-        return [[list(models)]]
+    def units(self, models: Sequence[str]) -> Statement:
+        average = dict.fromkeys(models, 1 / len(models))
+        return [[Comparison(average, {}, self.easier, self.harder)]]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        means = evidence.means.loc[list(models)].mean()
-        average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, self.easier, self.harder)
+        means = evidence.means.loc[[*models]].mean()
         words = verdicts.arithmetic(means[self.easier], means[self.harder])
-        return replace(judge([[average]], evidence), arithmetic=words)
+        return replace(super().judge_scores(evidence, models), arithmetic=words)
 
 
 class Alike(Claim):
@@ -200,20 +203,18 @@ class Alike(Claim):
     models: Patterns
     treatment: Text
 
-    def opponents(self, models: Sequence[str]) -> list[list[list[str]]]:
-        pairs = []
+    def units(self, models: Sequence[str]) -> Statement:
+        units = []
         for whole in match_models(self.models, models):
             name, separator, rest = whole.partition(";" if self.source == "fig5_3" else "\n")
-            pairs.append([[whole], [f"{name};{self.treatment}{separator}{rest}"]])
-        return pairs
+            treated = f"{name};{self.treatment}{separator}{rest}"
+            for names in ((whole, treated), (treated, whole)):  # is each above -MARGIN?
+                units.append([replace(pair(*names), offset=verdicts.MARGIN)])
+        return units
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        # Two one-sided tests, that each difference is above -MARGIN. So each may use all of alpha.
-        units = []
-        for (whole,), (treated,) in self.opponents(models):
-            for names in ((whole, treated), (treated, whole)):
-                units.append([replace(pair(*names), offset=verdicts.MARGIN)])
-        return judge(units, evidence, sides=1)
+        # Two one-sided tests, so each may use all of alpha.
+        return judge(self.units(models), evidence, sides=1)
 
 
 class Number(Claim):

@@ -41,17 +41,17 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
     `runs` are (model, seed) x task scores. Models with one seed do not contribute; `ValueError` if
     no model has two.
     """
-    noise = _pool(runs.mean(axis=1), runs.index.get_level_values("model"))
+    noise = _pool(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model"))
     if noise is None:
         raise ValueError("no model has two seeds, so the noise is unknown; run more seeds")
     return noise
 
 
-def _pool(values: Sequence[float], models: Sequence[str]) -> SeedNoise | None:
-    by_model = pd.Series(np.asarray(values)).groupby(np.asarray(models, str))
+def _pool(values: np.ndarray, models: Any) -> SeedNoise | None:
+    by_model = pd.Series(values).groupby(np.asarray(models, str))
     df = len(values) - by_model.ngroups
-    squares = by_model.var(ddof=0) @ by_model.size()
-    return SeedNoise(float(np.sqrt(squares / df)), df) if df else None
+    apart = values - by_model.transform("mean")
+    return SeedNoise(float(np.sqrt((apart**2).sum() / df)), df) if df else None
 
 
 _UNKNOWN = SeedNoise(np.nan, 1)

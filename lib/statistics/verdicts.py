@@ -178,7 +178,8 @@ def _bound(
         return upper, tails[1].p(np.sort((-z).max(1))[count - 1])
 
     p_equivalent = max(find_tails(MARGIN)[0], find_tails(-MARGIN)[1]) if sides == 2 else np.nan
-    return *limits, min(1.0, sides * min(find_tails(0.0))), p_equivalent
+    low, high = limits
+    return low, high, min(1.0, sides * min(find_tails(0.0))), p_equivalent
 
 
 def compare_with_published(judgement: Judgement, published: float) -> Judgement:
