@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from lib import losses
@@ -25,9 +26,6 @@ class Objective(nn.Module):
     tokens. PyTorch's global generator initialises the projections, which train with the student.
     """
 
-    student_projection: nn.Module
-    contextual_projection: nn.Module
-
     def __init__(
         self,
         variant: Variant,
@@ -44,16 +42,20 @@ class Objective(nn.Module):
         self.structural_loss: Callable[..., Tensor] | None = None
         self.contextual_loss: Callable[[Tensor, Tensor], Tensor] | None = None
         if variant.structural is not None:
-            self.structural_loss = structural_loss(variant.structural)
+            names, arguments = variants.structural_loss(variant.structural)
+            loss, *distances = (getattr(losses, name) for name in names)
+            if distances:
+                loss = partial(loss, distance=distances[0])
+            self.structural_loss = partial(loss, **arguments)
         if variant.contextual is not None:
             assert contextual_dim is not None
-            student_label = projection.scale(variant.student_projection or "-", width)
-            contextual_label = projection.scale(variant.contextual_projection or "-", width)
-            self.student_projection = projection.build(student_label, dim)
-            self.contextual_projection = projection.build(contextual_label, contextual_dim)
+            label, other = variant.student_projection, variant.contextual_projection
+            self.student_projection = projection.build(projection.scale(str(label), width), dim)
+            label = projection.scale(str(other), width)
+            self.contextual_projection = projection.build(label, contextual_dim)
             loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
             if variant.contextual_loss == "soft_cca":
-                loss = loss(projection.out_features(student_label, dim), **soft_cca)
+                loss = loss(self.student_projection(torch.zeros(1, dim)).shape[1], **soft_cca)
             self.contextual_loss = loss
 
     def forward(
@@ -72,7 +74,9 @@ class Objective(nn.Module):
         s = c = None
         if self.structural_loss is not None and structural is not None:
             options = {}
-            if self.max_structural_len is not None:
+            # Where rows are independent, `weighted` leaves the masked ones out.
+            takes_mask = "mask" in inspect.signature(self.structural_loss).parameters
+            if takes_mask and self.max_structural_len is not None:
                 options["mask"] = losses.structural_mask(lengths, self.max_structural_len)
             if structural.ndim == 3:
                 structural, options["negatives"] = structural[:, 0], structural[:, 1:]
@@ -85,24 +89,11 @@ class Objective(nn.Module):
 
     def combined(self, structural: Rows, contextual: Rows, lengths: Tensor) -> Tensor:
         """Combine S and C of `terms` into the loss, (batch,)."""
-        if structural is None:
-            assert contextual is not None
-            return contextual
-        if contextual is None:
-            return structural
         limit = self.max_structural_len
-        return losses.weighted(
-            structural, contextual, lengths, lam=self.lam, max_structural_len=limit
-        )
-
-
-def structural_loss(label: str) -> Callable[..., Tensor]:
-    """The structural loss of a label, as `loss(student, teacher, mask=..., negatives=...)`."""
-    name, arguments = variants.structural_loss(label)
-    if "distance" in arguments:
-        arguments = arguments | {"distance": getattr(losses, str(arguments["distance"]))}
-    loss = partial(getattr(losses, name), **arguments)
-    if "mask" in inspect.signature(loss).parameters:
-        return loss
-    # Where rows are independent, `weighted` leaves the masked ones out.
-    return lambda student, teacher, mask=None: loss(student, teacher)
+        if structural is not None and contextual is not None:
+            return losses.weighted(
+                structural, contextual, lengths, lam=self.lam, max_structural_len=limit
+            )
+        term = contextual if structural is None else structural
+        assert term is not None
+        return term

@@ -174,6 +174,7 @@ class TrainedStudent(Model):
         `callbacks` are those of `lib.distillation.training.distill`. The `checkpoint` is kept in
         the store by default, unless the training is short.
         """
+        from lib.distillation import measures
         from lib.distillation.training import distill
 
         settings, started = self.training, time.process_time()
@@ -183,10 +184,23 @@ class TrainedStudent(Model):
             student.freeze_token_embeddings()
         data = self.read(self.documents)
         objective = self._draw_objective(student, data)
-        watch, measured = self._watch(), []
-        if watch is not None:
-            start = self.base.embed(self.held_out)[:]
-            measured.append((0, *watch.measure(start, objective)))
+        watched = []
+        if self.contextual is not None:
+            held_out, end = self.read(self.held_out), self.updates
+            # Controls, whose rows are dealt, are measured at the end alone.
+            parts = 1 if settings.contextual_rows == "dealt" else MEASUREMENTS
+            every = math.ceil(end / parts)
+
+            def measure(rows: np.ndarray, number: int) -> tuple[float, ...]:
+                return number, *measures.measure(objective, rows, held_out, settings.batch_size)
+
+            def watch(number: int, loss: float) -> tuple[float, ...] | None:
+                if number % every and number != end:
+                    return None
+                precision = self.base.precision
+                return measure(student.encode(held_out.token_ids[:], precision=precision), number)
+
+            watched = [measure(self.base.embed(self.held_out)[:], 0)]
             callbacks = (*callbacks, watch)
         kept = self.store.path(self.weights, ".checkpoint")
         if checkpoint is None and (kept.exists() or self.updates > settings.checkpoint_every):
@@ -202,10 +216,8 @@ class TrainedStudent(Model):
             checkpoint_every=settings.checkpoint_every,
         )
         facts: Arrays = {"loss": history.loss}
-        if watch is not None:
-            rows = student.encode(watch.data.token_ids[:], precision=self.base.precision)
-            measured += [*watch.measurements, (len(history.loss), *watch.measure(rows, objective))]
-            facts["watched"] = measured
+        if watched:
+            facts["watched"] = watched + history.measured
         return facts | {"seconds": time.process_time() - started} | pack_weights(student)
 
     def _draw_objective(self, student: Any, data: Any) -> Any:
@@ -274,20 +286,6 @@ class TrainedStudent(Model):
         from lib.student.cls import ClsStudent
 
         return ClsStudent(student)
-
-    def _watch(self) -> Any:
-        """The callback that measures a contextual teacher's student while it trains; else None."""
-        if self.contextual is None:
-            return None
-        from lib.distillation.measures import Watch
-
-        dealt = self.training.contextual_rows == "dealt"  # controls are measured at the end
-        return Watch(
-            self.read(self.held_out),
-            batch_size=self.training.batch_size,
-            precision=self.base.precision,
-            every=math.ceil(self.updates / (1 if dealt else MEASUREMENTS)),
-        )
 
 
 @dataclass(frozen=True)

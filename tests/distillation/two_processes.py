@@ -48,8 +48,8 @@ def train(label, data=None, kind="float64", dropout=0.0, scheme=None, **options)
 
 
 def interrupt(label, number, **options):
-    def stop(update):
-        if update.number == number:
+    def stop(done, loss):
+        if done == number:
             raise InterruptedError
 
     with suppress(InterruptedError):
