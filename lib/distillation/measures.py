@@ -43,15 +43,11 @@ def contextual_share(
     shares, device = [], _device(objective)
     for start in range(0, len(student) - batch_size + 1, batch_size):
         rows = slice(start, start + batch_size)
-        output = torch.from_numpy(student[rows]).to(device).requires_grad_()
-        structural, contextual, lengths = data.teachers(rows, device)
-        s, c = objective.terms(output, structural, contextual, lengths)
-        assert s is not None and c is not None
-        norms = []
-        for term in ((s, c.detach()), (s.detach(), c)):
-            loss = objective.combined(*term, lengths).mean()
-            norms.append(float(torch.autograd.grad(loss, output)[0].norm()))
-        shares.append(norms[1] / sum(norms))
+        copies = [torch.tensor(student[rows], device=device, requires_grad=True) for _ in range(2)]
+        teachers = data.teachers(rows, device)
+        loss = objective(copies[0], *teachers, projected=copies[1]).mean()
+        s, c = (float(each.norm()) for each in torch.autograd.grad(loss, copies))
+        shares.append(c / (s + c))
     return float(np.mean(shares))
 
 

@@ -12,7 +12,7 @@ from lib import losses
 from lib.distillation import projection, variants
 from lib.distillation.variants import CONTEXTUAL_LOSSES, Variant
 
-Rows = Tensor | None  # (rows, dim)
+Rows = Any  # a tensor (rows, dim), or None
 
 
 class Objective(nn.Module):
@@ -59,41 +59,32 @@ class Objective(nn.Module):
             self.contextual_loss = loss
 
     def forward(
-        self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
+        self,
+        student: Tensor,
+        structural: Rows,
+        contextual: Rows,
+        lengths: Tensor,
+        projected: Rows = None,
     ) -> Tensor:
         """The loss of each document, (batch,), from (batch, dim) embeddings or None.
 
-        Structural rows are (batch, 1 + n, dim) if each is followed by n negatives.
+        Structural rows are (batch, 1 + n, dim) if each is followed by n negatives. `projected` is a
+        copy of `student` that C takes in its place, so that their gradients can be distinguished.
         """
-        return self.combined(*self.terms(student, structural, contextual, lengths), lengths)
-
-    def terms(
-        self, student: Tensor, structural: Rows, contextual: Rows, lengths: Tensor
-    ) -> tuple[Rows, Rows]:
-        """S and C, (batch,) each; None for a teacher that the student does not have."""
-        s = c = None
+        limit = self.max_structural_len
+        s: Any = None
+        c: Any = None
         if self.structural_loss is not None and structural is not None:
             options = {}
             # Where rows are independent, `weighted` leaves the masked ones out.
-            takes_mask = "mask" in inspect.signature(self.structural_loss).parameters
-            if takes_mask and self.max_structural_len is not None:
-                options["mask"] = losses.structural_mask(lengths, self.max_structural_len)
+            if limit is not None and "mask" in inspect.signature(self.structural_loss).parameters:
+                options["mask"] = losses.structural_mask(lengths, limit)
             if structural.ndim == 3:
                 structural, options["negatives"] = structural[:, 0], structural[:, 1:]
             s = self.structural_loss(student, structural, **options)
         if self.contextual_loss is not None:
-            c = self.contextual_loss(
-                self.student_projection(student), self.contextual_projection(contextual)
-            )
-        return s, c
-
-    def combined(self, structural: Rows, contextual: Rows, lengths: Tensor) -> Tensor:
-        """Combine S and C of `terms` into the loss, (batch,)."""
-        limit = self.max_structural_len
-        if structural is not None and contextual is not None:
-            return losses.weighted(
-                structural, contextual, lengths, lam=self.lam, max_structural_len=limit
-            )
-        term = contextual if structural is None else structural
-        assert term is not None
-        return term
+            z = self.student_projection(student if projected is None else projected)
+            c = self.contextual_loss(z, self.contextual_projection(contextual))
+        if s is None or c is None:
+            return c if s is None else s
+        return losses.weighted(s, c, lengths, lam=self.lam, max_structural_len=limit)

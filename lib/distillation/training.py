@@ -38,6 +38,7 @@ class DistillationData:
     lengths: np.ndarray
     structural: Any = None
     contextual: Any = None
+    negatives: int = 0  # drawn for each document, from all others
 
     def __post_init__(self) -> None:
         fields = (self.token_ids, self.lengths, self.structural, self.contextual)
@@ -45,36 +46,21 @@ class DistillationData:
         if len({*counts}) > 1:
             raise ValueError(f"token ids, lengths and teachers are of {counts} documents")
 
-    def teachers(self, rows: Any, device: torch.device | str) -> list[Any]:
-        """Structural and contextual embeddings and lengths of some documents."""
+    def teachers(self, rows: Any, device: torch.device | str) -> list[Tensor | None]:
+        """Structural embeddings, followed by those of negatives, contextual ones, and lengths."""
         fields = (self.structural, self.contextual, self.lengths)
-        return [
-            None if each is None else torch.from_numpy(np.ascontiguousarray(each[rows])).to(device)
-            for each in fields
-        ]
+        values = [None if each is None else each[rows] for each in fields]
+        if self.negatives:
+            drawn = np.stack([self.draw(row) for row in np.arange(len(self.lengths))[rows]])
+            values[0] = self.structural[drawn.ravel()].reshape(*drawn.shape, -1)
+        return [None if each is None else torch.tensor(each, device=device) for each in values]
 
-
-@dataclass(frozen=True)
-class WithNegatives:
-    """Embeddings (documents, dim), each followed by those of `count` documents drawn at random.
-
-    Indexed by documents, it gives (rows, 1 + count, dim), the same in every call. Negatives repeat
-    only if there are fewer other documents.
-    """
-
-    values: Any
-    count: int
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        others, drawn = len(self) - 1, []
-        for row in np.arange(len(self))[rows]:
-            generator = np.random.default_rng([NEGATIVES_SEED, row])
-            negatives = generator.choice(others, self.count, replace=self.count > others)
-            drawn.append([row, *(negatives + (negatives >= row))])
-        return self.values[np.ravel(drawn)].reshape(len(drawn), 1 + self.count, -1)
+    def draw(self, row: int) -> np.ndarray:
+        """A document and its negatives, always the same; they repeat only if there are fewer."""
+        others = len(self.lengths) - 1
+        generator = np.random.default_rng([NEGATIVES_SEED, row])
+        drawn = generator.choice(others, self.negatives, replace=self.negatives > others)
+        return np.append(row, drawn + (drawn >= row))
 
 
 @dataclass(frozen=True)
@@ -126,8 +112,8 @@ def distill(
 
     The folder `checkpoint`, whose name must tell this training from others, keeps the state after
     the last update and every `checkpoint_every` updates. A training goes on from it; the caller
-    removes it. `ValueError` if the documents do not fill an
-    update, or processes train differently; `FloatingPointError` if the loss is not finite.
+    removes it. `ValueError` if the documents do not fill an update, or processes train differently;
+    `FloatingPointError` if the loss is not finite.
     """
     accelerator = Accelerator(
         gradient_accumulation_steps=scheme.accumulation,

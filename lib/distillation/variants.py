@@ -126,12 +126,9 @@ def structural_loss(label: str) -> tuple[list[str], dict[str, float]]:
         return [STRUCTURAL_LOSSES[name]], {}
     if match := _MAX_MARGIN.fullmatch(name):
         return ["max_margin", STRUCTURAL_LOSSES[match[1]]], {"gamma": float(match[2])}
-    raise ValueError(
-        f"unknown model {label!r}: expected {', '.join(_FIXED)}, a Paragraph Vector (DM;100;stem;2)"
-        f", a structural loss ({', '.join(STRUCTURAL_LOSSES)}, {MM_MSE}), or <only-contextual|"
-        f"mm-MSE|structural loss>;<{'|'.join(_PARTS)}>;S:<projection>;C:<projection>"
-        f"[;<None|{MASK_LABEL}>;λ=<weight>], perhaps with {_CUT}"
-    )
+    known = ", ".join([*_FIXED, "DM;100;stem;2", *STRUCTURAL_LOSSES, MM_MSE])
+    form = f"<loss>;<{'|'.join(_PARTS)}>;S:<projection>;C:<projection>[;None;λ=<weight>]"
+    raise ValueError(f"unknown model {label!r}: expected {known}, or {form}")
 
 
 def parse(label: str) -> Variant:
@@ -154,9 +151,8 @@ def parse(label: str) -> Variant:
     match = _STUDENT.fullmatch(label)
     assert match is not None  # the structural loss takes whatever is left
     structural, lam, teacher = match["structural"], match["lam"], _PARTS.get(match["dimension"])
-    if teacher and structural == MM_MSE:
-        label = label.replace(MM_MSE, "mm-MSE")
-    elif teacher:
+    if teacher:
+        label = re.sub(f"^{re.escape(MM_MSE)};(?={match['dimension']})", "mm-MSE;", label)
         structural = {"only-contextual": None, "mm-MSE": MM_MSE}.get(structural, structural)
     if structural is not None:
         structural_loss(structural)

@@ -249,14 +249,13 @@ class TrainedStudent(Model):
 
     def read(self, texts: Sequence[str]) -> Any:
         """What the student and its teachers read of documents, a `DistillationData`."""
-        from lib.distillation.training import DistillationData, WithNegatives
+        from lib.distillation.training import DistillationData
 
         structural = None if self.structural is None else self.structural.embed(texts)
-        if self.variant.negatives:
-            structural = WithNegatives(structural, self.variant.negatives)
         contextual = None if self.contextual is None else self.prepare_rows(texts)
         lengths = self.teacher.lengths(texts)[:]
-        return DistillationData(self.base.tokens(texts)["ids"], lengths, structural, contextual)
+        rows = (lengths, structural, contextual)
+        return DistillationData(self.base.tokens(texts)["ids"], *rows, self.variant.negatives)
 
     def prepare_rows(self, texts: Sequence[str]) -> ContextualRows:
         """(texts, dim) rows of the contextual teacher, as the student learns from them.

@@ -1,7 +1,6 @@
 """Projections: parsing, building, scaling, errors."""
 
 import pytest
-import torch
 from torch import nn
 
 from lib.distillation import projection

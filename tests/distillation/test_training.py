@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lib.distillation import training
-from lib.distillation.training import DistillationData, Scheme, WithNegatives
+from lib.distillation.training import DistillationData, Scheme
 from lib.losses import max_margin
 from tests.distillation.tiny import WEIGHTED, Bag, documents, models, train
 
@@ -41,30 +41,29 @@ def test_seeds_change_the_order_and_equal_seeds_do_not(data):
     assert torch.equal(first, again) and not torch.equal(first, other)
 
 
-VALUES = np.arange(20, dtype=np.float32).reshape(10, 2)
-
-
-def test_a_document_is_followed_by_others_without_repetition_always_the_same():
-    rows, asked = WithNegatives(VALUES, 9)[:], np.array([7, 0, 7])
+def test_drawn_negatives_are_other_documents_without_repetition_always_the_same(data):
+    data = replace(data, negatives=47)
+    rows, asked = data.teachers(slice(None), "cpu")[0], np.array([7, 0, 7])
+    assert rows.shape == (48, 48, 8)
     for place, (own, *others) in enumerate(rows.tolist()):
-        assert own == VALUES[place].tolist()
-        assert sorted(others) == np.delete(VALUES, place, axis=0).tolist()
-    np.testing.assert_array_equal(WithNegatives(VALUES, 9)[asked], rows[asked])
-    drawn = WithNegatives(np.arange(1000)[:, None], 5)[:100][:, 1:]
-    assert len(np.unique(drawn)) > 300 and abs(drawn.mean() - 499.5) < 50
+        assert own == data.structural[place].tolist()
+        assert sorted(others) == sorted(np.delete(data.structural, place, axis=0).tolist())
+    assert torch.equal(data.teachers(asked, "cpu")[0], rows[asked])
+    drawn = np.stack([replace(data, negatives=5).draw(row)[1:] for row in range(48)])
+    assert len(np.unique(drawn)) > 40 and abs(drawn.mean() - 23.5) < 3
     # With few documents they repeat, and are never the document itself.
-    assert WithNegatives(VALUES[:2], 5)[[0]][0, :, 0].tolist() == [0, 2, 2, 2, 2, 2]
+    few = DistillationData([[1], [2]], np.array([1, 1]), data.structural[:2], negatives=5)
+    assert few.draw(0).tolist() == [0, 1, 1, 1, 1, 1]
 
 
 def test_a_student_learns_from_drawn_negatives(data):
-    data = replace(data, structural=WithNegatives(data.structural, 16), contextual=None)
+    data = replace(data, negatives=16, contextual=None)
     label = "max-margin;MSE;γ=1.0;negatives=16"
     losses = train(data, label, scheme={"passes": 4})[2].loss
     assert np.mean(losses[-4:]) < np.mean(losses[:4])
     rows = data.teachers(slice(0, 6), "cpu")[0]
     student = torch.randn(6, 8)
-    positives, negatives = rows[:, 0], rows[:, 1:]
-    expected = max_margin(student, positives, negatives=negatives)
+    expected = max_margin(student, rows[:, 0], negatives=rows[:, 1:])
     assert torch.equal(models(label)[1](student, rows, None, None), expected)
 
 
