@@ -40,7 +40,7 @@ LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module
     "contrastive": ("contrastive", "cosine"),
     "max_margin": ("max_margin", "mse"),
     "structural_mask": ("weighting",),
-    "SoftCCA": ("soft_cca",),
+    "SoftCCA": ("cca",),
     "weighted": ("weighting",),
 }
 
