@@ -88,7 +88,7 @@ def train(given: argparse.Namespace) -> None:
     told = f"{losses[0]:.4f} -> {losses[-1]:.4f}"
     training = {"seed": model.seed, "updates": len(losses), "loss": told}
     card = {
-        "title": f"{variant}, of documents from {', '.join(bench.profile.corpus.names)}",
+        "title": f"{variant.identity}, of documents from {', '.join(bench.profile.corpus.names)}",
         # Of a local folder only the name, because its path is private.
         "base_model": Path(base).name if Path(base).is_dir() else base,
         "teachers": [each.product.label for each in (model.structural, model.contextual) if each],

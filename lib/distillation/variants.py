@@ -18,15 +18,12 @@ STRUCTURAL_LOSSES = {
 # Negatives are drawn from all documents, or else are those of the batch (notebook 10).
 _MAX_MARGIN = re.compile(r"max-margin;(MSE|cosine);γ=(\d+(?:\.\d+)?)(?:;negatives=([1-9]\d*))?")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
-# Latent semantic analysis, a contextual teacher that is not in the thesis (notebook 10).
-LSA = "LSA"
-# Name of a contextual teacher in students' labels, such as "100d" for "DM;100d" -> the models whose
-# embeddings are joined.
+LSA = "LSA"  # a contextual teacher that is not in the thesis (notebook 10)
+# Contextual teachers as students' labels name them, "100d" for "DM;100d" -> the models joined.
 _PARTS = {short.split(";")[1]: models for short, models in CONTEXTUAL_TEACHERS.items()}
 _PARTS |= {LSA: LSA, f"2048d+{LSA}": f"{_PARTS['2048d']}+{LSA}"}
 MM_MSE = "max-margin;MSE;γ=1.0"
-# The limit in the thesis' labels; a profile says how many tokens it stands for.
-MASK_LABEL = "384"
+MASK_LABEL = "384"  # in the thesis' labels; a profile says how many tokens it stands for
 # The students whose weighting Section 4.5.3 varies, as they are without weighting.
 NO_WEIGHTING = {
     "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
@@ -111,9 +108,6 @@ class Variant:
             names.append(CONTEXTUAL_LOSSES[self.contextual_loss])
         return names
 
-    def __str__(self) -> str:
-        return self.identity
-
 
 def structural_loss(label: str) -> tuple[list[str], dict[str, float]]:
     """Names in `lib.losses` of a structural loss and its distance, and the loss' other arguments.
@@ -132,16 +126,15 @@ def structural_loss(label: str) -> tuple[list[str], dict[str, float]]:
 
 
 def parse(label: str) -> Variant:
-    """The variant of a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
+    """The variant of a label, such as `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
 
     `ValueError` for an unknown label, with the known forms.
     """
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
-        if whole.cut or whole.kind not in _CAN_BE_CUT:
-            raise ValueError(f"{label!r}: {_CUT} may follow only a model that reads whole texts")
-        return replace(whole, cut=True)
+        if whole.kind in _CAN_BE_CUT:
+            return replace(whole, cut=True)
     label = _ALIASES.get(label, label)
     if label in _FIXED:
         return Variant(label, _FIXED[label])
@@ -152,7 +145,8 @@ def parse(label: str) -> Variant:
     assert match is not None  # the structural loss takes whatever is left
     structural, lam, teacher = match["structural"], match["lam"], _PARTS.get(match["dimension"])
     if teacher:
-        label = re.sub(f"^{re.escape(MM_MSE)};(?={match['dimension']})", "mm-MSE;", label)
+        if structural == MM_MSE:
+            label = "mm-MSE" + label.removeprefix(MM_MSE)
         structural = {"only-contextual": None, "mm-MSE": MM_MSE}.get(structural, structural)
     if structural is not None:
         structural_loss(structural)
