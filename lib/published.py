@@ -75,8 +75,8 @@ def load(label: str) -> pd.DataFrame:
 def load_chances(split: str, metric: str = "accuracy") -> dict[str, float]:
     """Load task -> score of guessing on the thesis' data: the share of the largest class, or the
     expected MAP or MRR of a random ranking."""
-    rows = _read_csv("chances").set_index(["split", "metric", "task"])["chance"]
-    return rows[split, metric].to_dict()
+    rows = _read_csv("chances").query("split == @split and metric == @metric")
+    return rows.set_index("task")["chance"].to_dict()
 
 
 def printed(label: str) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Measures of a student of a contextual teacher (thesis Section 4.5.2): held-out CCA, gradients."""
 
+import copy
+
 import numpy as np
 import torch
 from sklearn.decomposition import PCA
@@ -36,16 +38,15 @@ def contextual_share(
 
     S' and C' are the gradients of the two terms of the loss with respect to the student's
     embeddings of a batch of `data`, weighted and masked as in training; | | is the norm.
-    `objective` must be in evaluation mode, or its running statistics change.
+    `objective` is on the CPU, and in evaluation mode, or its running statistics change.
     """
     if data.structural is None:
         return 1.0
-    shares, device = [], _device(objective)
+    shares = []
     for start in range(0, len(student) - batch_size + 1, batch_size):
         rows = slice(start, start + batch_size)
-        copies = [torch.tensor(student[rows], device=device, requires_grad=True) for _ in range(2)]
-        teachers = data.teachers(rows, device)
-        loss = objective(copies[0], *teachers, projected=copies[1]).mean()
+        copies = [torch.tensor(student[rows], requires_grad=True) for _ in range(2)]
+        loss = objective(copies[0], *data.teachers(rows, "cpu"), projected=copies[1]).mean()
         s, c = (float(each.norm()) for each in torch.autograd.grad(loss, copies))
         shares.append(c / (s + c))
     return float(np.mean(shares))
@@ -59,20 +60,10 @@ def measure(
     Returns held-out CCA of the embeddings with those of the contextual teacher, the same of both
     sides after the objective's projections, and the contextual share of the gradient.
     """
-    teacher, training = data.contextual[:], objective.training
-    objective.eval()
-    projected = []
+    objective = copy.deepcopy(objective).cpu().eval()
+    teacher = data.contextual[:]
     with torch.no_grad():
-        for module, rows in (
-            (objective.student_projection, student),
-            (objective.contextual_projection, teacher),
-        ):
-            projected.append(module(torch.from_numpy(rows).to(_device(objective))).cpu().numpy())
+        ours = objective.student_projection(torch.from_numpy(student)).numpy()
+        theirs = objective.contextual_projection(torch.from_numpy(teacher)).numpy()
     share = contextual_share(objective, student, data, batch_size)
-    objective.train(training)
-    return held_out_cca(student, teacher), held_out_cca(*projected), share
-
-
-def _device(objective: Objective) -> torch.device:
-    values = objective.state_dict().values()
-    return next((value.device for value in values), torch.device("cpu"))
+    return held_out_cca(student, teacher), held_out_cca(ours, theirs), share

@@ -18,6 +18,7 @@ from accelerate.utils import gather, gather_object
 from torch import Tensor, distributed, nn
 from transformers import get_cosine_schedule_with_warmup
 
+from lib.config.schema import TrainingSettings
 from lib.distillation.objective import Objective
 from lib.store import hash_arrays
 
@@ -51,31 +52,15 @@ class DistillationData:
         fields = (self.structural, self.contextual, self.lengths)
         values = [None if each is None else each[rows] for each in fields]
         if self.negatives:
-            drawn = np.stack([self.draw(row) for row in np.arange(len(self.lengths))[rows]])
-            values[0] = self.structural[drawn.ravel()].reshape(*drawn.shape, -1)
+            drawn = []
+            documents = np.arange(len(self.lengths))
+            for row in documents[rows]:
+                generator = np.random.default_rng([NEGATIVES_SEED, row])
+                others = np.delete(documents, row)
+                repeat = self.negatives > len(others)
+                drawn.append([row, *generator.choice(others, self.negatives, replace=repeat)])
+            values[0] = self.structural[np.ravel(drawn)].reshape(*np.shape(drawn), -1)
         return [None if each is None else torch.tensor(each, device=device) for each in values]
-
-    def draw(self, row: int) -> np.ndarray:
-        """A document and its negatives, always the same; they repeat only if there are fewer."""
-        others = len(self.lengths) - 1
-        generator = np.random.default_rng([NEGATIVES_SEED, row])
-        drawn = generator.choice(others, self.negatives, replace=self.negatives > others)
-        return np.append(row, drawn + (drawn >= row))
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """How a student is trained. Defaults are the author's."""
-
-    batch_size: int  # of one process
-    learning_rate: float  # the peak; it then falls to 0 along a cosine (Table 4.4)
-    warmup_updates: int  # in which the rate rises linearly
-    weight_decay: float = 0.01  # Table 4.4 prints 0.1
-    clip: float = 1.0  # the largest norm of the gradient
-    accumulation: int = 1  # batches per update and process
-    precision: str = "fp32"  # of the student's forward pass, or "bf16" (autocast)
-    length_bucket: int = 512  # in tokens, see `length_mixed_order`
-    passes: int = 1  # over the documents, each in a new order
 
 
 @dataclass
@@ -96,7 +81,7 @@ def distill(
     student: nn.Module,
     objective: Objective,
     data: DistillationData,
-    scheme: Scheme,
+    settings: TrainingSettings,
     *,
     seed: int,
     callbacks: Sequence[Callable[[int, float], Any]] = (),
@@ -116,19 +101,20 @@ def distill(
     `FloatingPointError` if the loss is not finite.
     """
     accelerator = Accelerator(
-        gradient_accumulation_steps=scheme.accumulation,
+        gradient_accumulation_steps=settings.accumulation,
         mixed_precision="no",
         cpu=not torch.cuda.is_available(),
         step_scheduler_with_optimizer=False,  # else each process would add a step
     )
-    device, mixed = accelerator.device, scheme.precision == "bf16"
-    batches = draw_batches(data, scheme, processes=accelerator.num_processes, seed=seed)
+    device, mixed = accelerator.device, settings.precision == "bf16"
+    batches = draw_batches(data, settings, processes=accelerator.num_processes, seed=seed)
     # Ranks are added above the range of seeds, so that processes drop out different units.
     torch.manual_seed(seed + (accelerator.process_index << 32))
     models = nn.ModuleList([student, objective])
-    groups = parameter_groups(models, scheme.weight_decay)
-    adam = torch.optim.AdamW(groups, lr=scheme.learning_rate, fused=True)
-    cosine = get_cosine_schedule_with_warmup(adam, scheme.warmup_updates, len(batches))
+    groups = parameter_groups(models, settings.weight_decay)
+    adam = torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
+    warmup = round(settings.warmup_share * len(batches))
+    cosine = get_cosine_schedule_with_warmup(adam, warmup, len(batches))
     embed, optimizer, schedule = accelerator.prepare(student, adam, cosine)
     history = History([], [])
     accelerator.register_for_checkpointing(history, objective)
@@ -136,7 +122,7 @@ def distill(
     if newest := max(kept, key=lambda path: int(path.name), default=None):
         accelerator.load_state(newest)
     done = len(history.loss)
-    _check_agreement(data, batches, f"seed {seed}, {scheme}, {done} updates done")
+    _check_agreement(data, batches, f"seed {seed}, {settings}, {done} updates done")
 
     for number, update in enumerate(batches[done:], start=done + 1):
         models.train()
@@ -155,7 +141,7 @@ def distill(
         loss = float(np.mean(parts))
         if not np.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss} at update {number} of {len(batches)}")
-        accelerator.clip_grad_norm_(models.parameters(), scheme.clip)
+        accelerator.clip_grad_norm_(models.parameters(), settings.clip)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
@@ -208,7 +194,7 @@ def _check_agreement(data: DistillationData, batches: np.ndarray, settings: str)
 
 
 def draw_batches(
-    data: DistillationData, scheme: Scheme, *, processes: int, seed: int
+    data: DistillationData, settings: TrainingSettings, *, processes: int, seed: int
 ) -> np.ndarray:
     """Draw rows of `data`, (updates, accumulation, processes, batch_size), mixed by length.
 
@@ -216,16 +202,16 @@ def draw_batches(
     there are too few documents for one update.
     """
     sizes = np.asarray([len(ids) for ids in data.token_ids])
-    per_update = scheme.accumulation * processes * scheme.batch_size
+    per_update = settings.accumulation * processes * settings.batch_size
     whole = len(sizes) // per_update * per_update
     if whole == 0:
         raise ValueError(f"{len(sizes)} documents do not fill one update of {per_update}")
     generator = np.random.default_rng(seed)
     orders = [
-        length_mixed_order(sizes, bucket=scheme.length_bucket, generator=generator)[:whole]
-        for _ in range(scheme.passes)
+        length_mixed_order(sizes, bucket=settings.length_bucket, generator=generator)[:whole]
+        for _ in range(settings.passes)
     ]
-    shape = (-1, scheme.accumulation, processes, scheme.batch_size)
+    shape = (-1, settings.accumulation, processes, settings.batch_size)
     return np.concatenate(orders).reshape(shape)
 
 

@@ -205,11 +205,12 @@ class TrainedStudent(Model):
         kept = self.store.path(self.weights, ".checkpoint")
         if checkpoint is None and (kept.exists() or self.updates > settings.checkpoint_every):
             checkpoint = kept
+        changes = {"batch_size": self.batch_size, "precision": self.base.precision}
         history = distill(
             student,
             objective,
             data,
-            self._make_scheme(),
+            settings.model_copy(update=changes),
             seed=self.seed,
             callbacks=callbacks,
             checkpoint=checkpoint,
@@ -235,17 +236,6 @@ class TrainedStudent(Model):
             **self.soft_cca.model_dump(),
         )
         return objective.to(find_device())
-
-    def _make_scheme(self) -> Any:
-        from lib.distillation.training import Scheme
-
-        names = "learning_rate weight_decay clip accumulation length_bucket passes".split()
-        return Scheme(
-            batch_size=self.batch_size,
-            warmup_updates=round(self.training.warmup_share * self.updates),
-            precision=self.base.precision,
-            **self.training.model_dump(include={*names}),
-        )
 
     def read(self, texts: Sequence[str]) -> Any:
         """What the student and its teachers read of documents, a `DistillationData`."""

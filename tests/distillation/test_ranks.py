@@ -40,7 +40,7 @@ LABELS = {
 
 def train(label, data=None, kind="float64", dropout=0.0, scheme=None, **options):
     """What a training ends with: the weights, SoftCCA's statistics among them, and the losses."""
-    scheme = {"warmup_updates": 2} | (scheme or {})
+    scheme = {"warmup_share": 0.1} | (scheme or {})
     data = data or tiny.documents(DOCUMENTS, kind)
     options |= {"kind": kind, "dropout": dropout, "scheme": scheme}
     student, objective, history = tiny.train(data, label, **options)

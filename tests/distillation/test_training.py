@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from lib.distillation import training
-from lib.distillation.training import DistillationData, Scheme
+from lib.distillation.training import DistillationData
 from lib.losses import max_margin
-from tests.distillation.tiny import WEIGHTED, Bag, documents, models, train
+from tests.distillation.tiny import WEIGHTED, Bag, documents, models, settings, train
 
 
 @pytest.fixture
@@ -38,11 +38,12 @@ def test_drawn_negatives_are_other_documents_without_repetition_always_the_same(
         assert own == data.structural[place].tolist()
         assert sorted(others) == sorted(np.delete(data.structural, place, axis=0).tolist())
     assert torch.equal(data.teachers(asked, "cpu")[0], rows[asked])
-    drawn = np.stack([replace(data, negatives=5).draw(row)[1:] for row in range(48)])
-    assert len(np.unique(drawn)) > 40 and abs(drawn.mean() - 23.5) < 3
+    numbered = replace(data, structural=np.arange(48)[:, None], negatives=5)
+    drawn = numbered.teachers(slice(None), "cpu")[0][:, 1:]
+    assert len(drawn.unique()) > 40 and abs(drawn.double().mean() - 23.5) < 3
     # With few documents they repeat, and are never the document itself.
-    few = DistillationData([[1], [2]], np.array([1, 1]), data.structural[:2], negatives=5)
-    assert few.draw(0).tolist() == [0, 1, 1, 1, 1, 1]
+    few = DistillationData([[1], [2]], np.array([1, 1]), np.array([[0], [1]]), negatives=5)
+    assert few.teachers([0], "cpu")[0].flatten().tolist() == [0, 1, 1, 1, 1, 1]
 
 
 def test_drawn_negatives_are_the_negatives_of_the_loss(data):
@@ -64,8 +65,7 @@ def test_callbacks_see_every_update_and_their_evaluation_mode_does_not_stay(data
         seen.append((number, loss))
         return number if number % 3 == 0 else None
 
-    scheme = Scheme(batch_size=6, learning_rate=1e-2, warmup_updates=1)
-    history = training.distill(student, objective, data, scheme, seed=0, callbacks=[look])
+    history = training.distill(student, objective, data, settings(), seed=0, callbacks=[look])
     assert torch.equal(train(data, WEIGHTED)[0].table.weight, student.table.weight)
     assert seen == [*enumerate(history.loss, start=1)] and len(seen) == 8
     assert history.measured == [3, 6] and not student.training and not objective.training
@@ -90,11 +90,13 @@ def test_order_keeps_the_mix_of_lengths_in_every_stretch():
 
 
 def test_each_pass_reads_every_document_once_at_most_and_in_a_new_order(data):
-    options = {"batch_size": 5, "learning_rate": 1, "warmup_updates": 0}
-    both = training.draw_batches(data, Scheme(**options, accumulation=2), processes=2, seed=0)
+    two, one, again = (
+        settings(batch_size=5, **each) for each in ({"accumulation": 2}, {}, {"passes": 2})
+    )
+    both = training.draw_batches(data, two, processes=2, seed=0)
     assert both.shape == (2, 2, 2, 5) and len(np.unique(both)) == 40
-    once = training.draw_batches(data, Scheme(**options), processes=1, seed=0)
-    twice = training.draw_batches(data, Scheme(**options, passes=2), processes=1, seed=0)
+    once = training.draw_batches(data, one, processes=1, seed=0)
+    twice = training.draw_batches(data, again, processes=1, seed=0)
     assert len(once) == 9 and len(twice) == 18
     assert np.array_equal(twice[:9], once) and not np.array_equal(twice[9:], once)
     assert len(np.unique(twice[9:])) == 45
