@@ -90,10 +90,9 @@ def shown(label: str) -> dict[str, str]:
     prefix, variants = "", []  # Figures 4.2 and 4.12 have no grid
     if label == "fig4_3":
         grid = profiles.grid("structural")
-        variants = [*grid["losses"]]
-        margins = grid["max_margin"]
-        for distance, gamma in product(margins["distances"], margins["gammas"]):
-            variants.append(f"max-margin;{distance};γ={float(gamma)}")
+        margins = product(grid["max_margin"]["distances"], grid["max_margin"]["gammas"])
+        variants = [f"max-margin;{distance};γ={float(gamma)}" for distance, gamma in margins]
+        variants = [*grid["losses"], *variants]
     elif label == "fig4_5":
         grid = profiles.grid("pv")
         sizes = map(str, grid["dimensions"])
@@ -111,17 +110,6 @@ def shown(label: str) -> dict[str, str]:
             variants.append(f"{mask};λ={float(lam)}")
     models = printed(label)
     return models | {each: models.get(each, prefix + each) for each in variants}
-
-
-def list_references(labels: Iterable[str]) -> list[str]:
-    """List the identities of the reference students in the grid of projections of these figures."""
-    references = []
-    for loss in [PROJECTIONS[label] for label in labels if label in PROJECTIONS]:
-        for group in profiles.grid("projections")[loss]:
-            if "reference" in group:
-                student, contextual = group["reference"]
-                references.append(f"{loss};{group['dimension']};S:{student};C:{contextual}")
-    return references
 
 
 def news_students() -> tuple[str, ...]:

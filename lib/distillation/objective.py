@@ -12,8 +12,6 @@ from lib import losses
 from lib.distillation import projection, variants
 from lib.distillation.variants import CONTEXTUAL_LOSSES, Variant
 
-Rows = Any  # a tensor (rows, dim), or None
-
 
 class Objective(nn.Module):
     """The loss of one variant: (batch,) values from student and teacher embeddings.
@@ -61,10 +59,10 @@ class Objective(nn.Module):
     def forward(
         self,
         student: Tensor,
-        structural: Rows,
-        contextual: Rows,
+        structural: Any,
+        contextual: Any,
         lengths: Tensor,
-        projected: Rows = None,
+        projected: Any = None,
     ) -> Tensor:
         """The loss of each document, (batch,), from (batch, dim) embeddings or None.
 

@@ -1,7 +1,6 @@
-"""Distillation: train a student to mimic its teachers' embeddings (thesis Chapter 3, Listing 4.1).
+"""The loop that trains a student to mimic its teachers' embeddings (Chapter 3, Listing 4.1).
 
-`distill` is the loop, on Hugging Face accelerate: one process on a laptop, many under torchrun
-(docs/scale.md).
+It is on Hugging Face accelerate: one process on a laptop, many under torchrun (docs/scale.md).
 """
 
 import os
@@ -14,8 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import gather, gather_object
-from torch import Tensor, distributed, nn
+from accelerate.utils import gather_object
+from torch import Tensor, nn
+from torch.distributed.nn.functional import all_gather
 from transformers import get_cosine_schedule_with_warmup
 
 from lib.config.schema import TrainingSettings
@@ -63,18 +63,11 @@ class DistillationData:
         return [None if each is None else torch.tensor(each, device=device) for each in values]
 
 
-@dataclass
-class History:
-    """The course of a training, which its checkpoints keep."""
+class History(dict[str, list]):
+    """`loss`, the mean of each update, and `measured`, what callbacks returned."""
 
-    loss: list[float]  # the mean of each update
-    measured: list[Any]  # what callbacks returned
-
-    def state_dict(self) -> dict[str, Any]:
-        return vars(self)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+    state_dict = dict.copy  # with these two names a checkpoint keeps it
+    load_state_dict = dict.update
 
 
 def distill(
@@ -116,12 +109,12 @@ def distill(
     warmup = round(settings.warmup_share * len(batches))
     cosine = get_cosine_schedule_with_warmup(adam, warmup, len(batches))
     embed, optimizer, schedule = accelerator.prepare(student, adam, cosine)
-    history = History([], [])
+    history = History(loss=[], measured=[])
     accelerator.register_for_checkpointing(history, objective)
     kept = [] if checkpoint is None else checkpoint.glob("[0-9]*")
     if newest := max(kept, key=lambda path: int(path.name), default=None):
         accelerator.load_state(newest)
-    done = len(history.loss)
+    done = len(history["loss"])
     _check_agreement(data, batches, f"seed {seed}, {settings}, {done} updates done")
 
     for number, update in enumerate(batches[done:], start=done + 1):
@@ -135,7 +128,11 @@ def distill(
                     embedding = embed(token_ids)
                 # Correlations need at least float32.
                 embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))
-                part = objective(gathered(embedding), *teachers).mean()
+                if accelerator.num_processes > 1:
+                    # Each process computes the loss of all rows. Their gradients for its own rows
+                    # add up, and DistributedDataParallel divides them by the number of processes.
+                    embedding = torch.cat(all_gather(embedding))
+                part = objective(embedding, *teachers).mean()
                 accelerator.backward(part)
             parts.append(part.item())
         loss = float(np.mean(parts))
@@ -145,9 +142,9 @@ def distill(
         optimizer.step()
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
-        history.loss.append(loss)
+        history["loss"].append(loss)
         values = [callback(number, loss) for callback in callbacks]
-        history.measured += [value for value in values if value is not None]
+        history["measured"] += [value for value in values if value is not None]
         due = number == len(batches) or (checkpoint_every and number % checkpoint_every == 0)
         if checkpoint is not None and due:
             save_checkpoint(checkpoint, accelerator, number)
@@ -166,21 +163,6 @@ def save_checkpoint(folder: Path, accelerator: Accelerator, number: int) -> None
         for older in {*folder.iterdir()} - {whole}:
             shutil.rmtree(older)
     accelerator.wait_for_everyone()
-
-
-def gathered(rows: Tensor) -> Tensor:
-    """Join the rows of all processes in the order of ranks, (all rows, dim); all have as many.
-
-    All compute the loss of the joined rows, and each the gradient of its own rows, times the
-    number of processes, because DistributedDataParallel divides by it.
-    """
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return rows
-    blocks = [*gather(rows.detach()).split(len(rows))]
-    own = rows.clone()
-    own.register_hook(lambda gradient: gradient * len(blocks))
-    blocks[distributed.get_rank()] = own
-    return torch.cat(blocks)
 
 
 def _check_agreement(data: DistillationData, batches: np.ndarray, settings: str) -> None:

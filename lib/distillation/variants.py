@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
-# Label of a structural loss -> its function in `lib.losses`.
+# Label of a structural loss -> its function in `lib.losses`; max-margin has arguments besides.
 STRUCTURAL_LOSSES = {
     "MSE": "mse",
     "cosine": "cosine",
     "contrastive": "contrastive",
 }
-# Negatives are drawn from all documents, or else are those of the batch (notebook 10).
 _MAX_MARGIN = re.compile(r"max-margin;(MSE|cosine);γ=(\d+(?:\.\d+)?)(?:;negatives=([1-9]\d*))?")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
 LSA = "LSA"  # a contextual teacher that is not in the thesis (notebook 10)
@@ -24,11 +23,6 @@ _PARTS = {short.split(";")[1]: models for short, models in CONTEXTUAL_TEACHERS.i
 _PARTS |= {LSA: LSA, f"2048d+{LSA}": f"{_PARTS['2048d']}+{LSA}"}
 MM_MSE = "max-margin;MSE;γ=1.0"
 MASK_LABEL = "384"  # in the thesis' labels; a profile says how many tokens it stands for
-# The students whose weighting Section 4.5.3 varies, as they are without weighting.
-NO_WEIGHTING = {
-    "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
-    "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",
-}
 # Students of Paragraph Vector alone vary two to three times as much between seeds as all others.
 STUDENT_CLASSES = ("student", "student of context alone")
 
@@ -43,7 +37,6 @@ _FIXED = {
 # Other names -> the label under which a model is recorded.
 _ALIASES = {models: short for short, models in CONTEXTUAL_TEACHERS.items()}
 _ALIASES |= {"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}
-_CAN_BE_CUT = ("base", "student", "lsa", "both")
 _CUT = ";cut"  # at the end of a model's label: test texts are cut
 _CHUNKS = ";chunks"  # at the end of a structural loss: the target is the mean over chunks
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
@@ -75,6 +68,8 @@ class Variant:
     masked: bool = False  # whether Listing 4.1 masks what the structural teacher cannot read whole
     lam: float | None = None  # weight of the structural loss; None is the sum (`no-weighting`)
     contextual_loss: str = "soft_cca"  # a key of CONTEXTUAL_LOSSES; others are from a draft
+    negatives: int = 0  # drawn for each document from all others; 0: the rest of its batch
+    reads_chunks: bool = False  # whether the structural target is the mean over all chunks
     pooling: str = "mean"  # or "cls": the state of the first token, with global attention (drafts)
     cut: bool = False  # whether test texts are cut to what the structural teacher reads
 
@@ -87,17 +82,6 @@ class Variant:
     def seed_class(self) -> str:
         """The class of models that vary about equally between seeds, whose variances are pooled."""
         return self.kind if self.kind != "student" else STUDENT_CLASSES[self.structural is None]
-
-    @property
-    def reads_chunks(self) -> bool:
-        """Whether the target is the mean over all chunks, not the embedding of the beginning."""
-        return (self.structural or "").endswith(_CHUNKS)
-
-    @property
-    def negatives(self) -> int:
-        """Number of negatives drawn for each document; 0 if the batch supplies the negatives."""
-        match = _MAX_MARGIN.fullmatch((self.structural or "").removesuffix(_CHUNKS))
-        return int(match[3] or 0) if match else 0
 
     @property
     def losses(self) -> list[str]:
@@ -133,7 +117,7 @@ def parse(label: str) -> Variant:
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
-        if whole.kind in _CAN_BE_CUT:
+        if whole.kind in ("base", "student", "lsa", "both"):  # others read what they can
             return replace(whole, cut=True)
     label = _ALIASES.get(label, label)
     if label in _FIXED:
@@ -150,6 +134,7 @@ def parse(label: str) -> Variant:
         structural = {"only-contextual": None, "mm-MSE": MM_MSE}.get(structural, structural)
     if structural is not None:
         structural_loss(structural)
+    drawn = re.search(r";negatives=(\d+)", structural or "")
     return Variant(
         label.replace(f"λ={lam}", f"λ={float(lam or 0)}"),
         "student",
@@ -160,5 +145,7 @@ def parse(label: str) -> Variant:
         masked=match["mask"] == MASK_LABEL,
         lam=float(lam) if lam else None,
         contextual_loss=match["contextual_loss"] or "soft_cca",
+        negatives=int(drawn[1]) if drawn else 0,
+        reads_chunks=(structural or "").endswith(_CHUNKS),
         pooling="cls" if match["cls"] else "mean",
     )

@@ -216,9 +216,9 @@ class TrainedStudent(Model):
             checkpoint=checkpoint,
             checkpoint_every=settings.checkpoint_every,
         )
-        facts: Arrays = {"loss": history.loss}
+        facts: Arrays = {"loss": history["loss"]}
         if watched:
-            facts["watched"] = watched + history.measured
+            facts["watched"] = watched + history["measured"]
         return facts | {"seconds": time.process_time() - started} | pack_weights(student)
 
     def _draw_objective(self, student: Any, data: Any) -> Any:

@@ -44,7 +44,7 @@ def train(label, data=None, kind="float64", dropout=0.0, scheme=None, **options)
     data = data or tiny.documents(DOCUMENTS, kind)
     options |= {"kind": kind, "dropout": dropout, "scheme": scheme}
     student, objective, history = tiny.train(data, label, **options)
-    return nn.ModuleList([student, objective]).state_dict(), history.loss
+    return nn.ModuleList([student, objective]).state_dict(), history["loss"]
 
 
 def interrupt(label, number, **options):

@@ -21,7 +21,7 @@ def data():
     "label", ["cosine", "MSE", "contrastive", "max-margin;MSE;γ=0.5", WEIGHTED]
 )
 def test_training_lowers_the_loss_of_its_own_objective(data, label):
-    losses = train(data, label, scheme={"passes": 6})[2].loss
+    losses = train(data, label, scheme={"passes": 6})[2]["loss"]
     assert np.mean(losses[-8:]) < np.mean(losses[:8])
 
 
@@ -67,8 +67,8 @@ def test_callbacks_see_every_update_and_their_evaluation_mode_does_not_stay(data
 
     history = training.distill(student, objective, data, settings(), seed=0, callbacks=[look])
     assert torch.equal(train(data, WEIGHTED)[0].table.weight, student.table.weight)
-    assert seen == [*enumerate(history.loss, start=1)] and len(seen) == 8
-    assert history.measured == [3, 6] and not student.training and not objective.training
+    assert seen == [*enumerate(history["loss"], start=1)] and len(seen) == 8
+    assert history["measured"] == [3, 6] and not student.training and not objective.training
 
 
 def test_accumulated_batches_are_one_larger_batch(data):
