@@ -15,7 +15,7 @@ from lib.chapters import chapter4, data_statistics, final_students, geometry
 from lib.chapters.contextual import collect_histories
 from lib.chapters.geometry import COLLAPSED
 from lib.chapters.words_read import extrapolate_words, run_words
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments.bench import Bench
 from lib.ledger.kinds import RANKING, load_claims
 from lib.statistics.intervals import task_scores
@@ -112,7 +112,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
         table["chance"] = histories["chance"].first()
         table["share"] = histories["share"].mean()[[*both]]
     for name, variant in both.items():
-        alone = Variant("student", structural=variant.structural)
+        alone = parse(str(variant.structural))
         if label != FINAL or alone in students.values():
             pairs = embed(variant), embed(alone, second)
             cosine = [geometry.cosines(rows, embed(alone)).mean() for rows in pairs]
