@@ -139,7 +139,7 @@ def judge_task(name: str, task: Task, make_models: MakeModels, note: Note) -> Me
 
     def score(model: str) -> np.ndarray:
         embed = partial(_embed_outside, models[model])
-        return ranking.rank_folds(embed, queries, folds, "MAP")[1]
+        return ranking.rank(embed, queries, "MAP", folds=folds)[1]
 
     scores, chance = _score_each(score, models, note), ranking.score_chance(queries, "MAP")
     return Measure(f"{name} MAP", scores, groups[queries.examples], chance, len(sources))
