@@ -156,7 +156,7 @@ class _Stack:
             torch.mul(kept, scale, out=self.gates[row])
 
     def compute_gradients(self, start: int, stop: int) -> None:
-        """Compute the clipped gradients of the mean loss of the shuffled items `start` to `stop`."""
+        """Compute the clipped gradients of the mean loss of shuffled items `start` to `stop`."""
         w1, b1, w2, b2 = self.parameters
         w1_gradient, b1_gradient, w2_gradient, b2_gradient = self.parameter_gradients
         x = self.batch[:, : stop - start]  # (heads, batch, width), without copying the data set

@@ -99,7 +99,7 @@ def test_heads_of_several_models_are_trained_side_by_side_and_alone_alike():
     wide = random.normal(size=(80, 6)).astype(np.float32)
     models = [("good", 0, np.eye(2, dtype=np.float32)[topics]), ("bad", 3, wide), ("bad", 4, wide)]
     records = judge_models(models, examples, "head", SETTINGS)
-    for (name, seed, vectors), record in zip(models, records, strict=True):
+    for (_, seed, vectors), record in zip(models, records, strict=True):
         alone = judge(vectors, examples, "head", SETTINGS, seed)
         np.testing.assert_array_equal(record["scores"], alone)
         assert record["heads"].shape == (2 * 3,)  # heads times folds
