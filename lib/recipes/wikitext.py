@@ -8,7 +8,6 @@ import bz2
 import html
 import itertools
 import re
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -51,16 +50,12 @@ class Paragraph(NamedTuple):
 
 
 def read_dump(path: Path) -> Iterator[Paragraph]:
-    """Yield the paragraphs of articles in a MediaWiki export (bz2), in file order; no redirects."""
+    """Yield the paragraphs of articles in a MediaWiki export (bz2), in file order."""
+    from gensim.corpora.wikicorpus import extract_pages  # slow to import
+
     with bz2.open(path, "rb") as stream:
-        for _, element in ElementTree.iterparse(stream):
-            if element.tag.rpartition("}")[2] == "page":
-                fields = {}
-                for child in element.iter():
-                    fields[child.tag.rpartition("}")[2]] = child.text or ""
-                if fields["ns"] == "0" and "redirect" not in fields:
-                    yield from parse(fields["title"], fields.get("text", ""))
-                element.clear()
+        for title, text, _ in extract_pages(stream, filter_namespaces=["0"]):
+            yield from parse(title, text)
 
 
 def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
