@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from lib.config.schema import MiniBuild
 from lib.data.writing import write_examples, write_lines, write_relevant
@@ -22,6 +23,7 @@ from lib.store import hash_code, hash_file
 MODULES = ("recipes.mini", "recipes.mini_tasks", "recipes.gensim_files", "recipes.wikitext")
 # Of the news chapter: at least so many sentences per report, at most so many reports per story
 SENTENCES, MOST = 3, 4
+RELATED = 0.5  # mean human rating (0 to 1) above which two stories count as similar
 
 
 def list_inputs() -> list[str]:
@@ -78,8 +80,13 @@ def _write_sentences(folder: Path) -> None:
 
 
 def _write_stories(folder: Path) -> None:
-    texts, relevant = mini_tasks.rated_stories()
-    rows = ({"id": text_id, "text": text} for text_id, text in texts.items())
+    """Write stories, and for each the others that people rated as similar."""
+    stories = gensim_files.lines(gensim_files.STORIES)
+    ids = [f"lee/{number:02d}" for number in range(len(stories))]
+    ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)  # each pair once
+    alike = pd.DataFrame(ratings + ratings.T > RELATED, ids, ids)
+    relevant = {story: [*alike.columns[row]] for story, row in alike.iterrows() if row.any()}
+    rows = ({"id": story, "text": text} for story, text in zip(ids, stories, strict=True))
     write_lines(folder / "documents.jsonl", rows)
     write_relevant(folder / "tasks/similar", relevant)
 
