@@ -1,8 +1,8 @@
 """The recipe of thesis: the published corpora and tasks (Sections 4.1 and 5.2.1).
 
-What is neither in the hub's cache nor among the downloads (`THESIS_DATA`, or below the artifact
-root) is downloaded from the hub, the records of Zhou et al. 2020 and Ginzburg et al. 2021 on
-Zenodo, and, for gold lists, from the code of the latter.
+What is neither in the hub's cache (`HF_HOME`) nor among the downloads (`THESIS_DATA`, or below the
+artifact root) is downloaded from the hub, the records of Zhou et al. 2020 and Ginzburg et al. 2021
+on Zenodo, and, for gold lists, from the code of the latter.
 """
 
 import ast
@@ -13,22 +13,23 @@ import io
 import itertools
 import os
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-from pyarrow import parquet
+import pandas as pd
+import pooch
+from huggingface_hub import snapshot_download
 
 from lib.config import paths
 from lib.config.schema import ThesisBuild
 from lib.data.files import name_errors, read_csv, read_rows
 from lib.data.task_files import SPLITS
-from lib.data.writing import Examples, write_examples, write_relevant
-from lib.recipes import fetch
-from lib.store import hash_code
+from lib.data.writing import Examples, write_examples, write_once, write_relevant
 from lib.texts import has_token
 
+MODULES, PACKAGES = ("recipes.thesis",), ()
 SINGLES, PAIRS = ("IMDB", "ARXIV"), ("AAN", "OC", "S2ORC", "PAN")
 # The folder of each task, <dataset folder>/<task>.
 TASKS = {
@@ -45,48 +46,56 @@ TASKS = {
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
 ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
 PIECE = 20_000  # documents in one Parquet file, and in memory at once
-_SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
 
-def list_inputs() -> list[str]:
-    """The code; settings name a commit or a record of all that is downloaded."""
-    return [hash_code(("recipes.thesis", "data.writing"))]
-
-
-def list_sources(build: ThesisBuild) -> dict[str, str]:
-    """Return {file: URL} of everything the folders are made of, for `fetch.fetch_all`."""
-    sources = {place: place for place in (*build.wikipedia, *build.news)}
-    for files in build.tasks.values():
-        for name, url in files.items():
-            sources[url if url.startswith("hf://") else name] = url
-    return {name: url for name, url in sources.items() if "://" in url}
-
-
-def list_writers(build: ThesisBuild, home: Path) -> dict[str, Callable[[Path], None]]:
-    """Return the functions that fill each dataset folder; the first downloads what is missing."""
+def write(build: ThesisBuild, root: Path) -> None:
+    """Write the missing dataset folders, and download what they are made of."""
     named = os.environ.get("THESIS_DATA")
-    root = paths.ROOT / named if named else home.parent / "downloads"
-    fetch_missing = functools.cache(lambda: fetch.fetch_all(list_sources(build), root))
-    writers = {
-        "wikipedia": functools.partial(write_corpus, build.wikipedia),
-        "news": functools.partial(write_corpus, build.news),
-    }
+    downloads = paths.ROOT / named if named else root.parents[1] / "downloads"
+    for name, places in (("wikipedia", build.wikipedia), ("news", build.news)):
+        write_once(root / name, functools.partial(write_corpus, places))
     for role, files in build.tasks.items():
         dataset, _, task = TASKS[role].partition("/")
-        writers[dataset] = functools.partial(write_task, role, files, task, root)
-
-    def fetch_and_write(name: str, folder: Path) -> None:
-        fetch_missing()
-        writers[name](folder)
-
-    return {name: functools.partial(fetch_and_write, name) for name in writers}
+        write_once(root / dataset, functools.partial(write_task, role, files, task, downloads))
 
 
-def write_corpus(files: Sequence[str], folder: Path) -> None:
+def fetch_hub(place: str) -> list[Path]:
+    """The files of a place on the hub, `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`."""
+    form = "hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)"
+    kind, repository, commit, named = re.fullmatch(form, place).groups()
+    patterns = named.split(",")
+    folder = snapshot_download(repository, repo_type=kind, revision=commit, allow_patterns=patterns)
+    return sorted(path for pattern in patterns for path in Path(folder).glob(pattern))
+
+
+def fetch_file(root: Path, name: str, url: str) -> Path:
+    """The file `name`, from anywhere in `root`, or downloaded to it: from `url`, or the record
+    `doi:<record>` that contains it, whose files are all downloaded, checked and unpacked."""
+
+    def fetch_record(folder: Path) -> None:
+        record = pooch.create(folder, f"{url}/")
+        record.load_registry_from_doi()
+        for file in record.registry:
+            record.fetch(file, processor=pooch.Unzip() if file.endswith(".zip") else None)
+
+    def find() -> list[Path]:  # not in hidden folders, which are not complete
+        return sorted([*root.glob(name), *root.glob(f"[!.]*/**/{name}")])
+
+    if not find():
+        if url.startswith("doi:"):
+            write_once(root / url.rpartition(".")[2], fetch_record)
+        else:
+            pooch.retrieve(url, None, name, root)
+    if not find():
+        raise ValueError(f"{name}: neither in {root} nor in {url}")
+    return find()[0]
+
+
+def write_corpus(places: Sequence[str], folder: Path) -> None:
     """Write the rows of files as documents of a folder, except rows whose text has no token."""
     documents = (
         {"id": str(number), "text": row["text"], "title": row.get("title") or ""}
-        for number, row in enumerate(itertools.chain.from_iterable(map(_read_rows, files)))
+        for number, row in enumerate(itertools.chain.from_iterable(map(_read_rows, places)))
         if has_token(row["text"] or "")
     )
     _write_documents(folder, documents)
@@ -96,21 +105,17 @@ def _write_documents(folder: Path, rows: Iterator[dict[str, str]]) -> None:
     (folder / "documents").mkdir()
     piece = 0
     while batch := list(itertools.islice(rows, PIECE)):
-        table = pyarrow.Table.from_pylist(batch, schema=_SCHEMA)
-        parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
+        pd.DataFrame(batch).to_parquet(folder / "documents" / f"{piece:05d}.parquet")
         piece += 1
     if not piece:
         raise ValueError(f"{folder.name}: there are no texts in its files")
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows, with a text, of Parquet or JSON Lines files: of the hub, or by a pattern."""
+    """Yield the rows of Parquet or JSON Lines files: of the hub, or by a pattern."""
     hub = place.startswith("hf://")
-    files = fetch.fetch_hub(place) if hub else [Path(name) for name in sorted(glob.glob(place))]
-    for where, row in read_rows(files, ("text", "title", "label")):
-        if "text" not in row:
-            raise ValueError(f"{where}: expected a field text, found {', '.join(row)}")
-        yield row
+    files = fetch_hub(place) if hub else [Path(name) for name in sorted(glob.glob(place))]
+    return (row for _, row in read_rows(files, ("text", "title", "label")))
 
 
 def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: Path) -> None:
@@ -118,7 +123,7 @@ def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: 
     if role in SINGLES:
         texts, gold = _read_singles(role, files)
     else:
-        places = [fetch.fetch_file(root, name, url) for name, url in files.items()]
+        places = [fetch_file(root, name, url) for name, url in files.items()]
         texts, gold = (_read_pairs if role in PAIRS else _read_retrieval)(places)
     write = write_examples if role in SINGLES + PAIRS else write_relevant
     write(folder / "tasks" / task, gold)
