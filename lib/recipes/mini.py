@@ -33,19 +33,17 @@ def write(build: MiniBuild, root: Path) -> None:
 
 def _write_folders(build: MiniBuild, root: Path) -> None:
     tasks = MiniTasks(build)
-    texts = gensim_files.corpus_texts(build.documents, tasks.used, build.seed)
-    for name, rows in zip(("wikipedia", "news"), texts, strict=True):
-        write_lines(root / name / "documents.jsonl", rows)
-    passages = root / "passages"
-    _write_passages(passages, tasks.by_id.values())
-    write_examples(passages / "tasks/topic", tasks.topic())
-    write_examples(passages / "tasks/same_article", tasks.same_article())
-    write_examples(passages / "tasks/same_section", tasks.same_section())
-    write_examples(passages / "tasks/section_of", tasks.section_of())
-    write_relevant(passages / "tasks/same_article_related", tasks.related())
-    borrowing, examples = tasks.copied()
-    mixed = [p for p in tasks.by_id.values() if p.use == "mixed"]
-    _write_passages(root / "copies", [*mixed, *borrowing])
+    wikipedia, news = gensim_files.corpus_texts(build.documents, tasks.used, build.seed)
+    write_lines(root / "wikipedia/documents.jsonl", wikipedia)
+    write_lines(root / "news/documents.jsonl", news)
+    _write_passages(root / "passages", tasks.passages)
+    write_examples(root / "passages/tasks/topic", tasks.topic())
+    write_examples(root / "passages/tasks/same_article", tasks.same_article())
+    write_examples(root / "passages/tasks/same_section", tasks.same_section())
+    write_examples(root / "passages/tasks/section_of", tasks.section_of())
+    write_relevant(root / "passages/tasks/same_article_related", tasks.related())
+    copies, examples = tasks.copied()
+    _write_passages(root / "copies", copies)
     write_examples(root / "copies/tasks/copied", examples)
     _write_sentences(root / "sentences")
     _write_stories(root / "stories")

@@ -10,7 +10,7 @@ import itertools
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,82 +85,66 @@ class MiniTasks:
                 if len(self.articles["test"]) < count and title not in self.articles["test"]:
                     for split, passages in self._article(sections[title], splits).items():
                         self.articles[split][title] = passages
-            if (held := len(self.articles["test"])) < count:
-                raise ValueError(f"build.articles: the dump holds no more than {held}")
-        held = [self.topics, *self.articles["train"].values(), *self.articles["test"].values()]
-        self.by_id = {p.id: p for passages in held for p in passages}
+        held = [passages for articles in self.articles.values() for passages in articles.values()]
+        self.passages = [*self.topics, *itertools.chain(*held)]
+        pairs = itertools.chain(*(itertools.product(passages, passages) for passages in held))
+        self._same_section = [(a, b) for a, b in pairs if a.section == b.section]
 
     def topic(self) -> Examples:
         """ARXIV: which of the eleven longest articles is a long passage from?"""
-        examples: Examples = {split: [] for split in SPLITS}
-        for p in self.topics:
-            examples[p.split].append(((p.id,), p.article))
-        return examples
+        rows = [(p.split, ((p.id,), p.article)) for p in self.topics]
+        return {split: [row for own, row in rows if own == split] for split in SPLITS}
 
     def same_article(self) -> Examples:
         """OC: are two passages from the same article? One in eight passages is long."""
-
-        def pair(number: int, passages: list[Passage]) -> Iterable[Pair]:
-            paired = [p for p in passages if p.use == "paired"]
-            count = len(paired) // 10 + (number % 3 == 0)  # one text in eight
-            longs = [p for p in passages if p.long][:count]
-            return itertools.combinations(longs + paired, 2)
-
-        return self._cross_fit("OC", pair, _of_two_articles)
+        pairs = list[Pair]()
+        for articles in self.articles.values():
+            for number, passages in enumerate(articles.values()):
+                paired = [p for p in passages if p.use == "paired"]
+                count = len(paired) // 10 + (number % 3 == 0)  # one text in eight
+                longs = [p for p in passages if p.long][:count]
+                pairs += itertools.combinations(longs + paired, 2)
+        return self._cross_fit("OC", pairs)
 
     def same_section(self) -> Examples:
         """AAN: are two short passages of an article from the same section?"""
-
-        def pair(number: int, passages: list[Passage]) -> Iterable[Pair]:
-            pairs = itertools.combinations([p for p in passages if not p.long], 2)
-            return ((a, b) for a, b in pairs if a.section == b.section)
-
-        return self._cross_fit("AAN", pair, lambda a, b: a.section != b.section, alone=True)
+        short = [(a, b) for a, b in self._same_section if a.id < b.id and not (a.long or b.long)]
+        return self._cross_fit("AAN", short, alone=True)
 
     def section_of(self) -> Examples:
         """S2ORC: are a short and a mostly long passage from the same section, or two articles?"""
-
-        def pair(number: int, passages: list[Passage]) -> Iterable[Pair]:
-            pairs = itertools.product(passages, passages)
-            pairs = ((a, b) for a, b in pairs if (a.use, b.use) == ("paired", "mixed"))
-            return ((a, b) for a, b in pairs if a.section == b.section)
-
-        return self._cross_fit("S2ORC", pair, _of_two_articles)
+        uses = ("paired", "mixed")
+        pairs = [(a, b) for a, b in self._same_section if (a.use, b.use) == uses]
+        return self._cross_fit("S2ORC", pairs)
 
     def copied(self) -> tuple[list[Passage], Examples]:
         """PAN: does a text contain an obfuscated copy of a passage? Its texts, and the examples."""
-        rng, blocks, copies = self._rng("PAN texts"), self.settings.blocks, dict[Passage, list]()
-        lenders = [p for p in self.by_id.values() if p.use == "mixed"]
-        neighbours = find_neighbours(word for p in lenders for word in _words(p.text))
+        rng, blocks, pairs = self._rng("PAN texts"), self.settings.blocks, list[Pair]()
+        mixed = [p for p in self.passages if p.use == "mixed"]
+        neighbours = find_neighbours(word for p in mixed for word in _words(p.text))
         for split, articles in self.articles.items():
             for number, (title, passages) in enumerate(articles.items()):
                 block = [*articles][number % blocks :: blocks]  # which are tested together
                 host = block[block.index(title) - 1]
-                candidates = [passage for passage in passages if passage.use == "mixed"]
+                candidates = [p for p in passages if p.use == "mixed"]
                 for own in articles[host][: COPIES * len(candidates) // COPIED]:
                     chosen = shuffled(candidates, rng)[:COPIED]
-                    copied = [obfuscate(_words(p.text), neighbours, rng) for p in chosen]
+                    copies = [obfuscate(_words(p.text), neighbours, rng) for p in chosen]
                     words = own.text.split()
                     before, after = words[:HOST_WORDS], words[HOST_WORDS : 2 * HOST_WORDS]
-                    text = " ".join(itertools.chain(before, *copied, after))
-                    text_id = f"copies/{title}/{own.id}"
-                    borrower = Passage(text_id, text, title, host, True, "copies", split)
-                    copies[borrower] = chosen
-
-        def pair(number: int, passages: list[Passage]) -> Iterable[Pair]:
-            own = {(p.article, p.split) for p in passages}
-            return ((a, b) for a in copies if (a.article, a.split) in own for b in copies[a])
-
-        def allowed(a: Passage, b: Passage) -> bool:
-            return {a.article, a.section}.isdisjoint((b.article, b.section))
-
-        return [*copies], self._cross_fit("PAN", pair, allowed)
+                    text = " ".join(itertools.chain(before, *copies, after))
+                    place = (f"copies/{title}/{own.id}", text, title, host)
+                    pairs += [(Passage(*place, True, "copies", split), p) for p in chosen]
+        borrowing = dict.fromkeys(a for a, _ in pairs)
+        return mixed + [*borrowing], self._cross_fit("PAN", pairs)
 
     def related(self) -> dict[str, list[str]]:
         """GAMES: find the other passages of an article that is new in Chapter 5."""
-        new = self.articles["test"].keys() - self.articles["train"].keys()
-        held = [passages for title, passages in self.articles["test"].items() if title in new]
-        return {p.id: [q.id for q in passages if q != p] for passages in held for p in passages}
+        first, new = self.articles["train"], dict[str, list[str]]()
+        for title, passages in self.articles["test"].items():
+            for p in passages if title not in first else ():
+                new[p.id] = [q.id for q in passages if q != p]
+        return new
 
     def _topic(self, sections: list[Section]) -> list[Passage]:
         """Cut the passages of a topic, section by section, equally many for each split."""
@@ -170,9 +154,6 @@ class MiniTasks:
         for section in shuffled(sections, rng):
             cut, self.used[section] = self._cut(section, recipe[len(passages) :])
             passages += cut
-        if len(passages) < len(recipe):
-            held = f"{sections[0].article} holds {len(passages)} of {len(recipe)}"
-            raise ValueError(f"build.topic_passages: {held}")
         return passages
 
     def _article(self, sections: list[Section], splits: Sequence[str]) -> dict[str, list[Passage]]:
@@ -214,25 +195,17 @@ class MiniTasks:
     def _rng(self, role: str) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
-    def _cross_fit(
-        self,
-        role: str,
-        pair: Callable[[int, list[Passage]], Iterable[Pair]],
-        allowed: Callable[[Passage, Passage], bool],
-        alone: bool = False,
-    ) -> Examples:
-        """Draw equally many pairs within each block of articles, or `alone` within each article.
-
-        `pair` gives the positive pairs of an article, from its number and passages.
-        """
+    def _cross_fit(self, role: str, positives: Sequence[Pair], alone: bool = False) -> Examples:
+        """Draw equally many pairs within each block of articles, or `alone` within each article."""
         rng, examples = self._rng(role), {}
         for split, articles in self.articles.items():
-            positives = [[*pair(*numbered)] for numbered in enumerate(articles.values())]
-            count = len(articles) if alone else self.settings.blocks
-            blocks = [itertools.chain(*positives[number::count]) for number in range(count)]
-            wanted, balanced = self.settings.pairs // count, []
-            for drawn in map(list, blocks):
-                orders = [balance(drawn, wanted, allowed, rng) for _ in range(ORDERS)]
+            titles, balanced = [*articles], []
+            count = len(titles) if alone else self.settings.blocks
+            for number in range(count):
+                block = {(title, split) for title in titles[number::count]}
+                drawn = [(a, b) for a, b in positives if (a.article, a.split) in block]
+                wanted = self.settings.pairs // count
+                orders = [balance(drawn, wanted, alone, rng) for _ in range(ORDERS)]
                 balanced.append(max(orders, key=len))
             size = min(map(len, balanced))
             pairs = [pair for quartets in balanced for four in quartets[:size] for pair in four]
@@ -240,27 +213,22 @@ class MiniTasks:
         return examples
 
 
-def _of_two_articles(a: Passage, b: Passage) -> bool:
-    return a.article != b.article
-
-
 def balance(
-    positives: Sequence[Pair],
-    wanted: int,
-    allowed: Callable[[Passage, Passage], bool],
-    rng: np.random.Generator,
+    positives: Sequence[Pair], wanted: int, alone: bool, rng: np.random.Generator
 ) -> list[list[tuple[Pair, str]]]:
     """Draw at most `wanted` pairs, in quartets of two positives and two negatives.
 
     The negatives are the positives with their second texts exchanged, so that one text does not
-    reveal the label. Positives that give no two `allowed` and new negatives are left out.
+    reveal the label. They join two sections, if an article is `alone`, or else two articles.
     """
     left, quartets, joined = shuffled(positives, rng), list[list](), set[frozenset[Passage]]()
     while left and len(quartets) < wanted // 4:
         a, b = left.pop()
         for place, (c, d) in enumerate(left):
-            negatives = {frozenset((a, d)), frozenset((c, b))}
-            if allowed(a, d) and allowed(c, b) and len(negatives - joined) == 2:
+            crossed = [(a, d), (c, b)]
+            negatives = set(map(frozenset, crossed))
+            new = len(negatives - joined) == 2
+            if new and all(_is_negative(*pair, alone) for pair in crossed):
                 del left[place]
                 joined |= negatives
                 pairs = [((a, b), "yes"), ((c, d), "yes"), ((a, d), "no"), ((c, b), "no")]
@@ -268,6 +236,11 @@ def balance(
                 quartets.append([(pair[::turn], label) for pair, label in pairs])
                 break
     return quartets
+
+
+def _is_negative(a: Passage, b: Passage, alone: bool) -> bool:
+    # The section of a text of PAN is its host, of which it contains a few words.
+    return a.section != b.section if alone else b.article not in (a.article, a.section)
 
 
 def shuffled(values: Sequence[Any], rng: np.random.Generator) -> list[Any]:

@@ -23,26 +23,28 @@ DAYS = {"0525": "train", "0527": "public", "0529": "private"}
 LABELS = {"OK": "yes", "BAD": "no"}  # of a pair's quality
 
 
-def _read_contents(place: Path) -> Iterator[bytes]:
-    if place.is_dir():
-        yield from (path.read_bytes() for path in sorted(place.rglob("[!.]*.html")))
-    elif place.name.endswith((".tar.gz", ".tgz")):
-        with tarfile.open(place, mode="r|gz") as archive:
-            for member in archive:
-                if member.isfile() and member.name.endswith(".html"):
-                    yield archive.extractfile(member).read()
+def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
+    """Write the dataset folder.
 
-
-def _read_page(content: bytes) -> tuple[str, str, str]:
-    """The URL, title and text of a page; empty if it has none."""
-    page = BeautifulSoup(content.decode("utf-8", errors="replace"), "html.parser")
-    found = [page.find("meta", property=f"og:{name}") for name in ("url", "title")]
-    url, title = (meta.get("content", "") if meta else "" for meta in found)
-    for paragraph in page("p"):
-        paragraph.insert(0, " ")
-    # A paragraph that is not closed contains those after it.
-    texts = [paragraph.get_text() for paragraph in page("p") if not paragraph.find_parent("p")]
-    return url, title, " ".join("".join(texts).split())
+    Pairs with a URL that is missing from the archive of their day are left out. Returns these URLs,
+    which `missing_urls.txt` lists.
+    """
+    sides: dict[str, str] = {}
+    write_lines(folder / "documents.jsonl", _read_documents(archives, sides))
+    missing = set[str]()
+    for day, side in DAYS.items():
+        file = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))[-1]  # the corrected version
+        table = pd.read_csv(file, sep="\t", quoting=csv.QUOTE_NONE, dtype=str, na_filter=False)
+        if wrong := {*table["quality"]} - {*LABELS}:
+            raise ValueError(f"{file}: expected the qualities OK and BAD, found {min(wrong)!r}")
+        ends = table[["first_url", "second_url"]].set_axis(["a", "b"], axis=1)
+        present = ends.isin([url for url, own in sides.items() if own == side])
+        missing.update(ends.to_numpy()[~present.to_numpy()])
+        kept = ends.assign(label=table["quality"].map(LABELS))[present.all(axis=1)]
+        write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept.to_dict("records"))
+    listed = "".join(f"{url}\n" for url in sorted(missing))
+    (folder / "missing_urls.txt").write_text(listed, encoding="utf-8")
+    return sorted(missing)
 
 
 def _read_documents(archives: Path, sides: dict[str, str]) -> Iterator[dict[str, str]]:
@@ -56,27 +58,23 @@ def _read_documents(archives: Path, sides: dict[str, str]) -> Iterator[dict[str,
                 yield {"id": url, "text": f"{title} {text}".strip(), "title": title, "group": side}
 
 
-def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
-    """Write the dataset folder.
+def _read_contents(place: Path) -> Iterator[bytes]:
+    if place.is_dir():
+        yield from (path.read_bytes() for path in sorted(place.rglob("[!.]*.html")))
+    elif place.name.endswith((".tar.gz", ".tgz")):
+        with tarfile.open(place, mode="r|gz") as archive:
+            for member in archive:
+                if member.isfile() and member.name.endswith(".html"):
+                    yield archive.extractfile(member).read()
 
-    Pairs with a URL that is missing from the archive of their day are left out. Returns these URLs,
-    which `missing_urls.txt` lists.
-    """
-    sides: dict[str, str] = {}
-    write_lines(folder / "documents.jsonl", _read_documents(archives, sides))
-    missing: dict[str, None] = {}
-    for day, side in DAYS.items():
-        file = sorted(pairs.glob(f"ru_clustering_{day}*.tsv"))[-1]  # the corrected version
-        table = pd.read_csv(file, sep="\t", quoting=csv.QUOTE_NONE, dtype=str, na_filter=False)
-        if wrong := {*table["quality"]} - {*LABELS}:
-            raise ValueError(f"{file}: expected the qualities OK and BAD, found {min(wrong)!r}")
-        kept = []
-        for a, b, quality in table[["first_url", "second_url", "quality"]].itertuples(index=False):
-            absent = [url for url in (a, b) if sides.get(url) != side]
-            missing |= dict.fromkeys(absent)
-            if not absent:
-                kept.append({"a": a, "b": b, "label": LABELS[quality]})
-        write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept)
-    listed = "".join(f"{url}\n" for url in missing)
-    (folder / "missing_urls.txt").write_text(listed, encoding="utf-8")
-    return list(missing)
+
+def _read_page(content: bytes) -> tuple[str, str, str]:
+    """The URL, title and text of a page; empty if it has none."""
+    page = BeautifulSoup(content.decode("utf-8", errors="replace"), "html.parser")
+    metas = [page.find("meta", property=f"og:{name}") for name in ("url", "title")]
+    url, title = (meta.get("content", "") if meta else "" for meta in metas)
+    for paragraph in page("p"):
+        paragraph.insert(0, " ")
+    # A paragraph that is not closed contains those after it.
+    texts = [paragraph.get_text() for paragraph in page("p") if not paragraph.find_parent("p")]
+    return url, title, " ".join("".join(texts).split())

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _GAP = "\ue000"  # a private-use character that marks where something was cut
-# Sections that are lists of links or works.
 _SKIPPED = {"references", "external links", "see also", "further reading", "bibliography"}
 _SKIPPED |= {"sources", "gallery", "filmography", "publications", "literature", "books"}
 _SKIPPED |= {"selected bibliography", "list of works"}
