@@ -150,18 +150,18 @@ def count_megabytes(module: nn.Module) -> float:
 def _make_body(design: Design, token: int, output: int, width: float) -> tuple[nn.Module, int]:
     """The module that turns token vectors into states, and the width of these."""
     kind, hidden = design.architecture, scale_width(HIDDEN, width)
+    if kind == "bag":
+        return nn.Identity(), token
+    if kind == "Transformer":
+        widths = (token, design.heads, scale_width(FEED_FORWARD, width))
+        layer = nn.TransformerEncoderLayer(*widths, DROPOUT, batch_first=True)
+        return nn.TransformerEncoder(layer, design.layers, enable_nested_tensor=False), token
     if kind in RECURRENT:
         directions = 1 + design.bidirectional
         if not design.linear_layers:  # the states are the embedding, as wide as the teacher's
             hidden = output // directions
         options = {"bidirectional": design.bidirectional, "batch_first": True}
         return getattr(nn, kind)(token, hidden, design.layers, **options), directions * hidden
-    if kind == "Transformer":
-        widths = (token, design.heads, scale_width(FEED_FORWARD, width))
-        layer = nn.TransformerEncoderLayer(*widths, DROPOUT, batch_first=True)
-        return nn.TransformerEncoder(layer, design.layers, enable_nested_tensor=False), token
-    if kind == "bag":
-        return nn.Identity(), token
     if kind == "FFN":
         layers = nn.Sequential()
         for number in range(design.layers):
@@ -179,12 +179,12 @@ def _make_linear(design: Design, states: int, output: int) -> tuple[nn.Module, n
     if design.aggregation == "CLS":
         layers = [nn.Linear(states, output), nn.Tanh(), nn.Linear(output, output)]
         return nn.Identity(), nn.Sequential(*layers)
+    if design.architecture in RECURRENT and not design.linear_layers:
+        return nn.Identity(), nn.Identity()
+    linear = nn.Linear(states, output)
     if design.architecture == "Transformer":
-        linear = nn.Linear(states, output)
         return nn.Sequential(nn.ReLU(), linear) if design.relu else linear, nn.Identity()
     if design.linear_layers == 2:
         between = [nn.ReLU(), nn.Dropout(DROPOUT if design.dropout else 0.0)]
-        return nn.Sequential(nn.Linear(states, output), *between), nn.Linear(output, output)
-    if design.architecture in RECURRENT and not design.linear_layers:
-        return nn.Identity(), nn.Identity()
-    return nn.Identity(), nn.Linear(states, output)
+        return nn.Sequential(linear, *between), nn.Linear(output, output)
+    return nn.Identity(), linear

@@ -70,7 +70,7 @@ class DistilledStudent(Model):
     """One of the paper's students. Only its vectors are kept: who lacks some trains it again.
 
     `teacher` reads the texts that are embedded. `taught` is the same one as it reads `documents`,
-    which the student learns from: `examples` and `held_out` are rows of them, see `train`.
+    which the student learns from: `examples` are rows of them, see `train`.
     """
 
     identity: str
@@ -80,8 +80,7 @@ class DistilledStudent(Model):
     teacher: Teacher
     taught: Teacher
     documents: Sequence[str]
-    examples: np.ndarray
-    held_out: np.ndarray
+    examples: tuple[np.ndarray, ...]
 
     @functools.cached_property
     def product(self) -> Product:
@@ -93,7 +92,7 @@ class DistilledStudent(Model):
             "width": self.width,
             "teachers": [self.teacher.product, self.taught.product],
             "documents": windows or hash_arrays(hash_texts(self.documents)),
-            "examples": hash_arrays(self.examples, self.held_out),
+            "examples": hash_arrays(*self.examples),
             "computed": find_device(),
         }
         packages, label = ("torch", "numpy", "scikit-learn"), f"{self.identity}, seed {self.seed}"
@@ -108,38 +107,29 @@ class DistilledStudent(Model):
         rows, targets = read_ids(self.taught, self.documents), self.taught.embed(self.documents)
         torch.manual_seed(seed)  # after loading a teacher, which draws random numbers
         student = NewsStudent(self.identity, table.shape, targets.shape[1], self.width)
-        start = student.design.tokens
+        start, weights = student.design.tokens, student.embedding.weight
         start = self.settings.tokens if start == "new" else start
         if start == "pca":
             components = PCA(scale_width(TOKEN_DIM, self.width), svd_solver="covariance_eigh")
             table = components.fit_transform(table)
             table = (SPREAD * table / table.std()).astype(np.float32)
         if start != "random":
-            weights = student.embedding.weight
             weights.data.copy_(torch.from_numpy(table)[:, : weights.shape[1]])
-        student.to(find_device())
-        lesson = (rows, targets, self.examples, self.held_out)
-        train(student, *lesson, settings=self.settings, seed=seed)
+        train(student.to(find_device()), rows, targets, self.examples, self.settings, seed)
         return student
 
 
 def train(
-    student: NewsStudent,
-    rows: Any,
-    teacher: Any,
-    examples: np.ndarray,
-    held_out: np.ndarray,
-    *,
-    settings: NewsSettings,
-    seed: int,
+    student: NewsStudent, rows: Any, teacher: Any, examples: Any, settings: NewsSettings, seed: int
 ) -> list[float]:
     """Train the student in place; it keeps the best epoch's weights. Returns held-out losses.
 
     `rows` are token ids of documents, `teacher` their (documents, dim) vectors, scaled to length 1
-    here; both may stay on disk. `examples` and `held_out`, (examples, 1 or 3), are rows of
-    documents, triplets for losses that take them. After `patience` epochs without improvement
-    training ends; after `plateau_patience` the schedule `plateau` divides the rates by ten.
+    here; both may stay on disk. `examples` are those to train on and those held out, (count, 1 or
+    3) rows of documents, triplets for losses that take them. After `patience` epochs without
+    improvement training ends; after `plateau_patience` "plateau" divides the rates by ten.
     """
+    learned, held_out = examples
     order = np.random.default_rng(seed)
     torch.manual_seed(seed)  # of dropout
     rate = settings.rates.get(student.design.architecture, settings.rates["other"])
@@ -148,12 +138,12 @@ def train(
     tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
     others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
     optimizer = torch.optim.Adam([{"params": others}, tokens], lr=rate, fused=True)
-    patience = settings.plateau_patience
-    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=patience)
+    options = {"patience": settings.plateau_patience}
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **options)
     weights, history = {}, list[float]()
     for _ in range(settings.epochs):
         student.train()
-        for batch in sort_batches(examples, rows, settings.batch_size, order):
+        for batch in sort_batches(learned, rows, settings.batch_size, order):
             optimizer.zero_grad()
             compute_losses(student, rows, teacher, batch).mean().backward()
             optimizer.step()

@@ -20,7 +20,6 @@ from lib.config import paths
 from lib.recipes.wikitext import read_dump
 from lib.texts import tokenize_texts
 
-# Files of gensim: 106 articles, 300 news stories, 50 others with people's ratings of pairs, reviews.
 DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  # 106 articles
 NEWS = "lee_background.cor"  # 300 stories
 STORIES, RATINGS = "lee.cor", "similarities0-1.txt"  # 50 stories, and people's ratings of pairs

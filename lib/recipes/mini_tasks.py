@@ -136,7 +136,7 @@ class MiniTasks:
                     place = (f"copies/{title}/{own.id}", text, title, host)
                     pairs += [(Passage(*place, True, "copies", split), p) for p in chosen]
         borrowing = dict.fromkeys(a for a, _ in pairs)
-        return mixed + [*borrowing], self._cross_fit("PAN", pairs)
+        return [*mixed, *borrowing], self._cross_fit("PAN", pairs)
 
     def related(self) -> dict[str, list[str]]:
         """GAMES: find the other passages of an article that is new in Chapter 5."""
