@@ -108,7 +108,7 @@ class ThesisBuild(Settings):
     builder: Literal["thesis"]
     wikipedia: Filled[Place]
     news: Filled[Place]
-    tasks: dict[Text, dict[Text, Place]]  # {role: {split or file: place on the hub, or URL}}
+    tasks: dict[Text, dict[Text, Place]]  # {folder: {split or file: place}}
 
 
 class StructuralTeacherSettings(Settings):
