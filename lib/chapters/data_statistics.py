@@ -1,4 +1,4 @@
-"""The lengths of a profile's own texts (Sections 4.1, 4.2, 5.1 and 5.2)."""
+"""The lengths of a profile's own texts before truncation (Sections 4.1, 4.2, 5.1 and 5.2)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,14 +10,9 @@ from lib.data.task_files import Task
 from lib.experiments.base import Base
 from lib.experiments.bench import Texts
 
-Tasks = Mapping[str, Task]
-
 
 def count_corpus_tokens(corpus: Corpus, base: Base) -> pd.DataFrame:
-    """A row for each document of the corpus, with its lengths before truncation.
-
-    Columns: source, split, longformer_tokens, sbert_tokens.
-    """
+    """A row for each document: source, split, longformer_tokens, sbert_tokens."""
     frames = []
     for split, documents in (("train", corpus.train), ("validation", corpus.validation)):
         sources = [document.source for document in documents]
@@ -25,10 +20,10 @@ def count_corpus_tokens(corpus: Corpus, base: Base) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def count_task_tokens(tasks: Tasks, base: Base) -> pd.DataFrame:
-    """A row for each task, split and distinct text, with its lengths before truncation.
+def count_task_tokens(tasks: Mapping[str, Task], base: Base) -> pd.DataFrame:
+    """A row for each distinct text of a split: task, split, longformer_tokens, sbert_tokens.
 
-    Columns: task, split, longformer_tokens, sbert_tokens. All texts of a retrieval are in "test".
+    All texts of a retrieval are in "test".
     """
     frames = []
     for name, task in tasks.items():

@@ -6,17 +6,13 @@ import pandas as pd
 
 from lib import published
 from lib.chapters import chapter4
-from lib.config import roles
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
 from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
-from lib.statistics.effects import corrected_runs
-from lib.statistics.intervals import SeedNoise, seed_noise
 
 PUBLISHED = published.CHAPTER_5
-_MEANS = ["mean", "norm_mean"]
 
 
 def load_models() -> dict[str, str]:
@@ -79,61 +75,11 @@ def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:
     return chapter4.rename_models(records.assign(round=""), names)
 
 
-def tabulate_scores(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.DataFrame:
-    """Table 5.7, with both parts in one (the round "retrieval" is MAP).
-
-    "mean" and "norm_mean" are rows of the column task. The latter is the mean of scores divided by
-    the task's best score among the published models. Column follows: whether a published summary
-    follows from its row, to three digits.
-    """
-    ranked = retrieved[retrieved["metric"] == "MAP"].assign(round="retrieval")
-    ours = pd.concat([accuracies, ranked])
-    ours = ours.groupby(["round", "model", "task"], sort=False)["value"].mean().reset_index()
-    theirs = published.load("tab5_7").rename(columns={"value": "published"})
-    cells = theirs[~theirs["task"].isin(_MEANS)]
-    recomputed = _summarise(cells, "published").rename(columns={"published": "recomputed"})
-    table = pd.concat([ours, _summarise(ours, "value")])
-    table = table.merge(theirs, on=["round", "model", "task"], how="outer")
-    table = table.merge(recomputed, how="left")
-    off = (table["published"].astype(float) - table["recomputed"]).abs()
-    # Rounding: half a unit of the third digit in the summary, in each cell and in the task's best
-    # cell. Normalising scales up the latter two.
-    best = cells.groupby(["round", "task"])["published"].max().astype(float)
-    slack = table["round"].map(0.0005 + (0.001 / best).groupby("round").mean())
-    follows = off.le(slack).map({True: "yes", False: "no"})
-    table["follows"] = follows.where(table["recomputed"].notna(), "")
-    tasks = roles.ordered({*table["task"]} - {*_MEANS}, roles.TABLE_5_7)
-    orders = {
-        "round": roles.ordered(table["round"], (*reversed(roles.ROUNDS), "retrieval")),
-        "model": list(dict.fromkeys((*load_models(), *table["model"]))),
-        "task": [*tasks, *_MEANS],
-    }
-    return table.sort_values(
-        list(orders), key=lambda column: column.map(orders[column.name].index), ignore_index=True
-    )
-
-
-def _summarise(scores: pd.DataFrame, column: str) -> pd.DataFrame:
-    """For each round and model, the mean score and the mean of scores over the task's best."""
-    compared = scores[scores["model"].isin(PUBLISHED)]
-    best = compared.groupby(["round", "task"])[column].max().rename("best")
-    joined = scores.join(best, on=["round", "task"])
-    joined = joined.assign(mean=joined[column], norm_mean=joined[column] / joined["best"])
-    means = joined.groupby(["round", "model"], sort=False)[_MEANS].mean().reset_index()
-    return means.melt(["round", "model"], var_name="task", value_name=column)
-
-
 def measure_numbers(bench: Bench) -> dict[str, float]:
     """How many documents a final student reads for each one that the structural loss reads, too."""
     lengths = bench.teacher.lengths(prepare_bench(bench).documents)[:]
     unmasked = float((lengths <= bench.profile.training.max_structural_len).mean())
     return {"structural_updates_ratio": 1 / unmasked if unmasked else math.nan}
-
-
-def measure_noise(accuracies: pd.DataFrame) -> SeedNoise:
-    """The seed noise of a final student's mean chance-corrected accuracy in one round."""
-    runs = accuracies[accuracies["model"].isin(list_students())]
-    return seed_noise(corrected_runs(runs.assign(model=runs["model"] + ";" + runs["round"])))
 
 
 def _assign_seeds(profile: Profile) -> dict[str, list[int]]:

@@ -16,20 +16,17 @@ def measure_distances(student: np.ndarray, teacher: np.ndarray, *, batch: int) -
     The author's code rolls a batch without naming an axis. This shifts features, so nearly every
     negative is the document's own embedding. True negatives are those of the batch's others.
 
-    Embeddings are (documents, dim); the rest of an incomplete batch is left out. Columns, a row for
-    each pair: negatives ("as published", "true"), distance ("squared L2", a mean over dimensions,
-    or "cosine"), to ("positives", "negatives"), value. `ValueError` without a full batch.
+    Embeddings are (documents, dim); an incomplete batch is left out. Columns, a row for each pair:
+    negatives ("as published", "true"), distance ("squared L2", a mean over dimensions, or
+    "cosine"), to ("positives", "negatives"), value.
     """
     shape = (len(student) // batch, batch, student.shape[1])
-    if not shape[0]:
-        raise ValueError(f"{len(student)} documents do not fill one batch of {batch}")
     ours, theirs = (rows[: shape[0] * batch].reshape(shape) for rows in (student, teacher))
-    rolls = range(1, batch)
+    rolls, frames = range(1, batch), []
     pairings = {
         "as published": np.stack([[np.roll(rows, roll) for rows in theirs] for roll in rolls]),
         "true": np.stack([np.roll(theirs, roll, axis=1) for roll in rolls]),
     }
-    frames = []
     for pairing, negatives in pairings.items():
         for to, others in (("positives", theirs[None]), ("negatives", negatives)):
             values = {"squared L2": np.square(ours - others).mean(-1)}

@@ -92,8 +92,7 @@ class Bench:
     def __init__(self, profile: Profile, store: Store | None = None):
         self.profile = profile
         keep = os.environ.get("THESIS_KEEP") == "1"
-        reading = os.environ.get("THESIS_READING") == "1"
-        self.store = store or Store(paths.store(), keep=keep, reading=reading)
+        self.store = store or Store(paths.store(), keep=keep)
         self.shared: dict[str, Any] = {}
 
     @classmethod

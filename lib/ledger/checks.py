@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from lib import published
-from lib.chapters import chapter4, data_statistics, final_students, sensitivity, words_read
-from lib.chapters.contextual import collect_histories
+from lib.chapters import chapter4, data_statistics, final_students, sensitivity
 from lib.chapters.geometry import (
     ALIKE,
     BY_FREQUENCY,
@@ -96,7 +95,7 @@ def collect_frames(
         "layers": measure_base(bench.changed("student", language_model=None)),
     }
     if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
-        frames["words"] = words_read.extrapolate_words(words_read.run_words(bench))
+        frames["words"] = sensitivity.extrapolate_words(sensitivity.run_words(bench))
     if informing:
         frames["tasks"] = data_statistics.count_task_tokens(bench.tasks, bench.base)
         with contextlib.suppress(NotComputed):
@@ -131,7 +130,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     columns = ["start", "end", "chance", "control", "share", "context", "another_seed", "alike"]
     table = pd.DataFrame(index=[*students], columns=columns, dtype=float)
     if taught:  # a filter on variants may leave none
-        histories = collect_histories({label: models}, bench).groupby("model", sort=False)
+        histories = chapter4.collect_histories({label: models}, bench).groupby("model", sort=False)
         table["start"], table["end"] = histories["embedding"].first(), histories["embedding"].last()
         table["chance"] = histories["chance"].first()
         table["share"] = histories["share"].mean()[[*both]]

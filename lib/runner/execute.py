@@ -1,10 +1,7 @@
 """Run one notebook through papermill, in a kernel of its own; say in one line what went wrong."""
 
-import contextlib
-import io
 import logging
 import os
-import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partialmethod
@@ -29,10 +26,10 @@ PYTHON = {"kernel_name": "python3", "language": "python"}  # a stripped notebook
 def execute(
     notebook: Path, parameters: dict[str, Any], target: Path, log: Path, heading: str
 ) -> str:
-    """Run a notebook into `target`, also if it fails, and show which cell and step it has reached.
+    """Run a notebook into `target`, also if it fails; a terminal shows its cell and step.
 
-    Without a heading nothing is shown. What the kernel and its workers print outside of cells goes
-    to `log`. Returns, in one line, why the notebook is not done; empty if it is done.
+    What the kernel and its workers print outside of cells goes to `log`. Returns, in one line, why
+    the notebook is not done; empty if it is done.
     """
     target.unlink(missing_ok=True)
     for path in (target, log):
@@ -44,10 +41,11 @@ def execute(
     progress = log.with_suffix(".progress")  # where the jobs of a cell note how far they are
     os.environ["THESIS_PROGRESS"] = str(progress)  # the kernel inherits it
     logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
-    status = _start_line(heading)
+    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}"
+    status = tqdm(bar_format=line, desc="starting", leave=False, disable=None)
 
     def note_cell(cell: Any, cell_index: int) -> None:
-        progress.unlink(missing_ok=True)  # the steps were those of the previous cell
+        progress.write_text("")  # the steps were those of the previous cell
         cells = len(source.cells) + 1  # papermill inserts one
         status.set_description_str(f"cell {cell_index + 1}/{cells}", refresh=False)
 
@@ -61,37 +59,22 @@ def execute(
         # In a thread, because nbclient would otherwise handle the signals that `run_all` handles.
         run = pool.submit(papermill.execute_notebook, source, target, parameters, **options)
         while wait([run], timeout=0.2).not_done:
-            step = ""
-            with contextlib.suppress(OSError):  # the cell has noted none
-                step = progress.read_text(encoding="utf-8").strip().rpartition("\n")[2]
-            status.set_postfix_str(step, refresh=False)
+            steps = progress.read_text(encoding="utf-8") if progress.exists() else ""
+            status.set_postfix_str(steps.strip().rpartition("\n")[2], refresh=False)
             status.update()
     if error := run.exception():
-        return f"{status.desc}: {textwrap.shorten(_tell(error), 300)}"
-    return _find_pending(run.result(), notebook.stem)
+        return f"{status.desc}: {textwrap.shorten(_describe(error), 300)}"
+    cells = [cell for cell in run.result().cells if cell.cell_type == "code" and cell.source]
+    if pending := sum(cell.execution_count is None for cell in cells):  # after sys.exit(0)
+        return f"{pending} of its {len(cells)} code cells did not run"
+    printed = "".join(part.get("text", "") for part in cells[-1].outputs)
+    complete = f"{MARKER} {notebook.stem}" in printed
+    return "" if complete else "its last cell is not nb.finish(), or did not reach its end"
 
 
-def _start_line(heading: str) -> tqdm:
-    """A line that is written anew; in a file each change is a line of its own."""
-    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
-    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}"
-    look = {"bar_format": line, "mininterval": interval, "leave": False}
-    return tqdm(file=sys.stdout if heading else io.StringIO(), desc="starting", **look)
-
-
-def _tell(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     if isinstance(error, DeadKernelError):
         return "the kernel died, most likely because memory ran out; try it with --jobs 1"
     if isinstance(error, PapermillExecutionError):  # its message is the whole traceback
         return f"{error.ename}: {error.evalue}"
     return f"{type(error).__name__}: {error}"
-
-
-def _find_pending(executed: nbformat.NotebookNode, name: str) -> str:
-    """Say what did not run although papermill is content; empty if the notebook is done."""
-    cells = [cell for cell in executed.cells if cell.cell_type == "code" and cell.source.strip()]
-    if pending := sum(cell.execution_count is None for cell in cells):  # after sys.exit(0)
-        return f"{pending} of its {len(cells)} code cells did not run"
-    printed = "".join(part.get("text", "") for part in cells[-1].outputs)
-    complete = f"{MARKER} {name}" in printed
-    return "" if complete else "its last cell is not nb.finish(), or did not reach its end"

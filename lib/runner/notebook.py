@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import platform
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lib import jobs
 from lib.config import environment, manifest, paths, profiles, roles, versions
 from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
@@ -48,26 +45,22 @@ class Notebook:
         return self.profile.labels is None or label in self.profile.labels
 
     def versions(self) -> None:
-        """Print what the numbers below depend on: versions, processor, threads."""
-        import torch
+        """Print what the numbers below depend on."""
+        from lib.experiments.model import find_device
 
-        gpu = torch.cuda.is_available()
-        device = torch.cuda.get_device_name() if gpu else f"CPU ({platform.machine()})"
         print(*(f"{name} {version}" for name, version in versions.versions().items()), sep=", ")
-        workers = os.environ.get("THESIS_DASK") or f"{jobs.count_processes()} processes"
-        print(f"device: {device}, {torch.get_num_threads()} thread a process, {workers}")
-        print(f"profile: {self.profile.name}")
+        print(f"device: {find_device()}, profile: {self.profile.name}")
         for key, value in self.profile.departures.items():
             print(f"  changed: {key} = {value!r}")
 
-    def offer(self, draw: Callable[..., Any], **controls: tuple | list) -> None:
+    def offer(self, draw: Callable[..., Any], **controls: Any) -> None:
         """Show what `draw` returns; in JupyterLab with controls, as for `ipywidgets.interact`.
 
         They start at the defaults of `draw`, with which it is called where a program runs this.
         """
-        import ipywidgets
         from IPython import get_ipython
         from IPython.display import display
+        from ipywidgets import interact
         from matplotlib import pyplot
 
         @functools.wraps(draw)
@@ -75,14 +68,8 @@ class Notebook:
             display(draw(**values))
             pyplot.close()  # else pyplot would show it again at the end of the cell
 
-        if not getattr(getattr(get_ipython(), "kernel", None), "_allow_stdin", False):
-            return show()  # nobody could answer a question
-        box = ipywidgets.interactive(show, **controls)
-        for control in box.children[:-1]:
-            control.style.description_width = "initial"  # else long names are cut
-            if isinstance(control, ipywidgets.Text):  # draw after the last letter, not after each
-                control.continuous_update = False
-        display(box)
+        can_answer = getattr(getattr(get_ipython(), "kernel", None), "_allow_stdin", False)
+        interact(show, **controls) if can_answer else show()
 
     def save(
         self, figure: Figure, label: str, data: pd.DataFrame, records: pd.DataFrame | None = None
@@ -156,15 +143,10 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
         raise ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
     environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
-    notebook = Notebook(name, profile)
-    if profile.only and "THESIS_PROGRESS" not in os.environ:  # else run_all.sh has checked it
-        from lib import published
-
-        profiles.check_only(profile.only, published.names(notebook.promised))
     if get_ipython := namespace.get("get_ipython"):
         html = get_ipython().display_formatter.formatters["text/html"]
         html.for_type_by_name("pandas", "DataFrame", _show_table)
-    return notebook
+    return Notebook(name, profile)
 
 
 def _show_table(frame: pd.DataFrame) -> str:

@@ -9,7 +9,6 @@ import signal
 import sys
 import textwrap
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,16 +18,13 @@ import psutil
 from lib import jobs
 from lib.config import environment, manifest, paths, profiles
 from lib.config.console import escape_unprintable
-from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
 from lib.runner.notebook import PARAMETERS
 
 STOPPED = "stopped; results so far are kept, and the same command continues from there"
 REPORT = "09_report"  # it shows what the notebooks before it have made
-SHOWN = ("figures/*/tab_claims.csv", "figures/*/tab_robust.csv")  # of all profiles
-READERS = 2  # notebooks that only read at once; each takes a core and more than a gigabyte
+SHOWN = ("figures/*/tab_claims.csv", "figures/*/tab_robust.csv")  # in it, of all profiles
 INPUTS = ("lib/**/*.py", "lib/**/*.j2", "params/**/*.*", "requirements.lock")
-OWN_DATA = ("*/documents*", "*/documents/*", "*/tasks/*/*")  # below a data root
 
 
 def main(words: list[str]) -> int:
@@ -49,10 +45,8 @@ def main(words: list[str]) -> int:
         begin = time.monotonic()
         if any(run.find_reason() for run in runs):
             prepare(profile, options)
-        parameters = {name: getattr(options, name) for name in PARAMETERS}
-        read_again(runs, parameters, min(READERS, options.jobs))
         for run in runs:
-            run.update(parameters)
+            run.update({name: getattr(options, name) for name in PARAMETERS})
         return report(runs, profile, time.monotonic() - begin)
     except (ValueError, OSError) as error:  # a ParameterError is a ValueError
         print(f"run_all.sh: {error}", file=sys.stderr)
@@ -78,11 +72,9 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
     # `--set a=1 b=2 fig4_2`: a word without "=" is a request
     asked = options.requests + [word for word in options.overrides if "=" not in word]
     options.overrides = [word for word in options.overrides if "=" in word]
-    named = [word for word in dict.fromkeys(asked) if word in profiles.list_profiles()]
-    if len(named) > 1:
-        raise ParameterError(f"two profiles at once: {' and '.join(named)}; run one after another")
-    options.requests = [word for word in asked if word not in named]
-    options.profile = named[0] if named else "mini"
+    named = (word for word in asked if word in profiles.list_profiles())
+    options.profile = next(named, "mini")
+    options.requests = [word for word in asked if word != options.profile]
     return options
 
 
@@ -96,7 +88,6 @@ class Run:
     force: bool = False
     heading: str = ""
     problem: str = ""  # why it failed and, on further lines, what to do
-    done: bool = False
 
     def __post_init__(self) -> None:
         self.name, self.folder = self.path.stem, paths.run_folder(self.profile)
@@ -107,11 +98,11 @@ class Run:
 
     def find_reason(self) -> str:
         """Say why the notebook must run; empty if its last whole run would be repeated."""
-        missing = [path.name for path in self.files if not path.is_file()]
         if self.force:
             return "--force"
         if self.last.get("hash") != self.hash_inputs():
             return "it has not run to its end with these cells, settings, data and lib"
+        missing = [path.name for path in self.files if not path.is_file()]
         # With `only`, a figure may have nothing to show.
         return f"{missing[0]} is missing" if missing and not self.profile.only else ""
 
@@ -128,50 +119,37 @@ class Run:
         A comment counts: what runs again mostly reads the store. Of a person's own data, which may
         be large, names, sizes and times are read.
         """
-        from lib.data import sources  # imports NumPy
-
         cells = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
-        inputs = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
-        roots = {os.environ.get("THESIS_DATA", ""), *self.profile.data_roots} - {"", sources.BUILT}
-        own = {
-            path for root in roots for form in OWN_DATA for path in (paths.ROOT / root).glob(form)
-        }
-        facts = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(own)]
-        places = [(paths.ROOT, pattern) for pattern in INPUTS]
+        sources = ["".join(cell["source"]) for cell in cells]
+        roots = {os.environ.get("THESIS_DATA", ""), *self.profile.data_roots} - {""}
+        data = sorted(path for root in roots for path in (paths.ROOT / root).rglob("*"))
+        facts = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in data]
+        text = repr([sources, self.profile.model_dump(mode="json"), facts])
+        files = {file for pattern in INPUTS for file in paths.ROOT.glob(pattern)}
         if self.name == REPORT:
-            places += [(paths.ROOT, pattern) for pattern in SHOWN]
-            earlier = [entry for entry in manifest.load().values() if entry.notebook < REPORT]
-            places += [(paths.figures(self.profile), f"{entry.label}.*") for entry in earlier]
-        files = {file for folder, pattern in places for file in folder.glob(pattern)}
-        text = repr([inputs, self.profile.model_dump(mode="json"), facts])
+            files.update(paths.figures(self.profile).glob("*.csv"))
+            files.update(file for pattern in SHOWN for file in paths.ROOT.glob(pattern))
         digest = hashlib.sha256(text.encode())
-        for file in sorted(filter(Path.is_file, files - {*self.files})):
+        for file in sorted(files.difference(self.files)):
             digest.update(str(file).encode() + file.read_bytes())
         return digest.hexdigest()
 
     def update(self, parameters: dict[str, Any]) -> None:
-        """Run the notebook if it must run, and print how it went."""
-        if self.done:
+        """Run the notebook if it must run, note a whole run, and print how it went."""
+        reason = self.find_reason()
+        print(
+            f"{self.heading}  {f'runs, because {reason}' if reason else 'up to date'}", flush=True
+        )
+        if not reason:
             return
-        reason = self.find_reason()  # the report has one if figures before it changed
-        self.tell(f"runs, because {reason}" if reason else "up to date")
-        if reason:
-            took = self.execute(parameters, self.heading)
-            self.tell(f"failed after {took}" if self.problem else f"made in {took}")
-
-    def tell(self, words: str) -> None:
-        print(f"{self.heading}  {words}", flush=True)
-
-    def execute(self, parameters: dict[str, Any], heading: str = "") -> str:
-        """Run the notebook, note a whole run, and return how long it took."""
         from lib.runner import execute  # loads papermill
         from lib.store import write_text  # imports NumPy
 
         target = self.folder / "executed" / self.path.name
         log = self.folder / "logs" / f"{self.name}.log"
         hashed, begin = self.hash_inputs(), time.monotonic()
-        self.problem = execute.execute(self.path, parameters, target, log, heading)
-        took, self.done = jobs.duration(time.monotonic() - begin), not self.problem
+        self.problem = execute.execute(self.path, parameters, target, log, self.heading)
+        took = jobs.duration(time.monotonic() - begin)
         if self.problem:
             jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")
             executed = os.path.relpath(target if target.exists() else self.path)
@@ -179,25 +157,7 @@ class Run:
             self.problem += f"\nlog: {os.path.relpath(log)}"
         else:
             write_text(self.note, json.dumps({"hash": hashed, "took": f"took {took} last time"}))
-        return took
-
-
-def read_again(runs: list[Run], parameters: dict[str, Any], readers: int) -> None:
-    """Run notebooks that ran before, several at a time, on what the store has.
-
-    Those that lack something run afterwards, one after another with all workers. So does the
-    report, which shows what the others have made.
-    """
-    chosen = [run for run in runs if run.last and run.name != REPORT and run.find_reason()]
-
-    def read(run: Run) -> None:
-        took = run.execute(parameters)
-        run.tell("has something to compute" if run.problem else f"made in {took}")
-
-    os.environ["THESIS_READING"] = "1"
-    with ThreadPoolExecutor(readers) as pool:
-        [*pool.map(read, chosen)]
-    del os.environ["THESIS_READING"]
+        print(f"{self.heading}  {'failed after' if self.problem else 'made in'} {took}", flush=True)
 
 
 def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> list[Run]:
@@ -250,10 +210,9 @@ def prepare(profile: Profile, options: argparse.Namespace) -> None:
         "IPYTHONDIR": str(paths.artifacts() / "ipython"),  # without the user's start-up files
     }
     if profile.name != manifest.PUBLISHED:
-        from lib.data import sources, task_files
+        from lib.experiments.bench import Bench
 
-        roots = sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
-        task_files.check_data(roots, profile.corpus, profile.tasks)
+        Bench(profile).check_data()
 
 
 def report(runs: list[Run], profile: Profile, seconds: float) -> int:

@@ -131,22 +131,6 @@ def test_makes_everything_then_nothing_then_what_changed(checkout):
     assert figure.read_text() == "{'seeds': [3], 'training.documents': 60}"
 
 
-@kernels
-def test_a_notebook_that_ran_before_first_reads_the_store_and_computes_only_alone(checkout):
-    """The second lacks something; it is run again as at first."""
-    lacks = "from lib.experiments.bench import Bench\n"
-    lacks += "Bench(nb.profile).store.get(Product('note', {'asked': 1}), dict)\n"
-    needs = "from lib.store import Product\n" + lacks
-    assert run(checkout).returncode == 0
-    write_notebook(checkout, "01_first", FIRST + "  # a comment", "nb.finish()")
-    write_notebook(checkout, "02_second", needs + SECOND, "nb.finish()")
-    again = run(checkout)
-    assert "[2/2] 02_second  has something to compute\n" in again.stdout, again.stdout
-    assert read_results(again.stdout) == dict.fromkeys(NAMES, "made"), again.stdout
-    assert "[1/2] 01_first  runs" not in again.stdout
-    assert "has something" not in run(checkout, "--force").stdout
-
-
 # Cells behind the first three, and what is said of them.
 FAILURES = [
     (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 5/6: ValueError: shapes differ"),
@@ -209,7 +193,7 @@ def place(checkout, monkeypatch):
 
 REFUSED = {
     "fig9_9": "unknown tiny label or notebook 'fig9_9'; nearest: fig",
-    "mini": "two profiles at once: tiny and mini",
+    "mini": "unknown tiny label or notebook 'mini'",
     "--only cosin fig2_1": "unknown model in only 'cosin'",
     "--set data_roots=[nowhere]": "nowhere",
     "--set labels=[fig1_2]": "unknown label in the profile's labels 'fig1_2'; nearest: fig1_1",
