@@ -35,12 +35,12 @@ def boxplot_frame(
     """Our accuracies next to the published ones: the data, and the CSV, of a boxplot figure.
 
     `records` have the columns model (identity), task, seed, value, and optionally chance and
-    collapsed. Models get the names printed in that figure, else the grid's; rows ascend by mean
-    accuracy divided by the task's best (normalized), in Figure 5.3 within each round. `noise` is
-    that of a run's mean, "ours" and "published": columns of least differences between two runs.
+    collapsed. Models get their names in that figure; rows ascend by mean normalized accuracy, in
+    Figure 5.3 within each round. `noise` is that of a run's mean, "ours" and "published".
     """
     records = records.assign(collapsed=records.get("collapsed", False))
     ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
+    ours = ours.rename(columns={"model": "identity"})
     runs = records.pivot(index=["model", "seed"], columns="task", values="value")
     if runs.isna().any(axis=None):  # its mean would be one over other tasks
         raise ValueError(f"{label}: a run has no score on a task: {runs.isna().stack().idxmax()}")
@@ -50,8 +50,7 @@ def boxplot_frame(
     if label in published.BOXPLOTS:
         theirs = published.load(label)[[*theirs]]
     names = {identity: model for model, identity in published.shown(label).items()}
-    frame = ours.rename(columns={"model": "identity"})
-    frame = frame.merge(theirs.rename(columns=printed), how="left")
+    frame = ours.merge(theirs.rename(columns=printed), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     for side, (*_, column) in _PANELS.items():
         frame[column] = noise[side].least_difference if noise and side in noise else np.nan
@@ -140,11 +139,11 @@ def _arrange(
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
     data = data.replace({"model": ends}, regex=True)
     data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
-    if order == "published":
-        places = {identity: row for row, identity in enumerate(published.printed(label).values())}
-        rows = data["identity"].map(places).fillna(-1).sort_values(kind="stable")
-        return data.loc[rows.index]
-    return data
+    if order == "ours":
+        return data
+    places = {identity: row for row, identity in enumerate(published.printed(label).values())}
+    rows = data["identity"].map(places).fillna(-1).sort_values(kind="stable")
+    return data.loc[rows.index]
 
 
 def _draw_panel(

@@ -39,15 +39,15 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
     over = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean()
     frames = []
     for split, source in product(_SPLITS, dict.fromkeys((*_PUBLISHED, *lengths["source"]))):
-        # The published bins begin here.
-        first = theirs.loc[theirs["split"] == split, "bin_lo"].min()
+        first = theirs.loc[theirs["split"] == split, "bin_lo"].min()  # of the published bins
         edges = [0, *range(first, _LIMIT, _BIN if scale == 1 else _COARSE)]
         bins = [*edges, np.inf]
         tokens, curve = (
             table[(table["split"] == split) & (table["source"] == source)]
             for table in (lengths, theirs)
         )
-        frame = pd.DataFrame({"bin_lo": edges, "bin_hi": [*edges[1:], None]})
+        frame = pd.DataFrame({"split": split, "source": source, "bin_lo": edges})
+        frame["bin_hi"] = [*edges[1:], None]
         frame["value"] = frame["published"] = np.nan
         if len(tokens):
             counts, _ = np.histogram(tokens["longformer_tokens"] * scale, bins)
@@ -56,8 +56,6 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
             middles = curve["bin_lo"] + 0.5
             frame["published"], _ = np.histogram(middles, bins, weights=curve["percent"])
         frame = frame.assign(documents=len(tokens), scale=scale, over_384=over.get(split))
-        frame.insert(0, "split", split)
-        frame.insert(1, "source", source)
         frames.append(frame.assign(over_384_published=shares[split]))
     return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64"})
 

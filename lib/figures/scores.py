@@ -1,4 +1,4 @@
-"""Scores of Chapter 5 as dots, by task (Figures 5.4 to 5.6)."""
+"""Scores of Chapter 5 as dots (Figures 5.4 to 5.6), and differences of scores (Figure B.2)."""
 
 from itertools import product
 
@@ -11,11 +11,12 @@ from scipy import stats
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import UNTRAINED, seed_means, sort_rows
-from lib.figures.style import labelled, panels, rows_from_top, settings, style
+from lib.figures.style import INK, labelled, panels, rows_from_top, settings, style
 from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
 # Not trained here, the same by every seed.
 GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks", "LSA", "chunks + LSA")
+READOUTS = {"compare": "heads that compare", "none": "no head", "thesis": "the thesis' heads"}
 # Figure -> columns that tell its rows and its columns of panels.
 _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("metric", "task")}
 
@@ -128,3 +129,28 @@ def _order(frame: pd.DataFrame) -> list[str]:
     """Chapter 5's models first, then those of our own."""
     shown = frame["model"].unique()
     return [model for model in dict.fromkeys((*published.CHAPTER_5, *shown)) if model in shown]
+
+
+@style()
+def differences(data: pd.DataFrame) -> Figure:
+    """Draw differences with their intervals: a row for each step, a mark for each readout.
+
+    `data` has the columns step, readout (a name or what it is called in figures), difference, low,
+    high. A step may lack a readout.
+    """
+    data = data.replace({"readout": READOUTS})
+    steps, shown = [*data["step"].unique()], {*data["readout"]}
+    names = {told: name for name, told in READOUTS.items() if told in shown}
+    figure, ((axis,),) = panels(1, "figB_2")
+    axis.axvline(0, color=INK, linewidth=0.9)
+    shifts = np.linspace(-0.15, 0.15, len(names))
+    for (readout, name), marker, shift in zip(names.items(), "osD", shifts, strict=False):
+        rows = data[data["readout"] == readout].set_index("step").reindex(steps)
+        ends = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
+        look = {"color": settings()["readouts"][name], "marker": marker, "label": readout}
+        look |= {"xerr": ends, "linestyle": "", "markersize": 5, "linewidth": 1.2}
+        axis.errorbar(rows["difference"], np.arange(len(steps)) + shift, **look)
+    axis.set(xlabel="change of accuracy above chance, mean of the tasks")
+    rows_from_top(axis, steps)
+    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=len(names))
+    return figure

@@ -46,12 +46,8 @@ class Notebook:
 
     def versions(self) -> None:
         """Print what the numbers below depend on."""
-        from lib.experiments.model import find_device
-
         print(*(f"{name} {version}" for name, version in versions.versions().items()), sep=", ")
-        print(f"device: {find_device()}, profile: {self.profile.name}")
-        for key, value in self.profile.departures.items():
-            print(f"  changed: {key} = {value!r}")
+        print(f"profile: {self.profile.name}", self.profile.departures or "")
 
     def offer(self, draw: Callable[..., Any], **controls: Any) -> None:
         """Show what `draw` returns; in JupyterLab with controls, as for `ipywidgets.interact`.
