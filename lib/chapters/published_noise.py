@@ -23,14 +23,11 @@ def tabulate_reruns() -> pd.DataFrame:
     Columns: label (the figure), task, first and second (chance-corrected accuracies of
     `no-weighting` and `None;λ=0.5`), gap (first - second).
     """
-    frames = []
-    for figure, first, second in RERUNS:
-        scores = published.load(figure).rename(columns={"accuracy": "value"})
-        scores = scores.assign(score=chance_corrected)
-        table = scores.pivot(index="task", columns="model", values="score")
-        frame = pd.DataFrame({"first": table[first], "second": table[second]}).reset_index()
-        frames.append(frame.assign(label=figure, gap=frame["first"] - frame["second"]))
-    return pd.concat(frames, ignore_index=True)[["label", "task", "first", "second", "gap"]]
+    frames = [published.load(figure).assign(label=figure) for figure, *_ in RERUNS]
+    scores = pd.concat(frames).rename(columns={"accuracy": "value"}).assign(score=chance_corrected)
+    table = scores.pivot(index=["label", "task"], columns="model", values="score")
+    table = table[[*RERUNS[0][1:]]].set_axis(["first", "second"], axis=1)
+    return table.assign(gap=table["first"] - table["second"]).reset_index()
 
 
 def measure_rerun_noise(*, without: str = "") -> SeedNoise:
