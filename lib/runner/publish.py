@@ -42,6 +42,7 @@ def clean(path: Path) -> str:
             # Copies are one folder deeper, and notebooks without a number are not copied.
             text = re.sub(r"\]\((?=\.\./)", "](../", cell.source)
             cell.source = re.sub(r"\]\((?=[a-z]\w*\.ipynb)", "](../../notebooks/", text)
+            cell.metadata = {}
             continue
         outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
         failed = any(output.output_type == "error" for output in outputs)
