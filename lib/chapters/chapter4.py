@@ -51,11 +51,10 @@ def list_models(label: str, profile: Profile) -> dict[str, str]:
     """Name as printed -> identity of the models that `only` and `max_variants` keep."""
     shown = {name: parse(model).identity for name, model in published.shown(label).items()}
     kept = [model for name, model in shown.items() if matches(name, profile.only or "*")]
-    if profile.max_variants is not None:
-        always = {*UNTRAINED, *list_references(label)}
-        others = [model for model in kept if model not in always][: profile.max_variants]
-        kept = [model for model in kept if model in {*always, *others}]
-    return {name: model for name, model in shown.items() if model in {*UNTRAINED, *kept}}
+    always = {*UNTRAINED, *list_references(label)}
+    others = [model for model in kept if model not in always][: profile.max_variants]
+    chosen = {*UNTRAINED, *others} | always.intersection(kept)
+    return {name: model for name, model in shown.items() if model in chosen}
 
 
 def select_students(models: Mapping[str, str], *, contextual: bool = False) -> dict[str, Variant]:
@@ -85,14 +84,12 @@ def assign_seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, li
     By default they are the references and the contextual teachers, and if the profile's `repeated`
     is "compared" also the models of `COMPARED_CLOSELY` and the halved sums of losses.
     """
-    if not repeated:
-        repeated = [*list_references(), *CONTEXTUAL_TEACHERS]
-        if profile.repeated == "compared":
-            for label in COMPARED_CLOSELY:
-                repeated += published.printed(label).values()
-            for label in published.WEIGHTINGS:
-                repeated.append(published.printed(label)["None;λ=0.5"])
-    return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
+    models = [*(repeated or (*list_references(), *CONTEXTUAL_TEACHERS))]
+    if profile.repeated == "compared" and not repeated:
+        for label in COMPARED_CLOSELY:
+            models += published.printed(label).values()
+        models += [published.printed(label)["None;λ=0.5"] for label in published.WEIGHTINGS]
+    return dict.fromkeys(models, sorted({*profile.seeds, *profile.reference_seeds}))
 
 
 def rename_models(records: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -135,18 +132,17 @@ def describe_encoders(profile: Profile) -> str:
     layers = f"{len(student.layers)} layers" if student.layers else "all layers"
     trained = " trained on masked words" if student.language_model else ""
     model = student.model.removeprefix("gt-")
-    longformer, sbert = f"{layers} of {model}{trained}", f"{model} cut at {limit} tokens"
-    return f"ours: Longformer is {longformer}, SBERT is {sbert}"
+    ours = f"ours: Longformer is {layers} of {model}{trained}"
+    return f"{ours}, SBERT is {model} cut at {limit} tokens"
 
 
 def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> pd.DataFrame:
     """How students with a contextual loss change while they train (Figures A.2 and A.6).
 
     `groups` are names of groups -> models, name -> identity; other models are left out. A row is a
-    measurement of a student with the profile's first seed. Columns: group, model, dimension,
-    update, embedding and projected (held-out CCA of the student's embedding and of its projection
-    with the teacher), chance (that of documents paired at random), and share (of the contextual
-    loss in the gradient).
+    measurement of a student with the profile's first seed: group, model, dimension, update,
+    embedding and projected (held-out CCA of the student's embedding and of its projection with the
+    teacher), chance (documents paired at random), share (of the contextual loss in the gradient).
     """
     students = {
         (group, name): bench.model(variant, bench.profile.seeds[0])
@@ -156,8 +152,8 @@ def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> 
     bench.embed(students.values(), bench.held_out)
     columns, frames = ["update", "embedding", "projected", "share"], []
     for (group, name), student in students.items():
-        frame = pd.DataFrame(student.history()["watched"], columns=columns)
         rows = student.embed(bench.held_out)[:], student.prepare_rows(bench.held_out)[:]
+        frame = pd.DataFrame(student.history()["watched"], columns=columns)
         facts = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
         frames.append(frame.assign(**facts, chance=chance_cca(*rows)))
     order = ["group", "model", "dimension", *columns[:3], "chance", "share"]

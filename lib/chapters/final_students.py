@@ -4,15 +4,12 @@ import math
 
 import pandas as pd
 
-from lib import published
-from lib.chapters import chapter4
+from lib.chapters.chapter4 import assign_seeds, rename_models
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
 from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
-
-PUBLISHED = published.CHAPTER_5
 
 
 def load_models() -> dict[str, str]:
@@ -58,7 +55,7 @@ def run_classifications(bench: Bench) -> pd.DataFrame:
         final.run(list(run.values()), seeds=seeds, split="test", limit=limit).assign(round=name)
         for run, name, limit in [*runs, (cut, "all", None)]
     ]
-    return chapter4.rename_models(pd.concat(frames, ignore_index=True), names)
+    return rename_models(pd.concat(frames, ignore_index=True), names)
 
 
 def run_readouts(bench: Bench) -> pd.DataFrame:
@@ -72,7 +69,7 @@ def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:
     names = {identity: name for name, identity in list_models(bench.profile).items()}
     seeds = _assign_seeds(bench.profile)
     records = prepare_bench(bench).retrieve(list(names), seeds=seeds, top=top)
-    return chapter4.rename_models(records.assign(round=""), names)
+    return rename_models(records.assign(round=""), names)
 
 
 def measure_numbers(bench: Bench) -> dict[str, float]:
@@ -84,5 +81,4 @@ def measure_numbers(bench: Bench) -> dict[str, float]:
 
 def _assign_seeds(profile: Profile) -> dict[str, list[int]]:
     """Identity -> seeds: final students and Paragraph Vectors also have the reference seeds."""
-    repeated = [load_models()[name] for name in (*list_students(), "DM", "PV")]
-    return chapter4.assign_seeds(profile, repeated)
+    return assign_seeds(profile, [load_models()[name] for name in (*list_students(), "DM", "PV")])

@@ -36,21 +36,21 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
     They have at most three reference seeds, and the columns readout (one of `READOUTS`), times (0
     for the base), updates, and cosine (to the structural teacher, mean over held-out documents).
     """
-    profile, settings, frames = bench.profile, grid("beyond"), []
-    names = {identity: name for name, identity in settings["students"].items()}
-    teacher = bench.teacher.embed(bench.held_out)[:]
-    for times in (0, *settings["times"]):
-        models = [*names][: profile.max_variants] if times else ["Longformer"]
-        changed = bench.changed("training", **find_length(profile, times)) if times else bench
-        updates = changed.profile.training.updates if times else 0
+    names = {identity: name for name, identity in grid("beyond")["students"].items()}
+    runs = [(0, ["Longformer"], bench)]
+    for times in grid("beyond")["times"]:
+        longer = bench.changed("training", **find_length(bench.profile, times))
+        runs.append((times, [*names][: bench.profile.max_variants], longer))
+    teacher, frames = bench.teacher.embed(bench.held_out)[:], []
+    for times, models, longer in runs:
+        updates = longer.profile.training.updates if times else 0
         for column, readout in READOUTS.items():
-            judged = changed.with_readout(readout)
-            records = judged.run(models, seeds=profile.reference_seeds[:3])
-            runs = records[["model", "seed"]].drop_duplicates()
-            embedded = [changed.embeddings(*run)["validation"] for run in runs.to_numpy()]
-            runs["cosine"] = [float(cosines(rows, teacher).mean()) for rows in embedded]
-            facts = {"readout": column, "times": times, "updates": updates}
-            frames.append(records.assign(**facts).merge(runs, on=["model", "seed"]))
+            seeds = bench.profile.reference_seeds[:3]
+            records = longer.with_readout(readout).run(models, seeds=seeds)
+            records = records.assign(readout=column, times=times, updates=updates)
+            for run, part in records.groupby(["model", "seed"], sort=False):
+                rows = longer.embeddings(*run)["validation"]
+                frames.append(part.assign(cosine=cosines(rows, teacher).mean()))
     records = pd.concat(frames, ignore_index=True)
     return records.assign(model=records["model"].map({"Longformer": "base"} | names))
 
@@ -64,13 +64,13 @@ def judge_lengths(records: pd.DataFrame, readout: str) -> pd.DataFrame:
     identities = {"base": "Longformer"} | grid("beyond")["students"]
     shown = records[records["readout"] == readout]
     named = shown.assign(model=shown["model"] + " ×" + shown["times"].map("{:g}".format))
-    students = [name for name in grid("beyond")["students"] if name in {*shown["model"]}]
-    lengths = sorted({*shown["times"]} - {0})
+    lengths, shown = sorted({*shown["times"]} - {0}), {*shown["model"]}
+    students = [name for name in grid("beyond")["students"] if name in shown]
     pairs = [(f"{name} ×{x:g}", "base ×0") for name in students for x in lengths]
     doubled = [x for x in lengths if x / 2 in lengths]
     pairs += [(f"{name} ×{x:g}", f"{name} ×{x / 2:g}") for name in students for x in doubled]
     for left, right in (("max-margin MSE, γ=1", "cosine"), ("cosine", "MSE")):
-        if {left, right} <= {*students}:
+        if {left, right} <= shown:
             pairs += [(f"{left} ×{x:g}", f"{right} ×{x:g}") for x in lengths]
     evidence = from_examples(
         task_scores(named),
@@ -92,11 +92,10 @@ def run_words(bench: Bench) -> pd.DataFrame:
     read = np.cumsum([count_words(text) for text in texts])
     few = profile.seeds if profile.repeated == "references" else profile.reference_seeds
     for readout in settings["readouts"]:
-        judged = bench.with_readout(readout)
         for count in sorted({max(2, round(share * len(texts))) for share in settings["shares"]}):
-            part, models, seeds = judged, [TEACHER, REFERENCE], few
+            part, models, seeds = bench.with_readout(readout), [TEACHER, REFERENCE], few
             if count < len(texts):
-                part = judged.changed("contextual_teacher", documents=count)
+                part = part.changed("contextual_teacher", documents=count)
             else:
                 models, seeds = [*models, TARGET], profile.reference_seeds
             records = part.run(models, seeds={TEACHER: seeds})

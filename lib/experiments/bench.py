@@ -92,7 +92,8 @@ class Bench:
     def __init__(self, profile: Profile, store: Store | None = None):
         self.profile = profile
         keep = os.environ.get("THESIS_KEEP") == "1"
-        self.store = store or Store(paths.store(), keep=keep)
+        reading = os.environ.get("THESIS_READING") == "1"
+        self.store = store or Store(paths.store(), keep=keep, reading=reading)
         self.shared: dict[str, Any] = {}
 
     @classmethod

@@ -1,7 +1,9 @@
 """Run one notebook through papermill, in a kernel of its own; say in one line what went wrong."""
 
+import io
 import logging
 import os
+import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partialmethod
@@ -26,10 +28,10 @@ PYTHON = {"kernel_name": "python3", "language": "python"}  # a stripped notebook
 def execute(
     notebook: Path, parameters: dict[str, Any], target: Path, log: Path, heading: str
 ) -> str:
-    """Run a notebook into `target`, also if it fails; a terminal shows its cell and step.
+    """Run a notebook into `target`, also if it fails, and show which cell and step it has reached.
 
-    What the kernel and its workers print outside of cells goes to `log`. Returns, in one line, why
-    the notebook is not done; empty if it is done.
+    Without a heading nothing is shown. What the kernel and its workers print outside of cells goes
+    to `log`. Returns, in one line, why the notebook is not done; empty if it is done.
     """
     target.unlink(missing_ok=True)
     for path in (target, log):
@@ -41,8 +43,10 @@ def execute(
     progress = log.with_suffix(".progress")  # where the jobs of a cell note how far they are
     os.environ["THESIS_PROGRESS"] = str(progress)  # the kernel inherits it
     logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
-    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}"
-    status = tqdm(bar_format=line, desc="starting", leave=False, disable=None)
+    # A terminal's line is written anew; in a file each change is a line of its own.
+    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
+    shown = {"bar_format": f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}", "leave": False}
+    status = tqdm(file=sys.stdout if heading else io.StringIO(), mininterval=interval, **shown)
 
     def note_cell(cell: Any, cell_index: int) -> None:
         progress.write_text("")  # the steps were those of the previous cell
@@ -63,18 +67,13 @@ def execute(
             status.set_postfix_str(steps.strip().rpartition("\n")[2], refresh=False)
             status.update()
     if error := run.exception():
-        return f"{status.desc}: {textwrap.shorten(_describe(error), 300)}"
-    cells = [cell for cell in run.result().cells if cell.cell_type == "code" and cell.source]
-    if pending := sum(cell.execution_count is None for cell in cells):  # after sys.exit(0)
-        return f"{pending} of its {len(cells)} code cells did not run"
-    printed = "".join(part.get("text", "") for part in cells[-1].outputs)
+        told = f"{type(error).__name__}: {error}"
+        if isinstance(error, PapermillExecutionError):  # its message is the whole traceback
+            told = f"{error.ename}: {error.evalue}"
+        elif isinstance(error, DeadKernelError):
+            told = "the kernel died, most likely because memory ran out; try it with --jobs 1"
+        return f"{status.desc}: {textwrap.shorten(told, 300)}"
+    # Papermill is also content with a notebook whose cell has called sys.exit(0).
+    printed = "".join(part.get("text", "") for part in run.result().cells[-1].get("outputs", ()))
     complete = f"{MARKER} {notebook.stem}" in printed
     return "" if complete else "its last cell is not nb.finish(), or did not reach its end"
-
-
-def _describe(error: BaseException) -> str:
-    if isinstance(error, DeadKernelError):
-        return "the kernel died, most likely because memory ran out; try it with --jobs 1"
-    if isinstance(error, PapermillExecutionError):  # its message is the whole traceback
-        return f"{error.ename}: {error.evalue}"
-    return f"{type(error).__name__}: {error}"

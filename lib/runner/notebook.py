@@ -1,5 +1,7 @@
 """The frame of every notebook: `nb = notebook.start("02_structural_loss", globals())` checks its
 parameters first, and `nb.finish()` its promised figures and tables last.
+
+What loads NumPy or torch is imported in functions: `start` sets variables that they read.
 """
 
 from __future__ import annotations
@@ -50,22 +52,15 @@ class Notebook:
         print(f"profile: {self.profile.name}", self.profile.departures or "")
 
     def offer(self, draw: Callable[..., Any], **controls: Any) -> None:
-        """Show what `draw` returns; in JupyterLab with controls, as for `ipywidgets.interact`.
+        """Call `draw`, which makes a figure; in JupyterLab with controls, by `ipywidgets.interact`.
 
-        They start at the defaults of `draw`, with which it is called where a program runs this.
+        They start at the defaults of `draw`.
         """
         from IPython import get_ipython
-        from IPython.display import display
         from ipywidgets import interact
-        from matplotlib import pyplot
-
-        @functools.wraps(draw)
-        def show(**values: Any) -> None:
-            display(draw(**values))
-            pyplot.close()  # else pyplot would show it again at the end of the cell
 
         can_answer = getattr(getattr(get_ipython(), "kernel", None), "_allow_stdin", False)
-        interact(show, **controls) if can_answer else show()
+        interact(draw, **controls) if can_answer else draw()
 
     def save(
         self, figure: Figure, label: str, data: pd.DataFrame, records: pd.DataFrame | None = None
@@ -94,10 +89,10 @@ class Notebook:
 
     def _note(self, label: str, records: pd.DataFrame | None) -> None:
         """Note how a figure or table was made, in `provenance/<label>.json` of the run's folder."""
-        from lib.store import write_text  # imports NumPy
+        from lib.store import write_text
 
         store = self.bench.store if "bench" in self.__dict__ else None
-        facts = {
+        facts: dict[str, Any] = {
             "label": label,
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             **versions.commit(),
@@ -123,13 +118,11 @@ class Notebook:
 
 
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
-    """Check a notebook's parameters and prepare its process.
+    """Check a notebook's parameters and prepare its process, in the first cell after them.
 
-    Call it with the notebook's name and `globals()`, before heavy imports, because it sets
-    variables that NumPy and torch read. ParameterError for a misspelt or wrong parameter.
+    Call it with the notebook's name and `globals()`. ParameterError for a wrong parameter.
     """
     for variable, value in namespace.items() if "nb" not in namespace else ():
-        # In the first call, only the parameters cell has run.
         own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
         if isinstance(value, PLAIN) and not own:
             problem = profiles.make_unknown_error("parameter", variable, PARAMETERS)
@@ -138,7 +131,7 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     profile = profiles.load(values.pop("profile"), **values)
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
         raise ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
-    environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
+    environment.set_process_environment(offline=profile.offline)
     if get_ipython := namespace.get("get_ipython"):
         html = get_ipython().display_formatter.formatters["text/html"]
         html.for_type_by_name("pandas", "DataFrame", _show_table)

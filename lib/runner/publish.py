@@ -11,13 +11,7 @@ from lib.config import paths, profiles
 from lib.store import write_text
 
 FOLDER = paths.ROOT / "docs" / "notebooks"
-CLEANERS = (  # the cell that papermill adds goes
-    TagRemovePreprocessor(remove_cell_tags={"injected-parameters"}),
-    ClearMetadataPreprocessor(
-        preserve_nb_metadata_mask={"kernelspec", "language_info"},
-        preserve_cell_metadata_mask={"tags"},
-    ),
-)
+KEPT = {"kernelspec", "language_info"}  # of a notebook's metadata
 
 
 def publish(executed: Path, folder: Path = FOLDER) -> list[Path]:
@@ -34,8 +28,10 @@ def clean(path: Path) -> str:
     ValueError if a cell failed or did not run.
     """
     notebook = nbformat.read(path, 4)
-    for cleaner in CLEANERS:
-        notebook, _ = cleaner.preprocess(notebook, {})
+    injected = TagRemovePreprocessor(remove_cell_tags={"injected-parameters"})
+    notebook, _ = injected.preprocess(notebook, {})  # the cell that papermill adds
+    metadata = ClearMetadataPreprocessor(preserve_nb_metadata_mask=KEPT)
+    notebook, _ = metadata.preprocess(notebook, {})
     notebook.metadata.get("language_info", {}).pop("version", None)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -44,14 +40,10 @@ def clean(path: Path) -> str:
             cell.source = re.sub(r"\]\((?=[a-z]\w*\.ipynb)", "](../../notebooks/", text)
             cell.metadata = {}
             continue
-        outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
-        failed = any(output.output_type == "error" for output in outputs)
+        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+        failed = any(output.output_type == "error" for output in cell.outputs)
         if failed or cell.execution_count is None:
             raise ValueError(f"{path}: a cell failed or did not run: run the notebook again")
-        cell.update(execution_count=None, outputs=outputs)
-        for output in outputs:
-            if "execution_count" in output:  # the notebook format requires the key
-                output.execution_count = None
     text = nbformat.writes(notebook) + "\n"
     places = {str(paths.artifacts()): "artifacts", str(paths.ROOT): ".", str(Path.home()): "~"}
     for place in sorted(places, key=len, reverse=True):
