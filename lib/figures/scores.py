@@ -32,23 +32,24 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     group = keys[0]
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
     shown = records[records[group].isin(theirs[group])]
-    ours = seed_means(label, shown, keys).assign(low=np.nan, high=np.nan)
+    frame = seed_means(label, shown, keys).assign(half=np.nan)
     if "scores" in shown:
         noise = PROCESSOR_SD if group == "round" else 0.0
-        parts = shown.groupby(group)
-        halves = [_half_intervals(part, noise).assign(**{group: name}) for name, part in parts]
-        half = ours.merge(pd.concat(halves), on=keys, how="left")["half"]
-        ours["low"], ours["high"] = ours["value"] - half, ours["value"] + half
-    frame = ours.merge(theirs[[*keys, "published"]], on=keys, how="left")
+        halves = [
+            _half_intervals(part, noise).assign(**{group: name})
+            for name, part in shown.groupby(group)
+        ]
+        frame = frame.drop(columns="half").merge(pd.concat(halves), on=keys, how="left")
+    frame = frame.merge(theirs[[*keys, "published"]], on=keys, how="left")
+    frame["low"], frame["high"] = frame["value"] - frame["half"], frame["value"] + frame["half"]
     metrics = frame.get("metric", pd.Series("accuracy", frame.index))
     for metric, tasks in frame["task"].groupby(metrics):
         chances = published.load_chances("test", metric)
         frame.loc[tasks.index, "published_chance"] = tasks.map(chances)
     orders = {"model": _order(frame), "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
     orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
-    frame = sort_rows(frame, {key: orders[key] for key in keys})
     columns = ["value", "low", "high", "published", "seeds", "chance", "published_chance"]
-    return frame[[*keys, *columns]]
+    return sort_rows(frame, {key: orders[key] for key in keys})[[*keys, *columns]]
 
 
 def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
@@ -69,16 +70,24 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
     """Draw the data of `score_frame`: a row for each model, ours filled, published hollow.
 
     The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
-    and round, 5.6 for each task and metric, 5.5 for each metric with means over tasks. `rounds` are
-    those of the profile.
+    and round, 5.6 for each task and metric, 5.5 for each metric with means over tasks, whose
+    intervals take tasks as independent. `rounds` are those of the profile.
     """
-    models, (by_row, by_column) = _order(data), _PANELS[label]
-    data, only = _correct(data), ""
+    models, (by_row, by_column), only = _order(data), _PANELS[label], ""
+    guessed, published_guess = data["chance"].fillna(0), data["published_chance"].fillna(0)
+    data = data.assign(
+        ours=(data["value"] - guessed) / (1 - guessed),
+        theirs=(data["published"] - published_guess) / (1 - published_guess),
+        half=(data["high"] - data["value"]) / (1 - guessed),
+    )
     if not by_row:
         tasks = roles.ordered(data["task"], roles.TABLE_5_7)
         if not {*tasks} >= {*published.load(label)["task"]}:
             only = f"\non {' '.join(tasks)} only"
-        data, by_row = _average(data, by_column).assign(row=""), "row"
+        groups = data.groupby([by_column, "model"], sort=False)
+        half = groups["half"].agg(lambda part: np.sqrt((part**2).sum()) / len(part))
+        data = groups[["ours", "theirs"]].mean().assign(half=half, row="").reset_index()
+        by_row = "row"
     rows, columns = data[by_row].unique(), data[by_column].unique()
     height = 1 + len(rows) * (0.35 + 0.19 * len(models))
     figure, axes = panels(len(columns), height, rows=len(rows), sharex=True, sharey=True)
@@ -93,7 +102,6 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
             look = {"fmt": "o", "ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
             look |= {"xerr": shown["half"], "label": "ours, with a 95% interval"}
             axis.errorbar(shown["ours"], places, **look)
-        axis.axvline(0, **settings()["chance"], label="guessing")
         axis.xaxis.set_major_locator(MaxNLocator(3))
         axis.grid(axis="y", visible=False)
         if row == rows[0]:
@@ -105,24 +113,6 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
     figure.supxlabel("score above chance: 0 is guessing, 1 is perfect", fontsize=9)
     figure.legend(handles=labelled(axes.flat), loc="outside upper right", ncols=3)
     return figure
-
-
-def _correct(data: pd.DataFrame) -> pd.DataFrame:
-    """With ours, theirs and half the width of our interval, all chance-corrected."""
-    guessed, published_guess = data["chance"].fillna(0), data["published_chance"].fillna(0)
-    return data.assign(
-        ours=(data["value"] - guessed) / (1 - guessed),
-        half=(data["high"] - data["value"]) / (1 - guessed),
-        theirs=(data["published"] - published_guess) / (1 - published_guess),
-    )
-
-
-def _average(data: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Means over tasks; their intervals take tasks as independent."""
-    groups = data.assign(squared=data["half"] ** 2).groupby([by, "model"], sort=False)
-    means = groups[["ours", "theirs"]].mean()
-    means["half"] = groups["squared"].agg(lambda part: np.sqrt(part.sum()) / len(part))
-    return means.reset_index()
 
 
 def _order(frame: pd.DataFrame) -> list[str]:
