@@ -28,18 +28,7 @@ from lib.ledger.kinds import Alike, Claim, Number, load_claims
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.effects import Comparison
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, SeedNoise
-from lib.statistics.verdicts import (
-    ALPHA,
-    EQUIVALENT,
-    HOLDS,
-    MARGIN,
-    NOT_RUN,
-    NOT_TESTABLE,
-    NUMBER,
-    OPEN,
-    REVERSED,
-    SMALLER,
-)
+from lib.statistics.verdicts import HOLDS, MARGIN, NOT_RUN, NOT_TESTABLE, NUMBER
 from lib.store import NotComputed
 
 RANKINGS = theirs.BOXPLOTS
@@ -136,7 +125,7 @@ def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1
     """
     alike = {claim.id for claim in load_claims() if isinstance(claim, Alike)}
     shift = np.where(ledger["id"].isin(alike), margin - MARGIN, 0.0)  # their effects contain it
-    one_sided = stats.norm.ppf(1 - ALPHA) / stats.norm.ppf(1 - ALPHA / 2)
+    one_sided = stats.norm.ppf(1 - verdicts.ALPHA) / stats.norm.ppf(1 - verdicts.ALPHA / 2)
     published, again = ledger["published_effect"].astype(float), pd.DataFrame(index=ledger.index)
     for prefix in PREFIXES.values():
         names = [prefix + name for name in ("effect", "low", "high", "seed_share", "p_equivalent")]
@@ -150,8 +139,8 @@ def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1
         word = ledger[f"{prefix}verdict"]
         unmoved = word.isin([NOT_RUN, NOT_TESTABLE, NUMBER])
         cases = [unmoved, low > 0, high < 0, inside & with_tie, smaller & with_tie]
-        words = [word, HOLDS, REVERSED, EQUIVALENT, SMALLER]
-        again[f"{prefix}verdict"] = np.select(cases, words, OPEN)
+        words = [word, HOLDS, verdicts.REVERSED, verdicts.EQUIVALENT, verdicts.SMALLER]
+        again[f"{prefix}verdict"] = np.select(cases, words, verdicts.OPEN)
     return again.assign(survives=share_verdicts(again))
 
 

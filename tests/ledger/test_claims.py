@@ -130,18 +130,6 @@ def test_twins_of_the_news_paper_tell_its_noise():
     assert claims.measure_twin_noise() == pytest.approx((sd, 3))
 
 
-def test_published_effects_are_those_of_the_figures(thesis):
-    scores = published.load("fig4_2")
-    scores["score"] = (scores["accuracy"] - scores["chance"]) / (1 - scores["chance"])
-    means = scores.groupby("model")["score"].mean()
-    effect = thesis["effect"]
-    assert effect["cosine-over-baselines"] == pytest.approx(means["cosine"] - means["SBERT"])
-    assert effect["cosine-over-mse"] == pytest.approx(means["cosine"] - means["MSE"])
-    gaps = published_noise.tabulate_reruns().groupby("label")["gap"].mean()
-    table = effect[["weighting-halved-gradients-cosine", "weighting-halved-gradients-mm"]]
-    assert table.tolist() == pytest.approx([gaps["fig4_10"], -gaps["fig4_11"]])
-
-
 def test_published_runs_decide_what_is_larger_than_their_noise(thesis):
     """Differences of two runs count from .0190; averages of many models are surer."""
     unsure = ["few-shot-over-baselines", "only-mse-best-student", "contrastive-behind-cosine"]
