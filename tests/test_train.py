@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from functools import partial
 
 import pytest
 
@@ -13,7 +14,6 @@ from lib.vectors import judging
 from tests.vectors.conftest import draw_coins, write_lines
 
 SMOKE = ["--profile", "smoke"]
-OWN = [*SMOKE, "--set", "student.language_model=null"]  # as `lab` has it
 MODELS = ["base", "teacher, cut", "mean of chunks", "student", "TF-IDF"]
 
 
@@ -30,11 +30,8 @@ def updates(monkeypatch):
 
     def count(*arguments, callbacks=(), **keywords):
         begun.append([])
-
-        def note(number, loss):
-            begun[-1].append(number)
-
-        return distill(*arguments, callbacks=[note, *callbacks], **keywords)
+        callbacks = [lambda number, _: begun[-1].append(number), *callbacks]
+        return distill(*arguments, callbacks=callbacks, **keywords)
 
     monkeypatch.setattr(training, "distill", count)
     return begun
@@ -43,7 +40,7 @@ def updates(monkeypatch):
 def refused(capsys, arguments):
     """The one line that a command ends with."""
     with pytest.raises(SystemExit) as error:
-        train.main([*arguments])
+        train.main(arguments)
     message = capsys.readouterr().err.splitlines()[-1]
     assert error.value.code == 1 and message.startswith("python -m lib.train: ")
     return message
@@ -91,9 +88,9 @@ def test_folders_and_tasks_have_any_name(artifacts, name, monkeypatch, tmp_path,
         raise ValueError([*bench.tasks])
 
     monkeypatch.setattr(Bench, "model", stop)
+    write_notes(tmp_path / name)
     for task in ([], ["--task", f"{name}/{name}"]):
-        data = ["--data", str(write_notes(tmp_path / name)), *task]
-        command = ["MSE", *data, *SMOKE, "--out", str(tmp_path / "out")]
+        command = ["MSE", "--data", str(tmp_path / name), *task, *SMOKE, "--out", "out"]
         assert refused(capsys, command).endswith(f": {[f'{name}/{name}']}")
 
 
@@ -116,16 +113,16 @@ def test_a_student_of_own_documents_is_trained_once_judged_and_saved(
     shutil.copytree(filled_store, artifacts / "store")
     monkeypatch.setenv("THESIS_DATA", str(artifacts))  # another place, which does not count
     notes, out = write_notes(tmp_path / "notes"), tmp_path / "out"
-    command = ["MSE", "--data", str(notes), *OWN, "training.checkpoint_every=1", "--out", str(out)]
+    command = ["MSE", "--data", str(notes), "--out", str(out), *SMOKE]
+    command += ["--set", "student.language_model=null", "training.checkpoint_every=1"]
+
+    def interrupt(act, *given):
+        act(*given)
+        raise KeyboardInterrupt
 
     for owner, name in ((training, "save_checkpoint"), (judging, "judge_all")):
-
-        def stop(*given, act=getattr(owner, name)):
-            act(*given)
-            raise KeyboardInterrupt
-
         with monkeypatch.context() as patch:
-            patch.setattr(owner, name, stop)
+            patch.setattr(owner, name, partial(interrupt, getattr(owner, name)))
             assert "the same command continues from what was kept" in refused(capsys, command)
     train.main([*command, "--export"])
     printed, card = capsys.readouterr().out, (out / "README.md").read_text()
