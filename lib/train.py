@@ -86,17 +86,17 @@ def train(given: argparse.Namespace) -> None:
         "provenance": versions.commit() | versions.versions(),
     }
     if given.data:  # judge it as `lib.embed` does, on texts that no training has read
-        chunks, words = bench.model("SBERT, mean of chunks"), bench.model("TF-IDF")
-        models = {BASE: bench.base, CUT: bench.teacher, CHUNKS: chunks, STUDENT: model}
-        models[TFIDF] = words
+        models = {BASE: bench.base, CUT: bench.teacher, STUDENT: model}
+        models |= {CHUNKS: bench.model("SBERT, mean of chunks"), TFIDF: bench.model("TF-IDF")}
         documents = {each.text: each.group or each.id for each in bench.corpus.validation}
         for task in bench.tasks.values():
             documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
-        given_to_all = [*documents], [*documents.values()]
+        texts, groups = [*documents], [*documents.values()]
         tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
-        if measures := judge_all(*given_to_all, tasks, lambda texts: models, print):
+        if measures := judge_all(texts, groups, tasks, lambda read: models, print):
             table, line = make_table(measures), choose_model(measures)["line"]
-            print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format), line)
+            print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
+            print(line)
             rows = table.astype(object).where(table.notna(), "").to_dict("records")
             card |= {"scores": rows, "verdict": line}
     if given.export:
