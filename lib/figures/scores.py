@@ -102,6 +102,7 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
             look = {"fmt": "o", "ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
             look |= {"xerr": shown["half"], "label": "ours, with a 95% interval"}
             axis.errorbar(shown["ours"], places, **look)
+        axis.axvline(0, **settings()["chance"], label="guessing")
         axis.xaxis.set_major_locator(MaxNLocator(3))
         axis.grid(axis="y", visible=False)
         if row == rows[0]:
