@@ -1,1 +1,15 @@
 """Vectors of your own documents: the models, how good each is, and what is saved."""
+
+BASE = "base"  # all layers of the teacher's encoder, extended to read 4,096 tokens
+CUT = "teacher, cut"
+CHUNKS = "mean of chunks"
+STUDENT = "student"
+TFIDF = "TF-IDF"
+LSA = "LSA"
+BOTH = "both"  # base and LSA side by side
+CLASSIFIER = "TF-IDF + dense"  # for a linear classifier of texts
+# The models that can be saved, the simplest first. If texts do not distinguish two models, the one
+# that is easier to deploy is chosen. In this order they read a whole text in one pass; read its
+# beginning with a stock model; read it in pieces; need training; are fitted to the documents; have
+# two parts.
+SIMPLEST_FIRST = (BASE, CUT, CHUNKS, STUDENT, LSA, BOTH)
