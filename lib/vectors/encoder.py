@@ -4,8 +4,6 @@
             arrays.safetensors  the mean of the dense part, weights of words, directions of LSA
             dense/              a stock SentenceTransformer
             README.md           how to use it, with and without this project
-
-Of this project's packages, only sentence-transformers and jaxtyping are needed to load it.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from lib.config.console import quiet_transformers
 from lib.teachers import chunks
 from lib.teachers.rows import centre_rows, join_rows
 from lib.teachers.words import Lexical, WordCounts
-from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT
+from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT
 
 VERSION = 2
 STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM was trained on
@@ -42,7 +40,7 @@ class Chunks(NamedTuple):
 class Encoder:
     """Embeds texts as a model of the table did; made by `load`."""
 
-    model: str  # one of `names.SIMPLEST_FIRST`
+    model: str  # one of `lib.vectors.SIMPLEST_FIRST`
     folder: Path
     mean: np.ndarray  # (dim,) of the documents' dense vectors, each of norm 1; else empty
     lexical: Lexical | None = None  # its columns are those of `words`
@@ -62,24 +60,30 @@ class Encoder:
         if self.model == LSA:
             return lexical
         dense = self._embed(texts, precision)
-        centred = centre_rows(dense, self.mean) if self.model in (CHUNKS, BOTH) else dense
-        return join_rows(centred, lexical) if self.model == BOTH else centred
+        if self.model in (CHUNKS, BOTH):
+            dense = centre_rows(dense, self.mean)
+        return join_rows(dense, lexical) if self.model == BOTH else dense
 
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
         """A vector for each stretch of 90 words, for search inside long texts."""
-        texts = forms.list_texts(texts)
-        places = zip(texts, map(_split_words, texts), strict=True)
-        return [Chunks(spans, self.encode(text[a:b] for a, b in spans)) for text, spans in places]
+        embedded = []
+        for text in forms.list_texts(texts):
+            words = [match.span() for match in forms.TERMS.finditer(text)] or [(0, len(text))]
+            parts = [words[start : start + STRETCH] for start in range(0, len(words), STRETCH)]
+            spans = np.array([(part[0][0], part[-1][1]) for part in parts])
+            embedded.append(Chunks(spans, self.encode(text[start:end] for start, end in spans)))
+        return embedded
 
     def _embed(self, texts: list[str], precision: str) -> np.ndarray:
+        read = [chunks.cut_text(text) for text in texts]
         if self.model in (BASE, STUDENT, BOTH):
-            return self._dense.encode(map(chunks.cut_text, texts), precision=precision)
+            return self._dense.encode(read, precision=precision)
         import torch
 
         encode = functools.partial(self._dense.encode, show_progress_bar=False)
         with torch.autocast(self._dense.device.type, torch.bfloat16, enabled=precision == "bf16"):
             if self.model == CUT:
-                return encode([chunks.cut_text(text) for text in texts])
+                return encode(read)
             return chunks.mean_of_chunks(self._dense.tokenizer, encode, texts)
 
     @functools.cached_property
@@ -97,49 +101,37 @@ class Encoder:
         with quiet_transformers():
             return SentenceTransformer(str(self.folder / "dense"), trust_remote_code=False)
 
+    def save(self, write_dense: Callable[[Path], Any], card: Mapping[str, Any]) -> None:
+        """Write the folder, which must not exist; `card` is what README.md says.
+
+        `write_dense` writes the stock SentenceTransformer into a folder.
+        """
+        from lib.student.checkpoint import render_card
+
+        self.folder.mkdir(parents=True)
+        facts = {"version": VERSION, "model": self.model, "words": self.words}
+        text = json.dumps(facts | {"pattern": forms.TERMS.pattern})
+        (self.folder / "encoder.json").write_text(text, encoding="utf-8")
+        arrays = {"dense_mean": self.mean} | (vars(self.lexical) if self.lexical else {})
+        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(arrays, self.folder / "arrays.safetensors")
+        if self.model != LSA:
+            write_dense(self.folder / "dense")
+        sizes = {"size": chunks.SIZE, "most": chunks.MOST, "stretch": STRETCH}
+        template = Path(__file__).with_name("card.md.j2")
+        text = render_card(template, card=card, encoder=self, **sizes)
+        (self.folder / "README.md").write_text(text, encoding="utf-8")
+
 
 def load(folder: str | Path) -> Encoder:
-    """Load the encoder from a folder that `python -m lib.embed` wrote.
-
-    Raises `ValueError` if it has another version.
-    """
+    """Load the encoder from a folder that `python -m lib.embed` wrote; else `ValueError`."""
     folder = Path(folder).expanduser()
-    facts = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
-    if facts["version"] != VERSION:
-        raise ValueError(f"{folder}: version {facts['version']}; make it again with lib.embed")
+    path = folder / "encoder.json"
+    facts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if facts.get("version") != VERSION:
+        found = f"found {facts.get('version')}; make it again with lib.embed"
+        raise ValueError(f"{folder}: expected an encoder of version {VERSION}, {found}")
     arrays = load_file(folder / "arrays.safetensors")
     mean = arrays.pop("dense_mean")
     lexical = Lexical(**arrays) if arrays else None
     return Encoder(facts["model"], folder, mean, lexical, tuple(facts["words"]))
-
-
-def save_encoder(
-    encoder: Encoder, write_dense: Callable[[Path], Any], card: Mapping[str, Any]
-) -> None:
-    """Write an encoder into its folder, which must not exist; `card` is what README.md says.
-
-    `write_dense` writes the stock SentenceTransformer into a folder.
-    """
-    from lib.student.checkpoint import render_card
-
-    folder, arrays = encoder.folder, {"dense_mean": encoder.mean}
-    arrays |= vars(encoder.lexical) if encoder.lexical else {}
-    facts = {"version": VERSION, "model": encoder.model}
-    facts |= {"pattern": forms.TERMS.pattern, "words": encoder.words}
-    folder.mkdir(parents=True)
-    (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    save_file(arrays, folder / "arrays.safetensors")
-    if encoder.model != LSA:
-        write_dense(folder / "dense")
-    sizes = {"size": chunks.SIZE, "most": chunks.MOST, "stretch": STRETCH}
-    text = render_card(Path(__file__).with_name("card.md.j2"), card=card, encoder=encoder, **sizes)
-    (folder / "README.md").write_text(text, encoding="utf-8")
-
-
-def _split_words(text: str) -> np.ndarray:
-    """(stretches, 2) start and end of runs of `STRETCH` words, in characters."""
-    places = [match.span() for match in forms.TERMS.finditer(text)] or [(0, len(text))]
-    starts, ends = np.array(places).T
-    last = np.append(ends[STRETCH - 1 : -1 : STRETCH], ends[-1])
-    return np.column_stack([starts[::STRETCH], last])

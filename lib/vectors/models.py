@@ -1,7 +1,5 @@
 """The models of the table: dense ones, words, and combinations that are fitted to documents."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,9 +13,9 @@ from lib.experiments.base import Base
 from lib.experiments.embedders import Centred, Joined, Teacher, Words
 from lib.experiments.model import Model, has_bfloat16
 from lib.store import Store
-from lib.teachers.chunks import MOST, SIZE
+from lib.teachers.chunks import SIZE
 from lib.teachers.words import DIM
-from lib.vectors.names import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT, TFIDF
+from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT, TFIDF
 
 SPECIAL = 2  # tokens of all-MiniLM around each piece
 PIECE = 64  # texts that are embedded before the bar moves
@@ -45,13 +43,6 @@ def list_dense(
     return models
 
 
-def count_read(model: Model) -> int:
-    """How many tokens of a text a dense model reads."""
-    if isinstance(model, Teacher):
-        return SIZE * MOST if model.chunk else model.section.max_tokens
-    return model.section.max_positions
-
-
 def fit_words(store: Store, documents: Sequence[str]) -> dict[str, Model]:
     """TF-IDF and LSA of documents."""
     return {TFIDF: Words(store, documents), LSA: Words(store, documents, DIM, centred=True)}
@@ -69,8 +60,7 @@ def combine(
 
 def embed_pieces(models: Iterable[Model], texts: Sequence[str]) -> None:
     """Embed texts with all that the models are made of, so that a killed run goes on there."""
-    parts = itertools.chain.from_iterable(model.parts for model in models)
-    for part in dict.fromkeys(parts):
+    for part in dict.fromkeys(itertools.chain(*(model.parts for model in models))):
         if not part.is_embedded(texts):
             starts = range(0, len(texts), PIECE)
             for start in tqdm(starts, desc="embedding", leave=False, disable=None):
