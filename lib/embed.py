@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lib.config import environment
 from lib.config.console import escape_unprintable, exit_in_one_line, name_command
-from lib.vectors.names import SIMPLEST_FIRST
+from lib.vectors import SIMPLEST_FIRST
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -40,9 +40,9 @@ def main(arguments: list[str] | None = None) -> None:
         environment.set_process_environment(offline=True)  # before NumPy is imported
         from lib.vectors.own import OwnTexts
 
-        texts = OwnTexts(given)
+        texts = OwnTexts(given, lambda line: print(line, file=stream, flush=True))
     with exit_in_one_line(parser, code=1):
-        report = texts.embed(lambda line: print(line, file=stream, flush=True))
+        report = texts.embed()
     line = report.pop("line")
     print(json.dumps(report) if given.json else line)
 

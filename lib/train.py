@@ -126,9 +126,8 @@ def compare_student(bench: Bench, student: TrainedStudent) -> dict[str, Any]:
     They are judged as by `lib.embed`, by the halves of documents that no training has read and by
     the tasks. Prints the table and the choice, and returns them for a model card.
     """
-    from lib.vectors.choice import choose_model, make_table
-    from lib.vectors.judging import judge_all
-    from lib.vectors.names import BASE, CHUNKS, CUT, STUDENT, TFIDF
+    from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
+    from lib.vectors.judging import compare_models, judge_all
 
     models = {BASE: bench.base, CUT: bench.teacher, CHUNKS: bench.model("SBERT, mean of chunks")}
     models |= {STUDENT: student, TFIDF: bench.model("TF-IDF")}
@@ -137,12 +136,9 @@ def compare_student(bench: Bench, student: TrainedStudent) -> dict[str, Any]:
         documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
     tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
     measures = judge_all([*documents], [*documents.values()], tasks, lambda texts: models, print)
-    if not measures:
-        return {}
-    table, line = make_table(measures), choose_model(measures)["line"]
-    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format), line, sep="\n")
-    rows = table.astype(object).where(table.notna(), "").to_dict("records")
-    return {"scores": rows, "verdict": line}
+    report = compare_models(measures)
+    print(report["line"])
+    return {"scores": report["table"], "verdict": report["line"]}
 
 
 def _describe(bench: Bench, model: TrainedStudent) -> dict[str, Any]:

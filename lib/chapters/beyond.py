@@ -18,8 +18,8 @@ from lib.evaluation.readouts import Examples
 from lib.experiments.bench import JUDGING, Bench, hash_examples
 from lib.experiments.model import Model
 from lib.store import Product, Store, hash_arrays, hash_texts
+from lib.vectors import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, STUDENT, TFIDF
 from lib.vectors.models import combine, fit_words, list_dense
-from lib.vectors.names import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, STUDENT, TFIDF
 
 UNTRAINED = (BASE, CUT, CHUNKS, TFIDF, LSA, BOTH, CLASSIFIER)  # in the order of Figure B.1
 ROUNDS = 3  # of timing; the shortest time counts

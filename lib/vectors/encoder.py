@@ -1,16 +1,16 @@
 """The chosen model as one object: it is saved as a folder, loads in two lines, embeds new texts.
 
-    encoder/encoder.json        version, model, words, and the expression that finds words
-            arrays.safetensors  the mean of the dense part, weights of words, directions of LSA
-            dense/              a stock SentenceTransformer
-            README.md           how to use it, with and without this project
+encoder/encoder.json        version, model, words, and the expression that finds words
+        arrays.safetensors  the mean of the dense part, weights of words, directions of LSA
+        dense/              a stock SentenceTransformer
+        README.md           how to use it, with and without this project
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from lib.config.console import quiet_transformers
 from lib.teachers import chunks
 from lib.teachers.rows import centre_rows, join_rows
 from lib.teachers.words import Lexical, WordCounts
-from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT
+from lib.vectors import BASE, BOTH, CUT, LSA, STUDENT
 
 VERSION = 2
 STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM was trained on
@@ -42,7 +42,7 @@ class Encoder:
 
     model: str  # one of `lib.vectors.SIMPLEST_FIRST`
     folder: Path
-    mean: np.ndarray  # (dim,) of the documents' dense vectors, each of norm 1; else empty
+    mean: np.ndarray | None = None  # (dim,) of the documents' dense vectors, each of norm 1
     lexical: Lexical | None = None  # its columns are those of `words`
     words: tuple[str, ...] = ()  # that are counted
 
@@ -54,13 +54,12 @@ class Encoder:
         """
         texts = forms.list_texts(texts)
         if not texts:
-            width = len(self.mean) + (len(self.lexical.mean) if self.lexical else 0)
-            return np.zeros((0, width), np.float32)
+            return self.encode(["no text"])[:0]
         lexical = self.lexical and self.lexical.embed(self._counter.count(texts))
         if self.model == LSA:
             return lexical
         dense = self._embed(texts, precision)
-        if self.model in (CHUNKS, BOTH):
+        if self.mean is not None:
             dense = centre_rows(dense, self.mean)
         return join_rows(dense, lexical) if self.model == BOTH else dense
 
@@ -101,26 +100,22 @@ class Encoder:
         with quiet_transformers():
             return SentenceTransformer(str(self.folder / "dense"), trust_remote_code=False)
 
-    def save(self, write_dense: Callable[[Path], Any], card: Mapping[str, Any]) -> None:
-        """Write the folder, which must not exist; `card` is what README.md says.
-
-        `write_dense` writes the stock SentenceTransformer into a folder.
-        """
+    def save(self, folder: Path, card: Mapping[str, Any]) -> None:
+        """Write all but the dense part into a new folder; `card` is what README.md says."""
         from lib.student.checkpoint import render_card
 
-        self.folder.mkdir(parents=True)
+        folder.mkdir()
         facts = {"version": VERSION, "model": self.model, "words": self.words}
-        text = json.dumps(facts | {"pattern": forms.TERMS.pattern})
-        (self.folder / "encoder.json").write_text(text, encoding="utf-8")
-        arrays = {"dense_mean": self.mean} | (vars(self.lexical) if self.lexical else {})
-        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(arrays, self.folder / "arrays.safetensors")
-        if self.model != LSA:
-            write_dense(self.folder / "dense")
+        facts["pattern"] = forms.TERMS.pattern
+        (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
+        arrays = {} if self.mean is None else {"dense_mean": self.mean}
+        arrays |= vars(self.lexical) if self.lexical else {}
+        packed = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        save_file(packed, folder / "arrays.safetensors")
         sizes = {"size": chunks.SIZE, "most": chunks.MOST, "stretch": STRETCH}
         template = Path(__file__).with_name("card.md.j2")
         text = render_card(template, card=card, encoder=self, **sizes)
-        (self.folder / "README.md").write_text(text, encoding="utf-8")
+        (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def load(folder: str | Path) -> Encoder:
@@ -132,6 +127,6 @@ def load(folder: str | Path) -> Encoder:
         found = f"found {facts.get('version')}; make it again with lib.embed"
         raise ValueError(f"{folder}: expected an encoder of version {VERSION}, {found}")
     arrays = load_file(folder / "arrays.safetensors")
-    mean = arrays.pop("dense_mean")
+    mean = arrays.pop("dense_mean", None)
     lexical = Lexical(**arrays) if arrays else None
     return Encoder(facts["model"], folder, mean, lexical, tuple(facts["words"]))

@@ -1,8 +1,7 @@
 """How good models are on your own documents, by halves of documents and by tasks; and the choice.
 
-Texts are judged in folds. A model that is fitted to documents (words, the mean that is subtracted)
-is fitted anew for each fold, to texts outside it. Scores are those of single examples, from one run
-of each model. So intervals account for other texts, not for other seeds.
+A model that is fitted to documents (words, the mean that is subtracted) is fitted anew for each
+fold, to texts outside it. Each model has one run: intervals account for texts, not for seeds.
 """
 
 import warnings
@@ -84,9 +83,7 @@ def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
     return drawn
 
 
-def judge_halves(
-    texts: Sequence[str], groups: Sequence[str], make_models: MakeModels
-) -> Measure:
+def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: MakeModels) -> Measure:
     """How well halves of documents find each other among the halves of their fold (MRR).
 
     Models are fitted to documents that share no group with a fold.
@@ -95,7 +92,8 @@ def judge_halves(
     if len(halves) < 2:
         raise ValueError("fewer than two documents have halves of their own")
     first, second = np.array([*halves.values()], dtype=object).T
-    models = _embed_all(make_models, [*first, *second])
+    models = make_models([*first, *second])
+    embed_pieces(models.values(), [*first, *second])
     drawn, chance = np.array(groups)[[*halves]], 0.0
     scores = {name: np.empty(len(drawn)) for name in models}
     for fold in make_group_folds(drawn, [*halves]):
@@ -118,7 +116,9 @@ def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> 
     clustering as the retrieval of the other texts in a text's cluster.
     """
     task, scores = read(), {}
-    models = _embed_all(make_models, [*dict.fromkeys(task.texts.values())])
+    texts = [*dict.fromkeys(task.texts.values())]
+    models = make_models(texts)
+    embed_pieces(models.values(), texts)
     if task.kind != "classification":
         queries = read_queries(task)
         groups, sources = _name_groups(task, queries.text_ids), [*queries.relevant]
@@ -141,12 +141,6 @@ def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> 
     return Measure(f"{name} accuracy", scores, groups, examples.chance, len(groups))
 
 
-def _embed_all(make_models: MakeModels, texts: Sequence[str]) -> Mapping[str, Model]:
-    models = make_models(texts)
-    embed_pieces(models.values(), texts)
-    return models
-
-
 def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> Any:
     """Vectors of all texts by a model that is fitted to none of a fold's tests."""
     tested = fold.examples if isinstance(fold, ranking.Queries) else fold.inputs[fold.tested]
@@ -164,19 +158,26 @@ def _name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
 # ---- the table and the choice -------------------------------------------------------------------
 
 
-def make_table(measures: Sequence[Measure]) -> pd.DataFrame:
-    """Compare models, the base among them: a row for each measure and model.
+def compare_models(
+    measures: Sequence[Measure], asked: str | None = None, say: Callable[[str], Any] = print
+) -> dict[str, Any]:
+    """Print the table of models, and choose one: plain values for scripts and model cards.
 
-    `guessing` is the score of a random guess; intervals (95%) are NaN if nothing varies.
+    Those of `choose_model`, and `table`, with a row for each measure and model: `guessing` is the
+    score of a random guess, and intervals (95%) are None if nothing varies.
     """
-    tables = []
+    frames = []
     for measure in measures:
-        table, _ = _compare([measure], [*measure.scores])
-        table.insert(0, "measure", measure.name)
-        table.insert(1, "examples", measure.examples)
-        table.insert(2, "guessing", measure.chance)
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+        frame, _ = _compare([measure], [*measure.scores])
+        facts = {"measure": measure.name, "examples": measure.examples, "guessing": measure.chance}
+        frames.append(frame.assign(**facts)[[*facts, *frame.columns]])
+    table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    say(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
+    choice = pd.DataFrame([choose_model(measures, asked)])
+    rows, (report,) = (
+        each.astype(object).where(each.notna(), None).to_dict("records") for each in (table, choice)
+    )
+    return report | {"table": rows}
 
 
 def choose_model(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
@@ -185,10 +186,10 @@ def choose_model(measures: Sequence[Measure], asked: str | None = None) -> dict[
     The best has the highest mean over all measures. The choice is the first of `SIMPLEST_FIRST`
     whose difference from the best has a 95% interval that spans zero. TF-IDF is not among them,
     because its vectors are as long as the vocabulary. A model that is `asked` for is chosen
-    whatever its scores. The interval of the choice accounts for the choice among all models.
+    whatever its scores.
 
-    Returns plain values; None stands for what does not vary, or without measures is unknown.
-    `line` says all of it to scripts.
+    The interval accounts for the choice among all models. It is NaN if nothing varies, as all
+    numbers are without measures. `line` says all of it to scripts.
     """
     chosen, score, base, low, high = asked or BASE, np.nan, np.nan, np.nan, np.nan
     if measures:
@@ -210,30 +211,21 @@ def choose_model(measures: Sequence[Measure], asked: str | None = None) -> dict[
     numbers = f"{score:.3f} | {base:.3f} | {score - base:+.3f}{interval}"
     choice = {"verdict": verdict, "model": chosen, "score": score, "base": base}
     choice |= {"difference": score - base, "low": low, "high": high}
-    choice |= {"line": f"VERDICT: {verdict} | {chosen} | {numbers}"}
-    return list_rows(pd.DataFrame([choice]))[0]
+    return choice | {"line": f"VERDICT: {verdict} | {chosen} | {numbers}"}
 
 
-def list_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table as plain values, None for what is missing."""
-    return table.astype(object).where(table.notna(), None).to_dict("records")
-
-
-def _compare(
-    measures: Sequence[Measure], models: Sequence[str]
-) -> tuple[pd.DataFrame, Evidence]:
+def _compare(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.DataFrame, Evidence]:
     """A row for each model: its mean over measures, and the difference from the base."""
     scores = {}
     for each in measures:  # not corrected for chance
         runs = {model: each.scores[model][None] for model in models}
         scores[each.name] = TaskScores(runs, each.groups, 0.0)
     evidence = from_examples(scores, given=models)
-    table = verdicts.above_chance(scores, models)[["model", "score", "low", "high"]]
+    table = verdicts.above_chance(scores, models).rename(columns={"score": "value"})
     against = verdicts.compare([(model, BASE) for model in models], evidence)
-    table.columns = ["model", "value", "low", "high"]
     names = ["against_base", "against_low", "against_high"]
     table[names] = against[["difference", "low", "high"]]
     for least, low, high in ((0, "low", "high"), (-1, "against_low", "against_high")):
         varies = table[high] - table[low] > VARIES
         table[[low, high]] = table[[low, high]].clip(least, 1).where(varies)
-    return table, evidence
+    return table[["model", "value", "low", "high", *names]], evidence

@@ -1,7 +1,6 @@
 """The page `index.html`: search in the texts, the nearest texts of each, and a map of all.
 
-It is one file that needs no network. Search is by words, because a browser has no encoder;
-neighbours are by the vectors.
+It needs no network. Search is by words, because a browser has no encoder.
 """
 
 import json
@@ -17,8 +16,7 @@ from lib.teachers.rows import scale_rows
 from lib.texts import shorten_text
 
 MOST, CHARACTERS = 3000, 2000  # texts on a page, and characters of each
-NEIGHBOURS = 10
-COLOURS = 8  # at most so many classes have colours
+NEIGHBOURS, COLOURS = 10, 8  # of a text; of classes, which have none if they are more
 
 
 def render_page(
@@ -33,8 +31,9 @@ def render_page(
 
     unit = scale_rows(np.asarray(vectors, dtype=np.float32))
     neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(unit) - 1)).fit(unit)
-    few = texts["label"].nunique() <= COLOURS
-    numbers, classes = pd.factorize(texts["label"].where(few, None), sort=True)
+    numbers, classes = pd.factorize(texts["label"], sort=True)
+    if len(classes) > COLOURS:
+        numbers, classes = np.full(len(texts), -1), classes[:0]
     data = {
         "titles": [shorten_text(title, 120) for title in texts["title"]],
         "texts": [shorten_text(text[: 2 * CHARACTERS], CHARACTERS) for text in texts["text"]],
