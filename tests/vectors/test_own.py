@@ -15,6 +15,7 @@ from lib.experiments.embedders import Teacher
 from lib.store import MARKER
 from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT, models
 from lib.vectors.encoder import Encoder
+from tests.student.tiny import make_student
 from tests.vectors.conftest import draw_coins, make_text, write_lines
 
 
@@ -195,18 +196,15 @@ def test_what_ends_the_command_from_outside_is_one_line(capsys, monkeypatch, err
 
 
 @pytest.mark.smoke
-def test_all_of_it_with_the_real_encoder(tmp_path, capsys):
-    folder, student = write_dataset(tmp_path, 8), tmp_path / "student"
-    texts = [make_text(n) for n in range(4)]
-    for model in (BOTH, CHUNKS, STUDENT):
+def test_all_of_it_with_the_real_encoder_and_a_student(tmp_path, capsys):
+    folder, texts = write_dataset(tmp_path, 8), [make_text(n) for n in range(4)]
+    make_student(tmp_path).save(tmp_path / "student")
+    for model in (CHUNKS, STUDENT):
         out = tmp_path / f"{model}_out"
-        more = ["--student", student] if student.exists() else []
-        code, _, errors = run(capsys, folder, "--out", out, "--model", model, *more)
-        assert code == 0, errors
+        words = (folder, "--out", out, "--model", model, "--student", tmp_path / "student")
+        code, lines, errors = run(capsys, *words)
+        assert code == 0 and f"| {model} |" in lines[-1], errors
         stored = np.stack(pd.read_parquet(out / "vectors.parquet")["vector"][:4])
-        encoder = lib.encoders.load(out / "encoder")
-        vectors = encoder.encode(texts)
+        vectors = lib.encoders.load(out / "encoder").encode(texts)
         norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(stored, axis=1)
         assert ((vectors * stored).sum(axis=1) / norms).min() > 0.995, "but for bfloat16 the same"
-        if model == BOTH:
-            encoder._dense.export(student)
