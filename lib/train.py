@@ -135,7 +135,7 @@ def compare_student(bench: Bench, student: TrainedStudent) -> dict[str, Any]:
     for task in bench.tasks.values():
         documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
     tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
-    measures = judge_all([*documents], [*documents.values()], tasks, lambda texts: models, print)
+    measures = judge_all([*documents], [*documents.values()], tasks, lambda texts: models)
     report = compare_models(measures)
     print(report["line"])
     return {"scores": report["table"], "verdict": report["line"]}

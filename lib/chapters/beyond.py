@@ -19,7 +19,7 @@ from lib.experiments.bench import JUDGING, Bench, hash_examples
 from lib.experiments.model import Model
 from lib.store import Product, Store, hash_arrays, hash_texts
 from lib.vectors import BASE, BOTH, CHUNKS, CLASSIFIER, CUT, LSA, STUDENT, TFIDF
-from lib.vectors.models import combine, fit_words, list_dense
+from lib.vectors.own import combine, list_models
 
 UNTRAINED = (BASE, CUT, CHUNKS, TFIDF, LSA, BOTH, CLASSIFIER)  # in the order of Figure B.1
 ROUNDS = 3  # of timing; the shortest time counts
@@ -39,8 +39,7 @@ def list_untrained(bench: Bench) -> dict[str, tuple[Model, ...]]:
     They are fitted to the corpus that Paragraph Vectors read, and means to held-out documents.
     """
     documents = bench.first_texts(bench.profile.contextual_teacher.documents)
-    fitted, dense = fit_words(bench.store, documents), list_dense(bench.store, bench.profile)
-    models = combine(dense, fitted, bench.held_out)
+    models = combine(list_models(bench.store, documents, bench.profile), bench.held_out)
     base, _ = models[BOTH].models
     return {name: (model,) for name, model in models.items()} | {CLASSIFIER: (models[TFIDF], base)}
 

@@ -1,25 +1,25 @@
 """The chosen model as one object: it is saved as a folder, loads in two lines, embeds new texts.
 
-encoder/encoder.json        version, model, words, and the expression that finds words
-        arrays.safetensors  the mean of the dense part, weights of words, directions of LSA
-        dense/              a stock SentenceTransformer
-        README.md           how to use it, with and without this project
+The folder has encoder.json (which model, its words), arrays.safetensors (the mean of the dense
+part, weights of words, directions of LSA), dense/ (a stock SentenceTransformer) and README.md.
 """
 
-from __future__ import annotations
-
-import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from safetensors.numpy import load_file, save_file
+from sentence_transformers import SentenceTransformer
 
 from lib import texts as forms
 from lib.config.console import quiet_transformers
+from lib.student import Student
+from lib.student.checkpoint import render_card
 from lib.teachers import chunks
 from lib.teachers.rows import centre_rows, join_rows
 from lib.teachers.words import Lexical, WordCounts
@@ -27,6 +27,8 @@ from lib.vectors import BASE, BOTH, CUT, LSA, STUDENT
 
 VERSION = 2
 STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM was trained on
+
+Arrays = dict[str, np.ndarray]
 
 
 class Chunks(NamedTuple):
@@ -41,10 +43,9 @@ class Encoder:
     """Embeds texts as a model of the table did; made by `load`."""
 
     model: str  # one of `lib.vectors.SIMPLEST_FIRST`
-    folder: Path
-    mean: np.ndarray | None = None  # (dim,) of the documents' dense vectors, each of norm 1
-    lexical: Lexical | None = None  # its columns are those of `words`
-    words: tuple[str, ...] = ()  # that are counted
+    dense: Any  # a `Student` or a SentenceTransformer; None for LSA
+    mean: np.ndarray | None  # (dim,) of the documents' dense vectors, each of norm 1
+    lexical: tuple[WordCounts, Lexical] | None
 
     def encode(self, texts: Iterable[str], *, precision: str = "fp32") -> np.ndarray:
         """Embed texts, (texts, dim) float32; a text without a word that LSA knows gets zeros there.
@@ -55,13 +56,14 @@ class Encoder:
         texts = forms.list_texts(texts)
         if not texts:
             return self.encode(["no text"])[:0]
-        lexical = self.lexical and self.lexical.embed(self._counter.count(texts))
-        if self.model == LSA:
-            return lexical
-        dense = self._embed(texts, precision)
-        if self.mean is not None:
-            dense = centre_rows(dense, self.mean)
-        return join_rows(dense, lexical) if self.model == BOTH else dense
+        parts = []
+        if self.dense is not None:
+            dense = self._embed(texts, precision)
+            parts.append(dense if self.mean is None else centre_rows(dense, self.mean))
+        if self.lexical is not None:
+            counts, lexical = self.lexical
+            parts.append(lexical.embed(counts.count(texts)))
+        return join_rows(*parts) if self.model == BOTH else parts[0]
 
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
         """A vector for each stretch of 90 words, for search inside long texts."""
@@ -75,47 +77,29 @@ class Encoder:
 
     def _embed(self, texts: list[str], precision: str) -> np.ndarray:
         read = [chunks.cut_text(text) for text in texts]
-        if self.model in (BASE, STUDENT, BOTH):
-            return self._dense.encode(read, precision=precision)
-        import torch
-
-        encode = functools.partial(self._dense.encode, show_progress_bar=False)
-        with torch.autocast(self._dense.device.type, torch.bfloat16, enabled=precision == "bf16"):
+        if isinstance(self.dense, Student):
+            return self.dense.encode(read, precision=precision)
+        encode = partial(self.dense.encode, show_progress_bar=False)
+        with torch.autocast(self.dense.device.type, torch.bfloat16, enabled=precision == "bf16"):
             if self.model == CUT:
                 return encode(read)
-            return chunks.mean_of_chunks(self._dense.tokenizer, encode, texts)
+            return chunks.mean_of_chunks(self.dense.tokenizer, encode, texts)
 
-    @functools.cached_property
-    def _counter(self) -> WordCounts:
-        return WordCounts.read([" ".join(self.words[:1])], self.words)
 
-    @functools.cached_property
-    def _dense(self) -> Any:
-        if self.model in (BASE, STUDENT, BOTH):
-            from lib.student import Student
+def save(folder: Path, model: str, arrays: Arrays, words: list[str], card: Any) -> None:
+    """Write all but the dense part into a new folder.
 
-            return Student.load(self.folder / "dense")
-        from sentence_transformers import SentenceTransformer
-
-        with quiet_transformers():
-            return SentenceTransformer(str(self.folder / "dense"), trust_remote_code=False)
-
-    def save(self, folder: Path, card: Mapping[str, Any]) -> None:
-        """Write all but the dense part into a new folder; `card` is what README.md says."""
-        from lib.student.checkpoint import render_card
-
-        folder.mkdir()
-        facts = {"version": VERSION, "model": self.model, "words": self.words}
-        facts["pattern"] = forms.TERMS.pattern
-        (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
-        arrays = {} if self.mean is None else {"dense_mean": self.mean}
-        arrays |= vars(self.lexical) if self.lexical else {}
-        packed = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        save_file(packed, folder / "arrays.safetensors")
-        sizes = {"size": chunks.SIZE, "most": chunks.MOST, "stretch": STRETCH}
-        template = Path(__file__).with_name("card.md.j2")
-        text = render_card(template, card=card, encoder=self, **sizes)
-        (folder / "README.md").write_text(text, encoding="utf-8")
+    `arrays` are `dense_mean` and those of `Lexical`, as far as the model has them, `words` its
+    columns, and `card` is what README.md says.
+    """
+    folder.mkdir()
+    facts = {"version": VERSION, "model": model, "words": words, "pattern": forms.TERMS.pattern}
+    (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
+    save_file(arrays, folder / "arrays.safetensors")
+    sizes = {"size": chunks.SIZE, "most": chunks.MOST, "stretch": STRETCH}
+    template = Path(__file__).with_name("card.md.j2")
+    text = render_card(template, model=model, card=card, **sizes)
+    (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def load(folder: str | Path) -> Encoder:
@@ -124,9 +108,15 @@ def load(folder: str | Path) -> Encoder:
     path = folder / "encoder.json"
     facts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if facts.get("version") != VERSION:
-        found = f"found {facts.get('version')}; make it again with lib.embed"
-        raise ValueError(f"{folder}: expected an encoder of version {VERSION}, {found}")
+        raise ValueError(f"{folder}: no encoder of version {VERSION}; make it with lib.embed")
     arrays = load_file(folder / "arrays.safetensors")
+    model, words, dense, lexical = facts["model"], facts["words"], None, None
     mean = arrays.pop("dense_mean", None)
-    lexical = Lexical(**arrays) if arrays else None
-    return Encoder(facts["model"], folder, mean, lexical, tuple(facts["words"]))
+    if words:
+        lexical = WordCounts.read(words[:1], words), Lexical(**arrays)
+    if model in (BASE, STUDENT, BOTH):
+        dense = Student.load(folder / "dense")
+    elif model != LSA:
+        with quiet_transformers():
+            dense = SentenceTransformer(str(folder / "dense"), trust_remote_code=False)
+    return Encoder(model, dense, mean, lexical)

@@ -24,9 +24,7 @@ from lib.statistics.intervals import Evidence, TaskScores, from_examples
 from lib.teachers.chunks import cut_text
 from lib.texts import count_words, cut_halves
 from lib.vectors import BASE, SIMPLEST_FIRST, TFIDF
-from lib.vectors.models import embed_pieces
 
-HALVES = "halves of documents"
 HELD_OUT, WORDS = 500, 450_000  # at most so many documents and words whose halves are compared
 READ = 4096  # words of a document whose halves are compared; the base reads as many tokens
 VARIES = 1e-9  # smallest width of an interval that is not just rounding error
@@ -35,11 +33,11 @@ MakeModels = Callable[[Sequence[str]], Mapping[str, Model]]  # of the texts that
 
 
 class Measure(NamedTuple):
-    """Scores of single examples by one measure."""
+    """Scores of single examples by one measure; see `lib.statistics.intervals.TaskScores`."""
 
     name: str
     scores: dict[str, np.ndarray]  # model -> (examples,)
-    groups: np.ndarray  # as in `lib.statistics.intervals.TaskScores`
+    groups: np.ndarray
     chance: float  # the score of guessing
     examples: int
 
@@ -49,20 +47,20 @@ def judge_all(
     groups: Sequence[str],
     tasks: Mapping[str, Callable[[], Task]],
     make_models: MakeModels,
-    note: Callable[[str], Any],
 ) -> list[Measure]:
     """Judge models by the halves of texts and by tasks, which are read now.
 
-    `groups` are what each text shares with others. `note` is told of measures that are left out.
+    `groups` are what each text shares with others. Prints which measures cannot be taken.
     """
-    judges = {HALVES: partial(judge_halves, texts, groups)}
+    judges = {"halves of documents": partial(judge_halves, texts, groups)}
     judges |= {name: partial(judge_task, name, read) for name, read in tasks.items()}
     measures = []
     for name, judge in judges.items():
+        print(f"judging by {name}", flush=True)
         try:
             measures.append(judge(make_models))
         except (ValueError, OSError) as error:  # only this measure is lost
-            note(f"note: {name} is not judged: {error}")
+            print(f"note: {name} is not judged: {error}")
     return measures
 
 
@@ -93,7 +91,6 @@ def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: MakeM
         raise ValueError("fewer than two documents have halves of their own")
     first, second = np.array([*halves.values()], dtype=object).T
     models = make_models([*first, *second])
-    embed_pieces(models.values(), [*first, *second])
     drawn, chance = np.array(groups)[[*halves]], 0.0
     scores = {name: np.empty(len(drawn)) for name in models}
     for fold in make_group_folds(drawn, [*halves]):
@@ -104,7 +101,7 @@ def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: MakeM
             vectors = model.fit_outside(held_out).embed(sides)
             scores[name][fold] = ranking.rank_halves(vectors).reshape(2, -1).mean(axis=0)
         chance += len(fold) / len(drawn) * np.mean(1 / np.arange(1, len(sides)))
-    return Measure(f"{HALVES} MRR", scores, drawn, chance, len(drawn))
+    return Measure("halves of documents MRR", scores, drawn, chance, len(drawn))
 
 
 def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> Measure:
@@ -116,17 +113,14 @@ def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> 
     clustering as the retrieval of the other texts in a text's cluster.
     """
     task, scores = read(), {}
-    texts = [*dict.fromkeys(task.texts.values())]
-    models = make_models(texts)
-    embed_pieces(models.values(), texts)
+    models = make_models([*dict.fromkeys(task.texts.values())])
     if task.kind != "classification":
         queries = read_queries(task)
         groups, sources = _name_groups(task, queries.text_ids), [*queries.relevant]
-        contents = [content(queries.texts[source]) for source in sources]
-        folds = make_group_folds(groups[sources], contents)
+        folds = make_group_folds(groups[sources], [content(queries.texts[row]) for row in sources])
         for key, model in models.items():
             embed = partial(_embed_outside, model)
-            scores[key] = ranking.rank_folds(embed, queries, folds, "MAP")[1]
+            _, scores[key] = ranking.rank_folds(embed, queries, folds, "MAP")
         chance = ranking.score_chance(queries, "MAP")
         return Measure(f"{name} MAP", scores, groups[queries.examples], chance, len(sources))
     with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
@@ -155,66 +149,46 @@ def _name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
     return np.array([*names.values()])
 
 
-# ---- the table and the choice -------------------------------------------------------------------
+def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
+    """Print the table of models, and choose one; plain values for scripts and model cards.
 
-
-def compare_models(
-    measures: Sequence[Measure], asked: str | None = None, say: Callable[[str], Any] = print
-) -> dict[str, Any]:
-    """Print the table of models, and choose one: plain values for scripts and model cards.
-
-    Those of `choose_model`, and `table`, with a row for each measure and model: `guessing` is the
-    score of a random guess, and intervals (95%) are None if nothing varies.
+    Chosen is the first of `SIMPLEST_FIRST` whose difference from the one with the highest mean has
+    a 95% interval that spans zero, or the model that is `asked` for. The interval of its
+    `difference` from the base accounts for the choice, and `line` says all of it. What does not
+    vary has no interval (None), and without measures there are no numbers.
     """
-    frames = []
-    for measure in measures:
-        frame, _ = _compare([measure], [*measure.scores])
-        facts = {"measure": measure.name, "examples": measure.examples, "guessing": measure.chance}
-        frames.append(frame.assign(**facts)[[*facts, *frame.columns]])
-    table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    say(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
-    choice = pd.DataFrame([choose_model(measures, asked)])
-    rows, (report,) = (
-        each.astype(object).where(each.notna(), None).to_dict("records") for each in (table, choice)
-    )
-    return report | {"table": rows}
-
-
-def choose_model(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
-    """Choose a model: the best, or the simplest that cannot be distinguished from it.
-
-    The best has the highest mean over all measures. The choice is the first of `SIMPLEST_FIRST`
-    whose difference from the best has a 95% interval that spans zero. TF-IDF is not among them,
-    because its vectors are as long as the vocabulary. A model that is `asked` for is chosen
-    whatever its scores.
-
-    The interval accounts for the choice among all models. It is NaN if nothing varies, as all
-    numbers are without measures. `line` says all of it to scripts.
-    """
-    chosen, score, base, low, high = asked or BASE, np.nan, np.nan, np.nan, np.nan
+    tables, low, high = [], np.nan, np.nan
+    for each in measures:
+        facts = {"measure": each.name, "examples": each.examples, "guessing": each.chance}
+        frame, _ = _tabulate([each], [*each.scores])
+        tables.append(frame.assign(**facts)[[*facts, *frame.columns]])
+    table = pd.concat(tables) if tables else pd.DataFrame()
+    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
+    report = {"table": table.astype(object).replace({np.nan: None}).to_dict("records")}
+    chosen, means = asked or BASE, pd.Series(np.nan, [*SIMPLEST_FIRST])
     if measures:
         models = [model for model in SIMPLEST_FIRST if model in measures[0].scores]
-        table, evidence = _compare(measures, models)
-        means = table.set_index("model")["value"]
+        overall, evidence = _tabulate(measures, models)
+        means = overall.set_index("model")["value"]
         against = verdicts.compare([(means.idxmax(), model) for model in models], evidence)
         as_good = against["right"][~(against["low"] > VARIES)]  # NaN if nothing varies
         chosen = asked or as_good.iloc[0]
-        score, base = means[chosen], means[BASE]
-        others = table["model"][table["against_low"].notna()].tolist()
+        others = overall["model"][overall["against_low"].notna()].tolist()
         if chosen in others:  # it is neither the base nor as far from it on every text
-            pairs = [[pair(other, BASE)] for other in others]
-            rank = 1 + int((means[others] > score).sum())
-            judgement = verdicts.judge(pairs, evidence, at_least=rank)
-            low, high = max(judgement.low, -1.0), min(judgement.high, 1.0)
+            units = [[pair(other, BASE)] for other in others]
+            rank = 1 + int((means[others] > means[chosen]).sum())
+            judged = verdicts.judge(units, evidence, at_least=rank)
+            low, high = max(judged.low, -1.0), min(judged.high, 1.0)
+    score, base = means[[chosen, BASE]]
     verdict = "WIN" if low > 0 else "LOSS" if high < 0 else "EQUAL"
-    interval = "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
-    numbers = f"{score:.3f} | {base:.3f} | {score - base:+.3f}{interval}"
-    choice = {"verdict": verdict, "model": chosen, "score": score, "base": base}
-    choice |= {"difference": score - base, "low": low, "high": high}
-    return choice | {"line": f"VERDICT: {verdict} | {chosen} | {numbers}"}
+    line = f"VERDICT: {verdict} | {chosen} | {score:.3f} | {base:.3f} | {score - base:+.3f}"
+    line += "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
+    numbers = {"score": score, "base": base, "difference": score - base, "low": low, "high": high}
+    report |= {name: None if np.isnan(each) else float(each) for name, each in numbers.items()}
+    return report | {"verdict": verdict, "model": chosen, "line": line}
 
 
-def _compare(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.DataFrame, Evidence]:
+def _tabulate(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.DataFrame, Evidence]:
     """A row for each model: its mean over measures, and the difference from the base."""
     scores = {}
     for each in measures:  # not corrected for chance

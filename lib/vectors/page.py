@@ -1,16 +1,16 @@
-"""The page `index.html`: search in the texts, the nearest texts of each, and a map of all.
-
-It needs no network. Search is by words, because a browser has no encoder.
-"""
+"""The page `index.html`: search by words, the nearest texts of each, and a map of all, offline."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
 import pandas as pd
+from sklearn.manifold import TSNE
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import MinMaxScaler
 
 from lib.teachers.rows import scale_rows
 from lib.texts import shorten_text
@@ -20,25 +20,26 @@ NEIGHBOURS, COLOURS = 10, 8  # of a text; of classes, which have none if they ar
 
 
 def render_page(
-    name: str, texts: pd.DataFrame, vectors: np.ndarray, facts: Mapping[str, Any]
+    name: str, rows: Sequence[tuple[Any, ...]], vectors: np.ndarray, facts: Mapping[str, Any]
 ) -> str:
     """The page as HTML, of at least two texts with a name and their vectors, (texts, dim).
 
-    `texts` have the columns title, text and label: the class, or None. `facts` are `documents`, the
-    number of all texts; `verdict`; `scores`, rows of the table.
+    `rows` are title, text, and class or None. `facts` are `documents`, how many there are in all,
+    `verdict`, and `scores`, rows of the table.
     """
-    from sklearn.neighbors import NearestNeighbors
-
+    titles, texts, labels = zip(*rows, strict=True)
     unit = scale_rows(np.asarray(vectors, dtype=np.float32))
     neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(unit) - 1)).fit(unit)
-    numbers, classes = pd.factorize(texts["label"], sort=True)
+    tsne = TSNE(perplexity=min(30, (len(unit) - 1) / 3), init="random", random_state=0)
+    places = MinMaxScaler((0, 1000)).fit_transform(tsne.fit_transform(unit))
+    numbers, classes = pd.factorize(np.array(labels, dtype=object), sort=True)
     if len(classes) > COLOURS:
         numbers, classes = np.full(len(texts), -1), classes[:0]
     data = {
-        "titles": [shorten_text(title, 120) for title in texts["title"]],
-        "texts": [shorten_text(text[: 2 * CHARACTERS], CHARACTERS) for text in texts["text"]],
+        "titles": [shorten_text(title, 120) for title in titles],
+        "texts": [shorten_text(text[: 2 * CHARACTERS], CHARACTERS) for text in texts],
         "near": neighbours.kneighbors(return_distance=False).tolist(),
-        "map": np.rint(1000 * place_on_map(unit)).astype(int).tolist(),
+        "map": np.rint(places).astype(int).tolist(),
         "classes": classes.tolist(),
         "class": numbers.tolist(),
     }
@@ -46,19 +47,3 @@ def render_page(
     source = Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8")
     template = jinja2.Template(source, autoescape=True, undefined=jinja2.StrictUndefined)
     return template.render(name=name, data=content, shown=len(texts), each=CHARACTERS, **facts)
-
-
-def place_on_map(unit: np.ndarray) -> np.ndarray:
-    """(texts, 2) places from 0 to 1 of rows of norm 1: by t-SNE, or of few by components."""
-    from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
-
-    padded = np.pad(unit, ((0, 0), (0, 2)))
-    components = PCA(min(50, *padded.shape), svd_solver="full").fit_transform(padded)
-    components = np.round(components, 6)  # equal vectors get equal places
-    places = components[:, :2]
-    if len(np.unique(components, axis=0)) >= 5:
-        perplexity = min(30, (len(components) - 1) / 3)
-        places = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(components)
-    low, high = places.min(axis=0), places.max(axis=0)
-    return (places - low) / np.where(high > low, high - low, 1)

@@ -7,15 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import lib.encoders
-from lib import embed
+from lib import embed, store
 from lib.config import environment
 from lib.experiments.base import Base
 from lib.experiments.embedders import Teacher
 from lib.store import MARKER
-from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT, models
-from lib.vectors.encoder import Encoder
-from tests.student.tiny import make_student
+from lib.vectors import BASE, BOTH, CHUNKS, LSA
 from tests.vectors.conftest import draw_coins, make_text, write_lines
 
 
@@ -29,7 +26,6 @@ def quickly(monkeypatch, tmp_path):
 
     monkeypatch.setattr(Base, "encode", encode)
     monkeypatch.setattr(Teacher, "encode", encode)
-    monkeypatch.setattr(Encoder, "_embed", encode)
     monkeypatch.setattr(Base, "load", lambda model: model)
     monkeypatch.setattr(Base, "export", lambda model, folder: folder.mkdir(), raising=False)
     (tmp_path / "here").mkdir()
@@ -67,11 +63,10 @@ def run(capsys, *arguments):
     return code, printed.out.splitlines(), errors
 
 
-@pytest.mark.parametrize("model", [BASE, CUT, CHUNKS, LSA, BOTH])
-def test_a_table_gives_vectors_a_page_an_encoder_and_a_verdict(quickly, reviews, capsys, model):
-    code, lines, errors = run(capsys, reviews, "--model", model)
+def test_a_table_gives_vectors_a_page_an_encoder_and_a_verdict(quickly, reviews, capsys):
+    code, lines, errors = run(capsys, reviews, "--model", BOTH)
     assert (code, errors) == (0, [])
-    assert lines[-1].startswith("VERDICT: ") and f"| {model} |" in lines[-1]
+    assert lines[-1].startswith("VERDICT: ") and f"| {BOTH} |" in lines[-1]
     out = reviews.parent / "here/reviews_vectors"
     names = {"encoder", "index.html", "table.csv", "vectors.parquet", MARKER}
     assert {path.name for path in out.iterdir()} == names
@@ -79,16 +74,12 @@ def test_a_table_gives_vectors_a_page_an_encoder_and_a_verdict(quickly, reviews,
     assert frame["id"].tolist() == [*(f"{n:03d}" for n in range(40)), "again"]
     vectors = np.stack(frame["vector"])
     assert vectors.dtype == np.float32 and (vectors[0] == vectors[-1]).all()
-    texts = pd.read_csv(reviews)["text"][:5].tolist()
-    encoded = lib.encoders.load(out / "encoder").encode(texts)
-    np.testing.assert_allclose(vectors[:5], encoded, atol=1e-5)
-    table = pd.read_csv(out / "table.csv")
-    assert set(table["measure"]) == {"halves of documents MRR", "label accuracy"}
+    assert set(pd.read_csv(out / "table.csv")["measure"]) == {
+        "halves of documents MRR",
+        "label accuracy",
+    }
     assert any("blank" in line for line in lines) and any("again" in line for line in lines)
     assert "T39" in (out / "index.html").read_text()
-
-
-def test_json_is_one_object_alone(quickly, reviews, capsys):
     code, lines, _ = run(capsys, reviews, "--json", "--model", BOTH, "--out", "é")
     report = json.loads("\n".join(lines))
     assert report["out"].endswith("é") and lines[0].isascii()
@@ -97,7 +88,7 @@ def test_json_is_one_object_alone(quickly, reviews, capsys):
     assert {row["model"] for row in report["table"]} >= {BASE, CHUNKS, LSA, BOTH}
 
 
-@pytest.mark.parametrize("copies", [1, 2, 5])
+@pytest.mark.parametrize("copies", [1, 5])
 def test_labels_of_a_coin_are_not_foretold(quickly, tmp_path, capsys, copies):
     rows = draw_coins(copies, spaced=copies == 5)
     labels = np.random.default_rng(2).integers(20, size=len(rows)).tolist()
@@ -123,7 +114,7 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
         made.append(len(texts))
         return whole(model, texts)
 
-    monkeypatch.setattr(models, "PIECE", 10)
+    monkeypatch.setattr(store, "ROWS", 10)
     monkeypatch.setattr(Base, "encode", stop)
     code, lines, errors = run(capsys, reviews)
     assert code == 1 and "continues" in errors[-1] and not any("VERDICT" in line for line in lines)
@@ -193,18 +184,3 @@ def test_what_ends_the_command_from_outside_is_one_line(capsys, monkeypatch, err
     code, lines, errors = run(capsys, "texts")
     told = "interrupted" if isinstance(error, KeyboardInterrupt) else "CUDA out of memory"
     assert code in (1, 2) and lines == [] and len(errors) == 1 and told in errors[0]
-
-
-@pytest.mark.smoke
-def test_all_of_it_with_the_real_encoder_and_a_student(tmp_path, capsys):
-    folder, texts = write_dataset(tmp_path, 8), [make_text(n) for n in range(4)]
-    make_student(tmp_path).save(tmp_path / "student")
-    for model in (CHUNKS, STUDENT):
-        out = tmp_path / f"{model}_out"
-        words = (folder, "--out", out, "--model", model, "--student", tmp_path / "student")
-        code, lines, errors = run(capsys, *words)
-        assert code == 0 and f"| {model} |" in lines[-1], errors
-        stored = np.stack(pd.read_parquet(out / "vectors.parquet")["vector"][:4])
-        vectors = lib.encoders.load(out / "encoder").encode(texts)
-        norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(stored, axis=1)
-        assert ((vectors * stored).sum(axis=1) / norms).min() > 0.995, "but for bfloat16 the same"
