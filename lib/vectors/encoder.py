@@ -28,8 +28,6 @@ from lib.vectors import BASE, BOTH, CUT, LSA, STUDENT
 VERSION = 2
 STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM was trained on
 
-Arrays = dict[str, np.ndarray]
-
 
 class Chunks(NamedTuple):
     """The stretches of a text."""
@@ -86,19 +84,17 @@ class Encoder:
             return chunks.mean_of_chunks(self.dense.tokenizer, encode, texts)
 
 
-def save(folder: Path, model: str, arrays: Arrays, words: list[str], card: Any) -> None:
-    """Write all but the dense part into a new folder.
+def save(folder: Path, model: str, arrays: dict[str, Any], words: list[str], card: Any) -> None:
+    """Write all but the dense part into a new folder; `card` is what README.md says.
 
-    `arrays` are `dense_mean` and those of `Lexical`, as far as the model has them, `words` its
-    columns, and `card` is what README.md says.
+    `arrays` are `dense_mean` and those of `Lexical`, of `words`, as far as the model has them.
     """
     folder.mkdir()
     facts = {"version": VERSION, "model": model, "words": words, "pattern": forms.TERMS.pattern}
     (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
     save_file(arrays, folder / "arrays.safetensors")
-    sizes = {"size": chunks.SIZE, "most": chunks.MOST, "stretch": STRETCH}
-    template = Path(__file__).with_name("card.md.j2")
-    text = render_card(template, model=model, card=card, **sizes)
+    values = {"model": model, "size": chunks.SIZE, "most": chunks.MOST, "stretch": STRETCH}
+    text = render_card(Path(__file__).with_name("card.md.j2"), card=card, **values)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 

@@ -107,10 +107,10 @@ def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: MakeM
 def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> Measure:
     """Judge models on a task. Equal texts of it must be equal character by character.
 
-    The accuracy of single texts is that of logistic regression on rows of norm 1, centred but not
+    Single texts are classified by logistic regression on rows of norm 1, centred but not
     standardised: the scale of an LSA direction says how much it explains. Pairs are classified by
-    comparing their texts, for TF-IDF by their cosine. A retrieval is judged by MAP, and a
-    clustering as the retrieval of the other texts in a text's cluster.
+    comparing texts, for TF-IDF by their cosine. A clustering is the retrieval of the cluster's
+    other texts (MAP).
     """
     task, scores = read(), {}
     models = make_models([*dict.fromkeys(task.texts.values())])
@@ -143,10 +143,9 @@ def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> A
 
 def _name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
     """(texts,) what each text shares with others: its cluster, its group, or its content."""
-    names = {i: f"text {content(task.texts[i])}" for i in text_ids}
-    names |= {i: f"group {task.groups[i]}" for i in text_ids if i in task.groups}
-    names |= {i: f"cluster {task.clusters[i]}" for i in text_ids if i in task.clusters}
-    return np.array([*names.values()])
+    names = {i: f"group {group}" for i, group in task.groups.items()}
+    names |= {i: f"cluster {cluster}" for i, cluster in task.clusters.items()}
+    return np.array([names.get(i) or f"text {content(task.texts[i])}" for i in text_ids])
 
 
 def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:

@@ -35,16 +35,12 @@ FITTED = 10_000  # at most so many documents that words are fitted to
 
 
 def list_models(
-    store: Store,
-    documents: Sequence[str],
-    profile: Profile | None = None,
-    student: Path | None = None,
+    store: Store, documents: Sequence[str], profile: Profile, student: Path | None = None
 ) -> dict[str, Model]:
     """The models by name: dense ones with the encoder of a profile, and words of documents.
 
-    The profile is by default "lab". `student` is the folder of a trained one; else `ValueError`.
+    `student` is the folder of a trained one; `ValueError`, in one line, if there is none.
     """
-    profile = profile or profiles.load("lab")
     precision = "bf16" if has_bfloat16() else "fp32"
     teacher = Teacher(store, profile.structural_teacher, precision=precision)
     section = profile.student.model_copy(update={"layers": None, "language_model": None})
@@ -87,7 +83,8 @@ class OwnTexts:
         self.texts = Texts(picked)
         self.places = {name: place for place, name in enumerate(picked.contents.tolist())}
         read = [self.texts[place] for place in draw_places(len(rows), FITTED)]
-        self.combine = partial(combine, list_models(Store(paths.store()), read, student=student))
+        models = list_models(Store(paths.store()), read, profiles.load("lab"), student)
+        self.combine = partial(combine, models)
 
     def embed(self) -> dict[str, Any]:
         """Judge the models, embed all texts with one, write all; plain values for a script."""
