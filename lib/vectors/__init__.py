@@ -7,7 +7,6 @@ STUDENT = "student"
 TFIDF = "TF-IDF"
 LSA = "LSA"
 BOTH = "both"  # base and LSA side by side
-CLASSIFIER = "TF-IDF + dense"  # for a linear classifier of texts
 # The models that can be saved, the easiest to deploy first: they read a whole text in one pass, its
 # beginning, it in pieces; need training; are fitted to the documents; have two parts.
 SIMPLEST_FIRST = (BASE, CUT, CHUNKS, STUDENT, LSA, BOTH)
