@@ -44,9 +44,8 @@ def train(given: argparse.Namespace) -> None:
     from lib.distillation import variants
     from lib.experiments.bench import Bench
     from lib.store import check_target
-    from lib.vectors.choice import choose_model, make_table
-    from lib.vectors.judging import judge_all
-    from lib.vectors.names import BASE, CHUNKS, CUT, STUDENT, TFIDF
+    from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
+    from lib.vectors.judging import compare_models, judge_all
 
     variant = variants.parse(given.model)
     if variant.kind != "student" or variant.pooling != "mean":
@@ -85,25 +84,25 @@ def train(given: argparse.Namespace) -> None:
         "training": model.training.model_dump(mode="json") | training,
         "provenance": versions.commit() | versions.versions(),
     }
-    if given.data:  # judge it as `lib.embed` does, on texts that no training has read
-        models = {BASE: bench.base, CUT: bench.teacher, STUDENT: model}
-        models |= {CHUNKS: bench.model("SBERT, mean of chunks"), TFIDF: bench.model("TF-IDF")}
-        documents = {each.text: each.group or each.id for each in bench.corpus.validation}
-        for task in bench.tasks.values():
-            documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
-        texts, groups = [*documents], [*documents.values()]
-        tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
-        if measures := judge_all(texts, groups, tasks, lambda read: models, print):
-            table, line = make_table(measures), choose_model(measures)["line"]
-            print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
-            print(line)
-            rows = table.astype(object).where(table.notna(), "").to_dict("records")
-            card |= {"scores": rows, "verdict": line}
-    if given.export:
-        model.loaded.export(given.out, card)
-    else:
-        model.loaded.save(given.out)
-    print(f"saved to {given.out}: loss {told}")
+    try:
+        if given.data:  # judge it as `lib.embed` does, on texts that no training has read
+            print("trained; now comparing it with base, teacher and TF-IDF", flush=True)
+            models = {BASE: bench.base, CUT: bench.teacher, STUDENT: model}
+            models |= {CHUNKS: bench.model("SBERT, mean of chunks"), TFIDF: bench.model("TF-IDF")}
+            documents = {each.text: each.group or each.id for each in bench.corpus.validation}
+            for task in bench.tasks.values():
+                documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
+            tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
+            judged = judge_all([*documents], [*documents.values()], tasks, lambda texts: models)
+            report = compare_models(judged)
+            print(report["line"])
+            card |= {"scores": report["table"], "verdict": report["line"]}
+    finally:  # the student is saved all the same
+        if given.export:
+            model.loaded.export(given.out, card)
+        else:
+            model.loaded.save(given.out)
+        print(f"saved to {given.out}: loss {told}")
 
 
 if __name__ == "__main__":
