@@ -6,8 +6,6 @@ from lib.config import paths, profiles
 from lib.data import sources
 from lib.recipes.thesis import fetch_hub
 
-MODEL_FILES = "*.json,*.txt,*.safetensors,pytorch_model.bin"
-
 
 def main() -> None:
     """Print the data roots, or end with a problem in one line."""
@@ -17,7 +15,8 @@ def main() -> None:
         profile = profiles.load(parser.parse_args().profile)
         for model in (profile.structural_teacher, profile.student):
             if model.revision:
-                fetch_hub(f"hf://{model.model}@{model.revision}/{MODEL_FILES}")
+                files = "*.json,*.txt,*.safetensors,pytorch_model.bin"
+                fetch_hub(f"hf://{model.model}@{model.revision}/{files}")
         print(*sources.find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
     except (ValueError, OSError) as error:
         parser.error(str(error))
