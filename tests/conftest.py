@@ -73,10 +73,12 @@ def dataset_folders_are_built_once(shared):
     """Writing the folders of mini takes seconds: once for all tests, whatever their artifact
     root."""
     from lib import recipes
-    from lib.data import sources
+    from lib.data import dataset_folder
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "find_built", lambda build, _: recipes.write_folders(build, shared))
+        patch.setattr(
+            dataset_folder, "find_built", lambda build, _: recipes.write_folders(build, shared)
+        )
         yield
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from torch.utils.data import ConcatDataset
 
-from lib.data import sources, task_files
-from lib.data.dataset_folder import Documents
+from lib.data import task_files
+from lib.data.dataset_folder import Documents, find_dataset
 from lib.experiments.bench import Bench, embed_texts
 from lib.experiments.embedders import Teacher, Words
 from lib.experiments.model import Model
@@ -42,7 +42,7 @@ class News:
     def windows(self) -> Windows:
         """The texts to distil on."""
         words, documents = self.settings.words, self.settings.documents
-        places = (sources.find_dataset(self.bench.roots, name) for name in self.settings.texts)
+        places = (find_dataset(self.bench.roots, name) for name in self.settings.texts)
         tested, seed = events.list_tested(self.sides), self.profile.corpus.seed
         return Windows(self.store, tuple(map(Documents, places)), tested, words, documents, seed)
 

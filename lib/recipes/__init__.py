@@ -9,7 +9,7 @@ import importlib
 from pathlib import Path
 
 from lib.config.schema import MiniBuild, ThesisBuild
-from lib.data.writing import write_once
+from lib.data.files import write_once
 from lib.store import hash_value
 
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from lib.config import paths, profiles
-from lib.data import sources
+from lib.data.dataset_folder import find_roots
 from lib.recipes import fetch
 
 MODEL_FILES = "*.json,*.txt,*.safetensors,pytorch_model.bin"
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
         models = (profile.structural_teacher, profile.student)
         pinned = [f"hf://{m.model}@{m.revision}/{MODEL_FILES}" for m in models if m.revision]
         fetch.fetch_all({place: place for place in pinned}, paths.artifacts())
-        print(*sources.find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
+        print(*find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

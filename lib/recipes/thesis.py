@@ -22,9 +22,15 @@ from pyarrow import parquet
 
 from lib.config import paths
 from lib.config.schema import ThesisBuild
-from lib.data.files import name_errors, read_csv, read_rows
+from lib.data.files import (
+    Examples,
+    name_errors,
+    read_csv,
+    read_rows,
+    write_examples,
+    write_relevant,
+)
 from lib.data.task_files import SPLITS
-from lib.data.writing import Examples, write_examples, write_relevant
 from lib.recipes import fetch
 from lib.store import hash_code
 from lib.texts import has_token
@@ -50,7 +56,7 @@ _SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "tit
 
 def list_inputs() -> list[str]:
     """The code; settings name a commit or a record of all that is downloaded."""
-    return [hash_code(("recipes.thesis", "data.writing"))]
+    return [hash_code(("recipes.thesis", "data.files"))]
 
 
 def list_sources(build: ThesisBuild) -> dict[str, str]:

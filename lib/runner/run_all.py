@@ -128,11 +128,11 @@ class Run:
         A comment counts: what runs again mostly reads the store. Of a person's own data, which may
         be large, names, sizes and times are read.
         """
-        from lib.data import sources  # imports NumPy
+        from lib.data.dataset_folder import BUILT  # imports NumPy
 
         cells = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
         inputs = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
-        roots = {os.environ.get("THESIS_DATA", ""), *self.profile.data_roots} - {"", sources.BUILT}
+        roots = {os.environ.get("THESIS_DATA", ""), *self.profile.data_roots} - {"", BUILT}
         own = {
             path for root in roots for form in OWN_DATA for path in (paths.ROOT / root).glob(form)
         }
@@ -250,9 +250,10 @@ def prepare(profile: Profile, options: argparse.Namespace) -> None:
         "IPYTHONDIR": str(paths.artifacts() / "ipython"),  # without the user's start-up files
     }
     if profile.name != manifest.PUBLISHED:
-        from lib.data import sources, task_files
+        from lib.data import task_files
+        from lib.data.dataset_folder import find_roots
 
-        roots = sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
+        roots = find_roots(profile.build, profile.data_roots, paths.artifacts())
         task_files.check_data(roots, profile.corpus, profile.tasks)
 
 

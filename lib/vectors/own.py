@@ -115,8 +115,7 @@ class OwnTexts:
         if task.kind == "clustering":
             first = {text: text_id for text_id, text in reversed(texts.items())}
             texts = {text_id: text for text_id, text in texts.items() if first[text] == text_id}
-        clusters = {text_id: name for text_id, name in task.clusters.items() if text_id in texts}
-        self.tasks[place.name] = replace(task, texts=texts, clusters=clusters)
+        self.tasks[place.name] = replace(task, texts=texts)
         return self.tasks[place.name]
 
     def _write(self, report: Mapping[str, Any], table: pd.DataFrame) -> None:
