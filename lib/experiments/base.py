@@ -136,11 +136,16 @@ def load_layers(
     from lib.student import Student
 
     path, options = find_model(section.model), {"revision": section.revision, "dropout": dropout}
-    options["attention_dropout"] = attention_dropout
     if section.base == "longformer":
-        return Student.from_longformer(path, **options)
-    shape = {"layers": section.layers, "window": section.window}
-    return Student.from_encoder(path, **shape, max_positions=section.max_positions, **options)
+        student = Student.from_longformer(path, **options)
+    else:
+        shape = (section.layers, section.window, section.max_positions)
+        student = Student.from_encoder(path, *shape, **options)
+    if attention_dropout is not None:
+        student.config.attention_probs_dropout_prob = attention_dropout
+        for layer in student.encoder["layer"]:
+            layer.attention["self"].dropout = attention_dropout
+    return student
 
 
 def pack_weights(student: Any) -> Arrays:

@@ -40,7 +40,7 @@ LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module
     "contrastive": ("contrastive", "cosine"),
     "max_margin": ("max_margin", "mse"),
     "structural_mask": ("weighting",),
-    "SoftCCA": ("soft_cca",),
+    "SoftCCA": ("cca",),
     "weighted": ("weighting",),
 }
 
@@ -174,6 +174,7 @@ class TrainedStudent(Model):
         `callbacks` are those of `lib.distillation.training.distill`. The `checkpoint` is kept in
         the store by default, unless the training is short.
         """
+        from lib.distillation import measures
         from lib.distillation.training import distill
 
         settings, started = self.training, time.process_time()
@@ -183,29 +184,41 @@ class TrainedStudent(Model):
             student.freeze_token_embeddings()
         data = self.read(self.documents)
         objective = self._draw_objective(student, data)
-        watch, measured = self._watch(), []
-        if watch is not None:
-            start = self.base.embed(self.held_out)[:]
-            measured.append((0, *watch.measure(start, objective)))
+        watched = []
+        if self.contextual is not None:
+            held_out, end = self.read(self.held_out), self.updates
+            # Controls, whose rows are dealt, are measured at the end alone.
+            parts = 1 if settings.contextual_rows == "dealt" else MEASUREMENTS
+            every = math.ceil(end / parts)
+
+            def measure(rows: np.ndarray, number: int) -> tuple[float, ...]:
+                return number, *measures.measure(objective, rows, held_out, settings.batch_size)
+
+            def watch(number: int, loss: float) -> tuple[float, ...] | None:
+                if number % every and number != end:
+                    return None
+                precision = self.base.precision
+                return measure(student.encode(held_out.token_ids[:], precision=precision), number)
+
+            watched = [measure(self.base.embed(self.held_out)[:], 0)]
             callbacks = (*callbacks, watch)
         kept = self.store.path(self.weights, ".checkpoint")
         if checkpoint is None and (kept.exists() or self.updates > settings.checkpoint_every):
             checkpoint = kept
+        changes = {"batch_size": self.batch_size, "precision": self.base.precision}
         history = distill(
             student,
             objective,
             data,
-            self._make_scheme(),
+            settings.model_copy(update=changes),
             seed=self.seed,
             callbacks=callbacks,
             checkpoint=checkpoint,
             checkpoint_every=settings.checkpoint_every,
         )
-        facts: Arrays = {"loss": history.loss}
-        if watch is not None:
-            rows = student.encode(watch.data.token_ids[:], precision=self.base.precision)
-            measured += [*watch.measurements, (len(history.loss), *watch.measure(rows, objective))]
-            facts["watched"] = measured
+        facts: Arrays = {"loss": history["loss"]}
+        if watched:
+            facts["watched"] = watched + history["measured"]
         return facts | {"seconds": time.process_time() - started} | pack_weights(student)
 
     def _draw_objective(self, student: Any, data: Any) -> Any:
@@ -224,27 +237,15 @@ class TrainedStudent(Model):
         )
         return objective.to(find_device())
 
-    def _make_scheme(self) -> Any:
-        from lib.distillation.training import Scheme
-
-        names = "learning_rate weight_decay clip accumulation length_bucket passes".split()
-        return Scheme(
-            batch_size=self.batch_size,
-            warmup_updates=round(self.training.warmup_share * self.updates),
-            precision=self.base.precision,
-            **self.training.model_dump(include={*names}),
-        )
-
     def read(self, texts: Sequence[str]) -> Any:
         """What the student and its teachers read of documents, a `DistillationData`."""
-        from lib.distillation.training import DistillationData, WithNegatives
+        from lib.distillation.training import DistillationData
 
         structural = None if self.structural is None else self.structural.embed(texts)
-        if self.variant.negatives:
-            structural = WithNegatives(structural, self.variant.negatives)
         contextual = None if self.contextual is None else self.prepare_rows(texts)
         lengths = self.teacher.lengths(texts)[:]
-        return DistillationData(self.base.tokens(texts)["ids"], lengths, structural, contextual)
+        rows = (lengths, structural, contextual)
+        return DistillationData(self.base.tokens(texts)["ids"], *rows, self.variant.negatives)
 
     def prepare_rows(self, texts: Sequence[str]) -> ContextualRows:
         """(texts, dim) rows of the contextual teacher, as the student learns from them.
@@ -274,20 +275,6 @@ class TrainedStudent(Model):
         from lib.student.cls import ClsStudent
 
         return ClsStudent(student)
-
-    def _watch(self) -> Any:
-        """The callback that measures a contextual teacher's student while it trains; else None."""
-        if self.contextual is None:
-            return None
-        from lib.distillation.measures import Watch
-
-        dealt = self.training.contextual_rows == "dealt"  # controls are measured at the end
-        return Watch(
-            self.read(self.held_out),
-            batch_size=self.training.batch_size,
-            precision=self.base.precision,
-            every=math.ceil(self.updates / (1 if dealt else MEASUREMENTS)),
-        )
 
 
 @dataclass(frozen=True)
