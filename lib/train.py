@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lib.config import environment, versions
-from lib.config.console import escape_unprintable, exit_in_one_line, name_command
+from lib.config import environment
+from lib.config.environment import escape_unprintable, exit_in_one_line
 
 IS_MAIN = os.environ.get("RANK", "0") == "0"  # whether this process prints and saves
 ADVICE = """Train one student and save it. In our trials no student of a few hundred documents was
@@ -24,7 +24,7 @@ python -m lib.embed my_texts"""
 
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
-    parser = argparse.ArgumentParser(prog=name_command("lib.train"), description=ADVICE)
+    parser = argparse.ArgumentParser(prog="python -m lib.train", description=ADVICE)
     add = parser.add_argument
     add("model", help="losses: max-margin;MSE;γ=1.0, or cosine;100d;S:768x100;C:-")
     add("--data", type=Path, help="a dataset folder, or a folder of them")
@@ -94,7 +94,7 @@ def train(given: argparse.Namespace) -> None:
         "teachers": [each.product.label for each in (model.structural, model.contextual) if each],
         "losses": variant.losses,
         "training": model.training.model_dump(mode="json") | training,
-        "provenance": versions.commit() | versions.versions(),
+        "provenance": environment.commit() | environment.versions(),
     }
     try:
         if given.data:

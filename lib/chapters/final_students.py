@@ -6,7 +6,7 @@ import pandas as pd
 
 from lib import published
 from lib.chapters import chapter4
-from lib.config import roles
+from lib.config import manifest
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
@@ -102,9 +102,9 @@ def tabulate_scores(accuracies: pd.DataFrame, retrieved: pd.DataFrame) -> pd.Dat
     slack = table["round"].map(0.0005 + (0.001 / best).groupby("round").mean())
     follows = off.le(slack).map({True: "yes", False: "no"})
     table["follows"] = follows.where(table["recomputed"].notna(), "")
-    tasks = roles.ordered({*table["task"]} - {*_MEANS}, roles.TABLE_5_7)
+    tasks = manifest.ordered({*table["task"]} - {*_MEANS}, manifest.TABLE_5_7)
     orders = {
-        "round": roles.ordered(table["round"], (*reversed(roles.ROUNDS), "retrieval")),
+        "round": manifest.ordered(table["round"], (*reversed(manifest.ROUNDS), "retrieval")),
         "model": list(dict.fromkeys((*load_models(), *table["model"]))),
         "task": [*tasks, *_MEANS],
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lib.config.console import escape_unprintable
+from lib.config.environment import escape_unprintable
 from lib.config.profiles import make_unknown_error
 from lib.data import task_files
 from lib.data.dataset_folder import COLUMNS, FORMS, Documents

@@ -219,8 +219,9 @@ class Bench:
             return Joined(self.store, tuple(parts))
         if label == variants.LSA:
             return self.model(label)
-        section = self.profile.reseeded(seed).contextual_teacher
+        section = self.profile.contextual_teacher
         settings = section.model_dump(exclude={"documents"})
+        settings["seed"] = (section.seed + seed) % 2**32
         documents = self.first_texts(section.documents)
         return ParagraphVector(self.store, label, self.profile.width, settings, documents)
 

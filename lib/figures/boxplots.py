@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from lib import published
-from lib.config import roles
+from lib.config import manifest
 from lib.figures.style import DARK, INK, WIDTH, labelled, rows_from_top, settings, style
 from lib.statistics.intervals import SeedNoise
 
@@ -59,9 +59,9 @@ def boxplot_frame(
     # Rounded, so that ties keep the published order.
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
-    orders = {"round": roles.ordered(frame["round"], roles.ROUNDS)}
+    orders = {"round": manifest.ordered(frame["round"], manifest.ROUNDS)}
     orders |= {"mean": sorted(frame["mean"].unique())}
-    orders |= {"identity": [*names, *frame["identity"]], "task": roles.ordered(frame["task"])}
+    orders |= {"identity": [*names, *frame["identity"]], "task": manifest.ordered(frame["task"])}
     frame = sort_rows(frame, orders)
     kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
     rest = ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
@@ -97,7 +97,7 @@ def boxplot(
     label: str,
     *,
     order: str = "published",
-    rounds: dict[str, int | None] = roles.ROUNDS,
+    rounds: dict[str, int | None] = manifest.ROUNDS,
     untrained: str = "",
 ) -> Figure:
     """Draw the data of `boxplot_frame`: our boxes and the published ones in two panels.
@@ -136,7 +136,7 @@ def _arrange(
     data: pd.DataFrame, label: str, order: str, rounds: dict[str, int | None]
 ) -> pd.DataFrame:
     """The rows in their order, with rounds as the profile has them, and short names."""
-    printed = roles.printed_rounds(rounds)
+    printed = manifest.printed_rounds(rounds)
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
     data = data.replace({"model": ends}, regex=True)
     data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
@@ -171,8 +171,8 @@ def _draw_panel(
     axis.axvline(first, color=INK, linewidth=0.9, zorder=0.6, label=_BEST[as_printed])
     if np.isfinite(level := guessed.groupby(tasks).first().mean()):
         axis.axvline(level, **settings()["chance"], label="guessing, mean of the tasks")
-    shared = roles.ordered(data.loc[data["published"].notna(), "task"])
-    if name == "published" and {*shared} != {*roles.CLASSIFICATION}:
+    shared = manifest.ordered(data.loc[data["published"].notna(), "task"])
+    if name == "published" and {*shared} != {*manifest.CLASSIFICATION}:
         name += ",\n" + textwrap.fill(f"but on {' '.join(shared)} only", 24)  # as wide as a panel
     axis.set(title=name, xlabel=_AXES[as_printed])
     axis.grid(axis="y", visible=False)

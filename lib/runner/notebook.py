@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lib import jobs
-from lib.config import environment, manifest, paths, profiles, roles, versions
+from lib.config import environment, manifest, paths, profiles
 from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
 
@@ -53,7 +53,7 @@ class Notebook:
 
         gpu = torch.cuda.is_available()
         device = torch.cuda.get_device_name() if gpu else f"CPU ({platform.machine()})"
-        print(*(f"{name} {version}" for name, version in versions.versions().items()), sep=", ")
+        print(*(f"{name} {version}" for name, version in environment.versions().items()), sep=", ")
         workers = os.environ.get("THESIS_DASK") or f"{jobs.count_processes()} processes"
         print(f"device: {device}, {torch.get_num_threads()} thread a process, {workers}")
         print(f"profile: {self.profile.name}")
@@ -104,7 +104,7 @@ class Notebook:
         from lib.figures import tables
 
         if self.makes(label):
-            rounds = roles.printed_rounds(self.profile.final.rounds)
+            rounds = manifest.printed_rounds(self.profile.final.rounds)
             data.attrs |= {"label": label, "rounds": rounds}
             tables.save(data, label, paths.figures(self.profile), caption=caption)
             self._note(label, records)
@@ -117,8 +117,8 @@ class Notebook:
         facts = {
             "label": label,
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
-            **versions.commit(),
-            "versions": versions.versions(),
+            **environment.commit(),
+            "versions": environment.versions(),
             "profile": self.profile.name,
             "departures": self.profile.departures,
             "used": sorted(store.used) if store else [],

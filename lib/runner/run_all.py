@@ -18,7 +18,7 @@ import psutil
 
 from lib import jobs
 from lib.config import environment, manifest, paths, profiles
-from lib.config.console import escape_unprintable
+from lib.config.environment import escape_unprintable
 from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
 from lib.runner.notebook import PARAMETERS

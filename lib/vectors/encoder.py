@@ -21,7 +21,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from lib import texts as forms
-from lib.config.console import quiet_transformers
+from lib.config.environment import quiet_transformers
 from lib.teachers import chunks
 from lib.teachers.rows import centre_rows, join_rows
 from lib.teachers.words import Lexical, WordCounts

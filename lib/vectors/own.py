@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.config import paths, versions
-from lib.config.console import quiet_transformers
+from lib.config import environment, paths
+from lib.config.environment import quiet_transformers
 from lib.data import check, task_files
 from lib.data.corpus import PickedDocuments
 from lib.data.dataset_folder import Documents, content
@@ -136,7 +136,7 @@ class OwnTexts:
             encoder = replace(encoder, lexical=lexical, words=kept)
         facts = {"documents": len(self.texts), "verdict": report["line"], "scores": report["table"]}
         card = {"title": f"Vectors of {self.name}: {name}", **facts}
-        card["provenance"] = versions.commit() | versions.versions()
+        card["provenance"] = environment.commit() | environment.versions()
 
         def write_dense(folder: Path) -> None:
             """Write the dense part as a stock SentenceTransformer."""

@@ -28,9 +28,9 @@ def test_what_the_encoding_lacks_is_no_error(tmp_path, monkeypatch):
 
 
 PRINT = """
-from lib.config import paths, profiles, versions
+from lib.config import environment, paths, profiles
 from lib.published import load
-print(profiles.load("mini").name, len(load("tab4_3")) > 0, versions.commit()["commit"])
+print(profiles.load("mini").name, len(load("tab4_3")) > 0, environment.commit()["commit"])
 print(paths.artifacts())
 """
 CALL = "import sys; from lib import {0}; sys.argv[0] = '/bin/thesis-companion-{0}'; {0}.main({1})"

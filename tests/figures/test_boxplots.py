@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import PathPatch
 
 from lib import figures, published
-from lib.config import paths, roles
+from lib.config import manifest, paths
 from lib.figures.style import INK, WIDTH
 from lib.statistics.intervals import SeedNoise
 
@@ -31,7 +31,7 @@ def make_records(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
     rows = [
         (model, task, seed, value + 0.01 * seed)
         for (model, value), task, seed in itertools.product(
-            models.items(), roles.CLASSIFICATION, range(seeds)
+            models.items(), manifest.CLASSIFICATION, range(seeds)
         )
     ]
     return pd.DataFrame(rows, columns=["model", "task", "seed", "value"])
@@ -68,7 +68,7 @@ def test_a_frame_by_hand():
     assert frame.columns.tolist()[:4] == ["model", "task", "value", "published"]
     # ascending mean: the best is last, at the bottom
     assert frame["model"].tolist() == ["MSE"] * 6 + ["cosine"] * 6
-    assert frame["task"].tolist() == list(roles.CLASSIFICATION) * 2
+    assert frame["task"].tolist() == list(manifest.CLASSIFICATION) * 2
     assert frame["value"].tolist() == pytest.approx([0.4] * 6 + [0.80] * 6)  # mean of .79, .80, .81
     assert frame["seeds"].tolist() == [1] * 6 + [3] * 6
     assert frame["normalized"].tolist() == pytest.approx([0.5] * 6 + [1.0] * 6)
@@ -110,7 +110,7 @@ def test_rounds_of_figure_5_3_stay_together():
 @pytest.mark.parametrize("tasks", [["minutes"], ["zebra", "PAN", "minutes", "ARXIV"]])
 def test_models_and_tasks_of_any_name_and_number(tasks):
     records = make_records({"cosine": 0.7, "SBERT": 0.6, "own": 0.8})
-    names = dict(zip(roles.CLASSIFICATION, tasks, strict=False))
+    names = dict(zip(manifest.CLASSIFICATION, tasks, strict=False))
     records = records[records["task"].isin(names)].replace({"task": names})
     data = figures.boxplot_frame("fig4_2", records, NOISE)
     known = [task for task in ("ARXIV", "PAN") if task in tasks]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import roles
+from lib.config import manifest
 from lib.evaluation import metrics
 
 # Models per figure, counted in its vector figures; rows of the news paper's printed tables.
@@ -21,7 +21,7 @@ def test_recovered_accuracies_give_the_boxes_as_drawn(label):
     names = list(published.printed(label))
     assert boxes["model"].tolist() == names == [*frame["model"].unique()]
     assert len(names) == ROWS[label]
-    assert frame["task"].tolist() == list(roles.CLASSIFICATION) * len(names)
+    assert frame["task"].tolist() == list(manifest.CLASSIFICATION) * len(names)
     assert not frame.isna().any().any()
     by_row = frame.groupby("row")["normalized"]
     recomputed = by_row.quantile([0, 0.25, 0.5, 0.75, 1]).unstack()
@@ -76,7 +76,7 @@ def test_table_5_7_is_the_rounded_chapter_5():
         assert abs(row.score - printed["retrieval", row.model, row.task]) < 0.00051, row
     assert len(printed) == 3 * 7 * 8 + 7 * 4
     table = printed.unstack("task")
-    rows = table[[*roles.CLASSIFICATION]].drop("retrieval")
+    rows = table[[*manifest.CLASSIFICATION]].drop("retrieval")
     off = (rows / rows.groupby("round").transform("max")).mean(axis=1) - table["norm_mean"]
     assert off["all"].abs().max() < 0.001
     assert off["1k"].between(0.011, 0.017).all(), "too low as printed"
