@@ -12,7 +12,7 @@ from lib.config import environment
 
 environment.set_process_environment(offline=True)  # before NumPy is imported
 
-from lib import figures  # noqa: E402
+from lib import figures, published  # noqa: E402
 from lib.chapters import chapter4, final_students  # noqa: E402
 from lib.experiments.bench import Bench  # noqa: E402
 
@@ -23,7 +23,7 @@ def main(folder: str, profile: str = "mini") -> None:
         records = chapter4.run_figures([label], bench)
         tables[label] = chapter4.select_records(records, label, bench.profile)
     records = final_students.run_classifications(bench)
-    records = records[records["model"].isin(final_students.PUBLISHED)]
+    records = records[records["model"].isin(published.CHAPTER_5)]
     tables["fig5_3"] = records.assign(model=records["model"] + ";" + records["round"])
     Path(folder).mkdir(parents=True, exist_ok=True)
     for label, records in tables.items():

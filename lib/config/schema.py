@@ -6,6 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 T = TypeVar("T")
 Count = Annotated[int, Field(ge=1, le=10**9)]
+Several = Annotated[int, Field(ge=2)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and torch share
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -50,8 +51,8 @@ class CorpusSettings(Settings):
 
     folders: Filled[Annotated[CorpusFolder, _NAMED]]
     order: Literal["listed", "shuffled"]
-    train_documents: Annotated[int, Field(ge=2)]
-    validation_documents: Annotated[int, Field(ge=2)]
+    train_documents: Several
+    validation_documents: Several
     seed: Seed
 
     @property
@@ -63,9 +64,9 @@ class TaskFolder(Settings):
     """Where a task is, how it is cross-validated, and how many texts to keep."""
 
     folder: Annotated[str, Field(pattern=_TASK)]  # <folder>/<task>
-    folds: Annotated[int, Field(ge=2)] | None = None
+    folds: Several | None = None
     cross_fit: bool = False  # Chapter 4 has the folds of train.jsonl, Chapter 5 those of test.jsonl
-    blocks: Annotated[int, Field(ge=2)] | None = None  # of texts, whatever splits there are
+    blocks: Several | None = None  # of texts, whatever splits there are
     texts: Annotated[int, Field(ge=4)] | None = None  # keeps those that most examples use
     without: Text | None = None  # a regular expression; leaves out what matches
 
@@ -82,11 +83,11 @@ class MiniBuild(Settings):
     """How the dataset folders of profile mini are made from files that come with gensim."""
 
     builder: Literal["mini"]
-    documents: Annotated[int, Field(ge=4)]
-    topic_passages: Annotated[int, Field(ge=2)]
-    articles: Annotated[int, Field(ge=8)]
-    blocks: Annotated[int, Field(ge=2)]
-    sections: Annotated[int, Field(ge=2)]
+    documents: Several
+    topic_passages: Several
+    articles: Several
+    blocks: Several
+    sections: Several
     pairs: Count
     seed: Seed
 
@@ -101,7 +102,7 @@ class ThesisBuild(Settings):
     builder: Literal["thesis"]
     wikipedia: Filled[Place]
     news: Filled[Place]
-    tasks: dict[Text, dict[Text, Place]]  # {role: {split or file: place on the hub, or URL}}
+    tasks: dict[Text, dict[Text, Place]]  # {folder: {split or file: place}}
 
 
 class StructuralTeacherSettings(Settings):
@@ -122,7 +123,7 @@ class ContextualTeacherSettings(Settings):
     epochs: Count
     workers: Count
     window: Count
-    negative: Annotated[int, Field(ge=1)]
+    negative: Count
     sample: NonNegative
     min_count_share: PartOf
     alpha: Positive
@@ -156,10 +157,10 @@ class StudentSettings(Settings):
 class TrainingSettings(Settings):
     """How every student of Chapter 4 is trained."""
 
-    documents: Annotated[int, Field(ge=2)]
+    documents: Several
     passes: Count
-    batch_size: Annotated[int, Field(ge=2)]
-    cca_batch_size: Annotated[int, Field(ge=2)]
+    batch_size: Several
+    cca_batch_size: Several
     learning_rate: Positive
     warmup_share: Share
     weight_decay: NonNegative
@@ -209,7 +210,7 @@ class SoftCCASettings(Settings):
 class FinalSettings(Settings):
     """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
 
-    documents: Annotated[int, Field(ge=2)]
+    documents: Several
     passes: Count
     learning_rate: Positive
     accumulation: Count

@@ -12,9 +12,8 @@ from scipy import stats
 
 from lib import published
 from lib.chapters import chapter4, data_statistics, final_students, geometry
-from lib.chapters.contextual import collect_histories
 from lib.chapters.geometry import COLLAPSED
-from lib.chapters.words_read import extrapolate_words, run_words
+from lib.chapters.sensitivity import extrapolate_words, run_words
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments.bench import Bench
 from lib.ledger.kinds import RANKING, load_claims
@@ -107,7 +106,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     columns = ["start", "end", "chance", "control", "share", "context", "another_seed", "alike"]
     table = pd.DataFrame(index=[*students], columns=columns, dtype=float)
     if taught:  # a filter on variants may leave none
-        histories = collect_histories({label: models}, bench).groupby("model", sort=False)
+        histories = chapter4.collect_histories({label: models}, bench).groupby("model", sort=False)
         table["start"], table["end"] = histories["embedding"].first(), histories["embedding"].last()
         table["chance"] = histories["chance"].first()
         table["share"] = histories["share"].mean()[[*both]]
@@ -119,7 +118,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
             table.loc[name, ["context", "another_seed"]] = cosine
     if taught and not both:
         dealt = bench.changed("training", contextual_rows="dealt")
-        controls = collect_histories({label: models}, dealt).groupby("model")
+        controls = chapter4.collect_histories({label: models}, dealt).groupby("model")
         table["control"] = controls["embedding"].last()
     table["alike"] = [geometry.mean_cosine(embed(variant)) for variant in students.values()]
     return table
@@ -157,7 +156,7 @@ def check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
             what = f"{row.model} on all tasks, chance-corrected"
             yield _above_zero(_ENCODERS[row.model], "", what, row.score, row.low, row.high)
     for check, label, part, frame in parts:
-        models = final_students.PUBLISHED if label else _ENCODERS
+        models = published.CHAPTER_5 if label else _ENCODERS
         tasks, names = _select(frame, models) if len(frame) else ({}, [])
         for task, each in tasks.items():
             row = above_chance({task: each}, names, mean=True).iloc[0]

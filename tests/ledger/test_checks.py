@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.chapters import chapter4, contextual, final_students
+from lib.chapters import chapter4, final_students
 from lib.config import profiles
 from lib.ledger import checks
 from tests.fake_bench import FakeBench, fake_model
@@ -115,7 +115,7 @@ def measure(label, monkeypatch, profile="mini"):
     Held-out CCA rises from .5 to .6, or to .55 with other documents' rows. Context moves rows by
     .2, and another seed by .1.
     """
-    monkeypatch.setattr(contextual, "chance_cca", lambda *_: 0.3)
+    monkeypatch.setattr(chapter4, "chance_cca", lambda *_: 0.3)
     rows, noise = np.random.default_rng(0).standard_normal((2, 9, 50))
     asked = []
 
