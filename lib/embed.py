@@ -15,14 +15,14 @@ import warnings
 from pathlib import Path
 
 from lib.config import environment
-from lib.config.console import escape_unprintable, exit_in_one_line, name_command
+from lib.config.environment import escape_unprintable, exit_in_one_line
 from lib.vectors import SIMPLEST_FIRST
 
 
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
     parser = argparse.ArgumentParser(
-        prog=name_command("lib.embed"),
+        prog="python -m lib.embed",
         description="Embed your own texts, and measure how good the vectors are.",
     )
     add = parser.add_argument

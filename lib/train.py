@@ -14,13 +14,13 @@ import os
 from functools import partial
 from pathlib import Path
 
-from lib.config import environment, versions
-from lib.config.console import escape_unprintable, exit_in_one_line, name_command
+from lib.config import environment
+from lib.config.environment import escape_unprintable, exit_in_one_line
 
 
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
-    parser = argparse.ArgumentParser(prog=name_command("lib.train"), description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m lib.train", description=__doc__)
     add = parser.add_argument
     add("model", help="losses: max-margin;MSE;γ=1.0, or cosine;100d;S:768x100;C:-")
     add("--data", type=Path, help="a dataset folder, or a folder of them")
@@ -82,7 +82,7 @@ def train(given: argparse.Namespace) -> None:
         "teachers": [each.product.label for each in (model.structural, model.contextual) if each],
         "losses": variant.losses,
         "training": model.training.model_dump(mode="json") | training,
-        "provenance": versions.commit() | versions.versions(),
+        "provenance": environment.commit() | environment.versions(),
     }
     try:
         if given.data:  # judge it as `lib.embed` does, on texts that no training has read

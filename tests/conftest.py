@@ -87,7 +87,7 @@ def tests_are_quick_and_leave_the_checkout_alone(shared):
     disk; no test draws into the checkout's `figures`, where others would find them changed."""
     from lib import recipes
     from lib.config import paths
-    from lib.data import sources
+    from lib.data import dataset_folder
     from lib.statistics import verdicts
 
     figures, replace = paths.ROOT / "figures", os.replace
@@ -98,7 +98,8 @@ def tests_are_quick_and_leave_the_checkout_alone(shared):
         replace(source, target, **folders)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "find_built", lambda build, _: recipes.write_folders(build, shared))
+        build = lambda build, _: recipes.write_folders(build, shared)  # noqa: E731
+        patch.setattr(dataset_folder, "find_built", build)
         patch.setattr(verdicts, "DRAWS", 4000)
         patch.setattr(os, "sync", lambda: None)
         patch.setattr(os, "fsync", lambda file: None)

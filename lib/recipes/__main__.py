@@ -3,7 +3,7 @@
 import argparse
 
 from lib.config import paths, profiles
-from lib.data import sources
+from lib.data.dataset_folder import find_roots
 from lib.recipes.thesis import fetch_hub
 
 
@@ -17,7 +17,7 @@ def main() -> None:
             if model.revision:
                 files = "*.json,*.txt,*.safetensors,pytorch_model.bin"
                 fetch_hub(f"hf://{model.model}@{model.revision}/{files}")
-        print(*sources.find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
+        print(*find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
     except (ValueError, OSError) as error:
         parser.error(str(error))
 

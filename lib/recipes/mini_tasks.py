@@ -20,8 +20,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as FUNCTION_WORDS
 from sklearn.neighbors import NearestNeighbors
 
 from lib.config.schema import MiniBuild
+from lib.data.files import Examples
 from lib.data.task_files import SPLITS
-from lib.data.writing import Examples
 from lib.recipes import gensim_files
 from lib.recipes.gensim_files import Section
 

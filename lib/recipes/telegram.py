@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 from bs4 import BeautifulSoup
 
-from lib.data.writing import write_lines
+from lib.data.files import write_lines
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
 LABELS = {"OK": "yes", "BAD": "no"}  # of a pair's quality

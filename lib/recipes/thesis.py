@@ -20,9 +20,16 @@ from huggingface_hub import snapshot_download
 
 from lib.config import paths
 from lib.config.schema import ThesisBuild
-from lib.data.files import name_errors, read_csv, read_rows
+from lib.data.files import (
+    Examples,
+    name_errors,
+    read_csv,
+    read_rows,
+    write_examples,
+    write_once,
+    write_relevant,
+)
 from lib.data.task_files import SPLITS
-from lib.data.writing import Examples, write_examples, write_once, write_relevant
 from lib.texts import has_token
 
 MODULES, PACKAGES = ("recipes.thesis",), ()

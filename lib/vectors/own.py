@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.config import paths, profiles, versions
-from lib.config.console import quiet_transformers
+from lib.config import environment, paths, profiles
+from lib.config.environment import quiet_transformers
 from lib.config.schema import Profile
 from lib.data import check, task_files
 from lib.data.corpus import PickedDocuments
@@ -136,7 +136,7 @@ class OwnTexts:
         rows = {each.id: self.places[key] for each, key in contents if key}  # of texts not blank
         frame = pd.DataFrame({"id": [*rows], "vector": [*vectors[[*rows.values()]].astype("f4")]})
         facts = {"documents": len(self.texts), "verdict": report["line"], "scores": report["table"]}
-        card = facts | {"provenance": versions.commit() | versions.versions()}
+        card = facts | {"provenance": environment.commit() | environment.versions()}
         card["title"] = f"Vectors of {self.name}: {name}"
         shown = draw_places(len(self.texts), page.MOST)
         documents = [self.texts.documents[place] for place in shown]

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from lib.config import paths, profiles, roles
+from lib.config import manifest, paths, profiles
 from lib.figures import tables
 
 CAPTIONS = profiles.read_yaml("tables.yaml")["captions"]
@@ -16,7 +16,7 @@ def shown(frame, label="", profile="smoke"):
     frame = frame.copy()
     frame.attrs |= {
         "label": label,
-        "rounds": roles.printed_rounds(profiles.load(profile).final.rounds),
+        "rounds": manifest.printed_rounds(profiles.load(profile).final.rounds),
     }
     return tables.readable(frame)
 
@@ -57,7 +57,7 @@ def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
     """As the thesis prints it, ours and in brackets published."""
     frame = pd.read_csv(paths.ROOT / "figures/mini/tab5_7.csv")
     parts = shown(frame, "tab5_7", "mini")
-    rounds = roles.printed_rounds(profiles.load("mini").final.rounds)
+    rounds = manifest.printed_rounds(profiles.load("mini").final.rounds)
     assert [*parts] == ["all", rounds["10k"], rounds["1k"], "retrieval"]
     means, tasks = ["mean", "normalised mean"], ["ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC"]
     assert parts["all"].columns.tolist() == ["model", *tasks, *means]

@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import roles
 
 # Models per figure, counted in its vector figures.
 ROWS = {"fig4_2": 4, "fig4_3": 13, "fig4_5": 45, "fig4_7": 22, "fig4_8": 18, "fig4_9": 20}
@@ -18,7 +17,7 @@ def test_recovered_accuracies_give_the_boxes_as_drawn(label):
     names = list(published.printed(label))
     assert boxes["model"].tolist() == names == [*frame["model"].unique()]
     assert len(names) == ROWS[label]
-    assert frame["task"].tolist() == list(roles.CLASSIFICATION) * len(names)
+    assert frame["task"].tolist() == list(manifest.CLASSIFICATION) * len(names)
     assert not frame.isna().any().any()
     by_row = frame.groupby("row")["normalized"]
     recomputed = by_row.quantile([0, 0.25, 0.5, 0.75, 1]).unstack()

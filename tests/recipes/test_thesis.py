@@ -10,7 +10,7 @@ import pytest
 
 from lib import recipes
 from lib.config import profiles
-from lib.data import check, sources, task_files
+from lib.data import check, dataset_folder, task_files
 from lib.recipes import thesis
 from tests import thesis_files
 
@@ -126,14 +126,16 @@ def true_files(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(
-        sources, "find_built", lambda build, _: recipes.write_folders(build, tmp_path / "home")
+        dataset_folder,
+        "find_built",
+        lambda build, _: recipes.write_folders(build, tmp_path / "home"),
     )
     return tmp_path
 
 
 def test_the_whole_profile_is_built_once_and_read(true_files, monkeypatch):
     monkeypatch.setattr(thesis, "PIECE", 8)
-    roots = sources.find_roots(PROFILE.build, PROFILE.data_roots, true_files / "artifacts")
+    roots = dataset_folder.find_roots(PROFILE.build, PROFILE.data_roots, true_files / "artifacts")
     built = roots[0]
     assert roots[1] == true_files / "data", "where the news chapter's folder may lie"
     assert check.main([str(built)]) == 0
@@ -145,7 +147,7 @@ def test_the_whole_profile_is_built_once_and_read(true_files, monkeypatch):
     assert len(tasks["PAN"].inputs["test"]) == 12
     for folder in ("hub", "data"):  # nothing is asked for again
         shutil.rmtree(true_files / folder)
-    assert sources.find_built(PROFILE.build, None) == built
+    assert dataset_folder.find_built(PROFILE.build, None) == built
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib.data.task_files import Task
@@ -14,7 +15,6 @@ from tests.vectors.conftest import make_text
 COUNT = 40
 TEXTS = [make_text(n) for n in range(COUNT)]
 IDS = [str(n) for n in range(COUNT)]
-TOLD = np.arange(COUNT) % 2
 DENSE = (BASE, CUT, CHUNKS, STUDENT)
 
 
@@ -41,30 +41,20 @@ class Letters(Model):
         return np.array([[text.count("river"), text.count("court"), 1] for text in texts], "f4")
 
 
-def make_task(kind, **fields):
-    return Task(kind, dict(zip(IDS, TEXTS, strict=True)), **fields)
+def make_task(kind, rows, texts=None, **fields):
+    examples = pd.DataFrame(rows, columns=["split", "ids", "label"])
+    return Task(kind, texts or dict(zip(IDS, TEXTS, strict=True)), examples, **fields)
 
 
+GROUPS = {each: f"g{int(each) // 4}" for each in IDS}
+SINGLES = [("train", (each,), "ab"[int(each) % 2]) for each in IDS]
+PAIRS = [("train", (each, str((int(each) + 2) % 20)), "ab"[int(each) % 2]) for each in IDS[:20]]
+PAIRS += [("test", (e, str(20 + (int(e) + 3) % 20)), "ab"[int(e) % 2]) for e in IDS[20:]]
 TASKS = {
-    "single texts": make_task(
-        "classification",
-        inputs={"train": [(each,) for each in IDS]},
-        labels={"train": TOLD},
-        classes=["a", "b"],
-        folds=5,
-        groups={each: f"g{int(each) // 4}" for each in IDS},
-    ),
-    "pairs": make_task(
-        "classification",
-        inputs={
-            "train": [(each, str((int(each) + 2) % 20)) for each in IDS[:20]],
-            "test": [(each, str(20 + (int(each) + 3) % 20)) for each in IDS[20:]],
-        },
-        labels={"train": TOLD[:20], "test": TOLD[20:]},
-        classes=["a", "b"],
-    ),
-    "a retrieval": make_task("retrieval", relevant={each: [IDS[-1]] for each in IDS[:12]}),
-    "a clustering": make_task("clustering", clusters={each: str(int(each) // 5) for each in IDS}),
+    "single texts": make_task("classification", SINGLES, folds=5, groups=GROUPS),
+    "pairs": make_task("classification", PAIRS),
+    "a retrieval": make_task("retrieval", [("relevant", (e, IDS[-1]), "") for e in IDS[:12]]),
+    "a clustering": make_task("clustering", [("clusters", (e,), str(int(e) // 5)) for e in IDS]),
 }
 
 
