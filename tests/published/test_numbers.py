@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from lib import published
+from lib.config import manifest
 
 # Models per figure, counted in its vector figures.
 ROWS = {"fig4_2": 4, "fig4_3": 13, "fig4_5": 45, "fig4_7": 22, "fig4_8": 18, "fig4_9": 20}
