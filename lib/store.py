@@ -27,7 +27,6 @@ from lib.config.profiles import OneLine
 
 LIB = Path(__file__).parent
 ROWS, CHARACTERS = 4096, 500_000  # of texts that are embedded, and written, at once
-OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")  # left by systems in folders people open
 MARKER = ".thesis-companion.json"  # in a person's folder: what we wrote there
 
 Arrays = dict[str, Any]
@@ -84,11 +83,10 @@ class Store:
         """Where a product is, or belongs. With `keep` it may be one that older code completed."""
         path = self.folder / f"{product.name}{suffix}"
         self.used.add(product.name)
-        if self.keep and suffix in (".npz", ".rows") and not path.exists():
-            older = _list_older(path)
-            if older:
-                path = older[-1]
-                self.kept.add(f"{product.kind}/{path.name.removesuffix(suffix)}")
+        complete = self.keep and suffix != ".checkpoint" and not path.exists()
+        if complete and (older := _list_older(path)):
+            path = older[-1]
+            self.kept.add(f"{product.kind}/{path.name.removesuffix(suffix)}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -105,16 +103,13 @@ class Store:
 
     def get(self, product: Product, compute: Callable[[], Mapping[str, Any]]) -> Arrays:
         """The arrays of a product. If they are missing, one process computes, and others wait."""
-        arrays = self.find(product)
-        if arrays is not None:
-            return arrays
-        path = self.path(product, ".npz")
-        with self._lock(product, path):
-            arrays = self.find(product)  # another process may have made them meanwhile
-            if arrays is None:
-                arrays = {name: np.asarray(value) for name, value in compute().items()}
-                write_whole(path, lambda file: np.savez(file, **arrays))
-        return arrays
+        if not self.has(product):
+            path = self.path(product, ".npz")
+            with self._lock(product, path):
+                if not path.exists():  # another process may have made it meanwhile
+                    arrays = {name: np.asarray(value) for name, value in compute().items()}
+                    write_whole(path, lambda file: np.savez(file, **arrays))
+        return self.find(product)
 
     def rows(
         self, product: Product, texts: Sequence[str], compute: Callable[[list[str]], Arrays]
@@ -138,13 +133,13 @@ class Store:
                     table = pa.table({"name": names[places], **columns})
                     path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
                     write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
-        known = _read_names(folder)
+        table = _open_table(folder)
+        known = table["name"].to_numpy()
         order = np.argsort(known)
         places = order[np.searchsorted(known, names, sorter=order)] if len(known) else order
         if not np.array_equal(known[places], names):
             raise LookupError(f"{folder} lost rows while it was read: run again")
-        columns = _open_table(folder).column_names[1:] if len(known) else []
-        return {name: Rows(folder, name, places) for name in columns}
+        return {name: Rows(folder, name, places) for name in table.column_names[1:]}
 
     def has_rows(self, product: Product, texts: Sequence[str]) -> bool:
         """Whether a table has a row for each text."""
@@ -156,7 +151,7 @@ class Store:
         if self.reading:
             raise NotComputed(f"{product.kind} {product.label} is not in {self.folder}")
         with FileLock(path.with_name(f"{path.name}.lock")):
-            for partial in [*path.parent.glob(f".{path.name}.*"), *path.glob(".*")]:
+            for partial in (*path.parent.glob(f".{path.name}.*"), *path.glob(".*")):
                 partial.unlink(missing_ok=True)
             yield
             for older in _list_older(path):
@@ -179,20 +174,16 @@ class Rows(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.places)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (len(self), *(np.shape(self[0]) if len(self) else ()))
-
     def __getitem__(self, rows: Any) -> Any:
         """One row, or several as an array (rows, ...); as a list if their lengths differ."""
         places = np.atleast_1d(self.places[rows])
         taken = _open_table(self.folder)[self.column].take(pa.array(places)).combine_chunks()
-        nested = pa.types.is_list(taken.type) or pa.types.is_fixed_size_list(taken.type)
-        values: Any = np.array(taken.flatten() if nested else taken)  # a copy that may be changed
         if pa.types.is_fixed_size_list(taken.type):
-            values = values.reshape(len(places), taken.type.list_size)
-        elif nested:
-            values = np.split(values, np.cumsum(taken.value_lengths())[:-1]) if len(places) else []
+            values = np.array(taken.flatten()).reshape(len(places), taken.type.list_size)
+        elif pa.types.is_list(taken.type):
+            values = [np.array(each.values) for each in taken]
+        else:
+            values = np.array(taken)  # a copy that may be changed
         return values if np.ndim(self.places[rows]) else values[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -219,14 +210,13 @@ def _to_arrow(values: Any) -> pa.Array:
 
 
 def _read_names(folder: Path) -> np.ndarray:
-    table = _open_table(folder)
-    return np.empty(0, np.uint64) if table is None else table["name"].to_numpy()
+    return _open_table(folder)["name"].to_numpy()
 
 
-def _open_table(folder: Path) -> Any:
-    """All pieces of a table, memory-mapped; None if there are none."""
+def _open_table(folder: Path) -> pa.Table:
+    """All pieces of a table, memory-mapped."""
     pieces = [_open_piece(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.arrow"))]
-    return pa.concat_tables(pieces) if pieces else None
+    return pa.concat_tables(pieces or [pa.table({"name": np.empty(0, np.uint64)})])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -243,19 +233,15 @@ def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
     `write` gets the open binary file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    options = {"dir": path.parent, "prefix": f".{path.name}.", "delete": False}
-    with tempfile.NamedTemporaryFile(**options) as file:
-        try:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(partial, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)  # a temporary file's 0600 would hide it from colleagues
-            os.replace(file.name, path)
-        except BaseException as error:
-            Path(file.name).unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from None
-            raise
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -266,19 +252,21 @@ def write_text(path: Path, text: str) -> None:
 def check_target(target: str | Path, kind: str) -> Path:
     """The absolute path of a folder that is missing, empty, or holds only what we wrote as `kind`.
 
-    Its parents are made. `ValueError`, in one line, for any other folder.
+    Its parents are made. `ValueError`, in one line, for any other folder. Our marker is written
+    last, so what a person added or changed is newer.
     """
     target = Path(os.path.abspath(Path(target).expanduser()))
     if target.is_symlink() or target.is_file() or target in (Path.cwd(), *Path.cwd().parents):
         raise ValueError(f"{target} is a file, a link, or holds this folder; name another folder")
-    marker = target / MARKER
-    ours = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
-    known = ours["files"] if ours.get("kind") == kind else {}
-    if other := [name for name, digest in _hash_files(target).items() if known.get(name) != digest]:
-        raise ValueError(
-            f"{target} holds {other[0]}, which this project did not write there, or which was "
-            "changed since; choose another folder"
-        )
+    marker, written = target / MARKER, 0
+    if marker.is_file() and json.loads(marker.read_text(encoding="utf-8"))["kind"] == kind:
+        written = marker.stat().st_ctime_ns
+    for path in _list_files(target):
+        if path.lstat().st_ctime_ns > written and path.name != ".DS_Store":
+            raise ValueError(
+                f"{target} holds {path.name}, which this project did not write there, or which was "
+                "changed since; choose another folder"
+            )
     target.parent.mkdir(parents=True, exist_ok=True)
     return target
 
@@ -290,35 +278,28 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
     """
     target = check_target(target, kind)
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    new, old = work / "new", work / "old"
+    new = work / "new"
     try:
         new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
-        files = _hash_files(new)
-        marker = json.dumps({"kind": kind, "files": files})
-        (new / MARKER).write_text(marker, encoding="utf-8")
-        for name in (*files, MARKER):
-            with open(new / name, "rb") as file:
+        for path in _list_files(new):
+            with open(path, "rb") as file:
                 os.fsync(file.fileno())
+        write_text(new / MARKER, json.dumps({"kind": kind}))
         check_target(target, kind)  # again: writing takes a while
-        if target.exists():
-            new.chmod(target.stat().st_mode)
-            target.rename(old)
-        new.rename(target)
-    finally:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        shutil.rmtree(work, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(work)
+        raise
+    if target.exists():
+        new.chmod(target.stat().st_mode)
+        target.rename(work / "old")  # which is removed only when the new one is in its place
+    new.rename(target)
+    shutil.rmtree(work)
 
 
-def _hash_files(folder: Path) -> dict[str, str]:
-    """Files and links below a folder, by their paths relative to it, without our marker."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {
-        path.relative_to(folder).as_posix(): "link" if path.is_symlink() else hash_file(path)
-        for path in paths
-        if path.name not in OF_SYSTEMS and path != folder / MARKER
-    }
+def _list_files(folder: Path) -> list[Path]:
+    """Files below a folder, and links, wherever they lead."""
+    return [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
 
 
 # ---- names --------------------------------------------------------------------------------------
@@ -370,7 +351,7 @@ def read_sources() -> dict[str, str]:
 def hash_code(modules: tuple[str, ...]) -> str:
     """Hash of modules and packages of lib, without what cannot change a result.
 
-    Comments, docstrings, annotations, and checks that only raise an error do not count.
+    Comments, docstrings, messages of errors, and annotations of functions do not count.
     """
     sources: list[str] = []
     for module in modules:
@@ -386,18 +367,17 @@ def hash_code(modules: tuple[str, ...]) -> str:
 def _strip_code(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        for name in {"annotation", "returns"} & {*node._fields}:
-            setattr(node, name, None)
-        for name, value in ast.iter_fields(node):
-            if name in ("body", "orelse") and isinstance(value, list):
-                value[:] = [each for each in value if not _is_harmless(each)]
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef):
+            node.returns = None
+        for name in {"body", "orelse"} & {*node._fields}:
+            if isinstance(parts := getattr(node, name), list):
+                setattr(node, name, [part for part in parts if not _is_harmless(part)])
     return ast.dump(tree)
 
 
 def _is_harmless(node: ast.AST) -> bool:
-    """Whether this is a docstring, an error, or a check that only raises one."""
-    if isinstance(node, ast.If):
-        assigns = any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test))
-        return not assigns and all(map(_is_harmless, [*node.body, *node.orelse]))
+    """Whether this is a docstring or an error."""
     docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return docstring or isinstance(node, ast.Raise)

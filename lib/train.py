@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _read(given: argparse.Namespace) -> tuple[Bench, Variant]:
     """Check what is asked for, before any work."""
-    from lib.data import check
+    from lib.data import check, task_files
     from lib.distillation import variants
     from lib.experiments.bench import Bench
     from lib.store import check_target
@@ -71,7 +71,7 @@ def _read(given: argparse.Namespace) -> tuple[Bench, Variant]:
     name = given.profile or ("lab" if given.data else "mini")
     bench = Bench.load(name, overrides=overrides, seeds=[given.seed])
     environment.set_process_environment(offline=bench.profile.offline)
-    bench.check_data()
+    task_files.check_data(bench.roots, bench.profile.corpus, bench.profile.tasks)
     return bench, variant
 
 
@@ -111,13 +111,13 @@ def _make_student(model: TrainedStudent, *, alone: bool) -> None:
             bar.set_postfix_str(f"loss {update.loss:.4f}")
 
         if alone:
-            model.get_weights([advance])
+            model.history([advance])
         elif not store.has(model.weights):
             # Processes wait for each other in every update, so none may wait for a lock.
-            arrays = model.train([advance], store.path(model.weights, ".checkpoint"))
+            arrays = model.train([advance])
             if IS_MAIN:
                 store.get(model.weights, lambda: arrays)
-                model.get_weights()  # which removes the checkpoint
+                model.history()  # which removes the checkpoint
 
 
 def compare_student(bench: Bench, student: TrainedStudent) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _describe(bench: Bench, model: TrainedStudent) -> dict[str, Any]:
 
     base, losses = Path(bench.profile.student.model), model.history()["loss"]
     teachers = [each.product.label for each in (model.structural, model.contextual) if each]
-    settings = model.training.model_dump(mode="json") | {"seed": model.seed}
+    settings = model.profile.training.model_dump(mode="json") | {"seed": model.seed}
     return {
         "title": f"{model.variant}, of documents from {', '.join(bench.profile.corpus.names)}",
         # Of a local folder only the name, because its path is private.

@@ -9,8 +9,8 @@ import papermill
 import pytest
 
 from lib.config import paths, profiles
-from lib.experiments.base import Base
 from lib.experiments.bench import Bench
+from lib.experiments.students import Base
 from lib.runner.execute import PATIENCE
 from lib.store import Store
 from tests.vectors.conftest import write_lines

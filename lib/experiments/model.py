@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from lib.store import Arrays, Product, Store, hash_file
+from lib.store import Product, Store, hash_file
 
 _DRIVER = Path("/dev/nvidiactl")
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settings, vocabularies
@@ -37,23 +37,19 @@ class Model:
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Like `encode`, but vectors are kept on disk, and read from there when indexed."""
-        return self.store.rows(self.product, texts, self.compute)["vectors"]
-
-    def compute(self, texts: list[str]) -> Arrays:
-        return {"vectors": self.encode(texts)}
+        rows = self.store.rows(self.product, texts, lambda part: {"vectors": self.encode(part)})
+        return rows["vectors"]
 
     def is_embedded(self, texts: Sequence[str]) -> bool:
         """Whether `embed` would compute nothing."""
         return self.store.has_rows(self.product, texts)
 
-    @property
-    def parts(self) -> Sequence[Model]:
-        """The models whose vectors are computed one by one; a joined model has several."""
-        return (self,)
+    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        """The models, with texts, whose vectors are kept before `embed` has all it needs.
 
-    def list_needs(self) -> list[tuple[Model, Sequence[str]]]:
-        """Models, with texts, whose vectors this one needs before it can be made."""
-        return []
+        Teachers come first, the model itself last if its vectors are kept.
+        """
+        return [(self, texts)]
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         """The same model, fitted to none of these texts. Most are fitted to nothing."""

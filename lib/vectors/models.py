@@ -11,9 +11,9 @@ from tqdm import tqdm
 
 from lib.config import profiles
 from lib.config.schema import Profile
-from lib.experiments.base import Base
 from lib.experiments.embedders import Centred, Joined, Teacher, Words
 from lib.experiments.model import Model, has_bfloat16
+from lib.experiments.students import Base
 from lib.store import Store
 from lib.teachers.chunks import MOST, SIZE
 from lib.teachers.words import DIM
@@ -69,9 +69,8 @@ def combine(
 
 def embed_pieces(models: Iterable[Model], texts: Sequence[str]) -> None:
     """Embed texts with all that the models are made of, so that a killed run goes on there."""
-    parts = itertools.chain.from_iterable(model.parts for model in models)
-    for part in dict.fromkeys(parts):
-        if not part.is_embedded(texts):
-            starts = range(0, len(texts), PIECE)
+    for part, read in itertools.chain.from_iterable(model.list_work(texts) for model in models):
+        if not part.is_embedded(read):
+            starts = range(0, len(read), PIECE)
             for start in tqdm(starts, desc="embedding", leave=False, disable=None):
-                part.embed(texts[start : start + PIECE])
+                part.embed(read[start : start + PIECE])

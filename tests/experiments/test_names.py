@@ -49,7 +49,7 @@ def list_products(bench):
     for label in LABELS:
         add(bench.model(label).product)
         pair = (variants.parse(label), 0)
-        add(bench._name_record(pair, "IMDB", "validation", None))
+        add(bench._name_record(pair, "IMDB", "examples"))
     return products
 
 
@@ -139,11 +139,10 @@ CONTEXTUAL = {label for label in STUDENTS if variants.parse(label).contextual}
         ("losses.mse", {n for n in STUDENTS if n.startswith(("MSE", "max-margin")) or "mse" in n}),
         ("losses.cosine", {n for n in STUDENTS if n.startswith("cosine")} | {"contrastive"}),
         ("losses.soft_cca", {n for n in CONTEXTUAL if "SoftCCA" in variants.parse(n).losses}),
-        ("distillation.projection", CONTEXTUAL),
+        ("distillation.projection", STUDENTS),
         ("teachers.words", STUDENTS),
         ("distillation.training", STUDENTS),
         ("student.attention", STUDENTS),
-        ("student.cls", {"cosine;[CLS]"}),
         ("evaluation.readouts", set()),
         ("evaluation.ranking", set()),
         ("news.training", set()),

@@ -12,8 +12,8 @@ import pytest
 import lib.encoders
 from lib import embed
 from lib.config import environment
-from lib.experiments.base import Base
 from lib.experiments.embedders import Teacher
+from lib.experiments.students import Base
 from lib.store import MARKER
 from lib.vectors import models
 from lib.vectors.encoder import Encoder
