@@ -3,7 +3,8 @@
     python benchmarks/bench_export.py
 
 The weights are random: 6 layers, 384 wide, window 512; six documents have 300 to 2,600 tokens.
-Tokens per second are of CPU time, in the fastest of three rounds. Both sides give the same embeddings, which is asserted.
+Tokens per second are of CPU time, in the fastest of three rounds. Both sides give the same
+embeddings, which is asserted.
 """
 
 import os
