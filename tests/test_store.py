@@ -1,7 +1,6 @@
 """The store: computed once, whole or not at all, whatever dies; names; folders of people."""
 
 import os
-import pickle
 import shutil
 import signal
 import subprocess
@@ -82,11 +81,10 @@ def test_a_table_computes_missing_rows_only_and_keeps_the_order_asked_for(tmp_pa
     assert asked == ["aa", "b", "ccc", "aaaa"]
     expected = COLUMNS[column](texts)
     mask = np.array([True, False, False, False, True])
-    for given in (rows, pickle.loads(pickle.dumps(rows))):
-        for place in (slice(None), slice(1, 3), [4, 0], mask):
-            wanted = np.array(expected, object)[place] if column == "ids" else expected[place]
-            np.testing.assert_equal([*given[place]], [*wanted])
-        np.testing.assert_equal(given[-1], expected[-1])
+    for place in (slice(None), slice(1, 3), [4, 0], mask):
+        wanted = np.array(expected, object)[place] if column == "ids" else expected[place]
+        np.testing.assert_equal([*rows[place]], [*wanted])
+    np.testing.assert_equal(rows[-1], expected[-1])
     assert kept.has_rows(ONE, texts) and not kept.has_rows(ONE, ["new"])
 
 
@@ -103,20 +101,20 @@ def test_a_table_that_is_removed_while_it_is_open_is_made_again(tmp_path):
 
 
 def test_rows_in_several_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "CHARACTERS", 5)
-    sizes, texts = [], ["aaa", "bbb", "c", "d", "eeeeeeee", "f"]
+    monkeypatch.setattr(store, "PIECE", 2)
+    sizes, texts = [], ["aaa", "bbb", "c", "d", "eeeeeeee"]
 
     def remember(piece):
         sizes.append(len(piece))
         return compute(piece)
 
     rows = Store(tmp_path).rows(ONE, texts, remember)["vectors"]
-    assert sizes == [2, 3, 1]
+    assert sizes == [2, 2, 1]
     assert np.array_equal(rows, COLUMNS["vectors"](texts))
 
 
 SLOW = """
-store.CHARACTERS = 3
+store.PIECE = 1
 Store(folder).rows(ONE, ["aaa", "bbb"], lambda t: kill() if "bbb" in t else compute(t))
 """
 
@@ -144,7 +142,7 @@ def test_a_failing_write_leaves_nothing(tmp_path):
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match=r"cannot write .*figure\.csv: No space left"):
+    with pytest.raises(OSError, match="No space left"):
         store.write_whole(tmp_path / "figure.csv", fail)
     assert [*tmp_path.iterdir()] == []
 
@@ -251,7 +249,7 @@ def test_a_folder_of_ours_is_replaced(tmp_path):
     assert target.stat().st_mode & 0o777 == 0o700
     assert {p.name for p in target.rglob("*")} == {"model", "weights", MARKER}
     assert [p.name for p in tmp_path.iterdir()] == ["mine"]
-    with pytest.raises(ValueError, match="choose another folder"):
+    with pytest.raises(ValueError, match="name another folder"):
         check_target(target, "vectors")
 
 
@@ -290,8 +288,8 @@ def test_a_failed_write_keeps_the_old_folder(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.mark.parametrize("make", ["file", "link", "here", "foreign"])
-def test_other_targets_are_refused(tmp_path, monkeypatch, make):
+@pytest.mark.parametrize("make", ["file", "link", "foreign"])
+def test_other_targets_are_refused(tmp_path, make):
     target = tmp_path / "mine"
     if make == "file":
         target.write_text("a person's")
@@ -300,9 +298,6 @@ def test_other_targets_are_refused(tmp_path, monkeypatch, make):
         target.symlink_to(tmp_path / "other")
     else:
         target.mkdir()
-        if make == "here":
-            monkeypatch.chdir(target)
-        else:
-            (target / "model.safetensors").write_text("a person's")
+        (target / "model.safetensors").write_text("a person's")
     with pytest.raises(ValueError, match=str(target)):
         replace_folder(target, "student", write_student)
