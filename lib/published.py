@@ -4,7 +4,6 @@
 """
 
 import functools
-import re
 from collections.abc import Iterable
 from itertools import product
 
@@ -38,9 +37,8 @@ def _read_csv(name: str) -> pd.DataFrame:
 
 def labels() -> list[str]:
     """List all labels with published numbers."""
-    tables = [path.stem for path in FOLDER.glob("*tab*.csv")]
-    pad = functools.partial(re.sub, r"\d+", lambda number: number[0].zfill(2))
-    return sorted((*BOXPLOTS, *CURVES, NEWS, *tables), key=pad)
+    tables = sorted(path.stem for path in FOLDER.glob("*tab*.csv"))
+    return [*BOXPLOTS, *CURVES, NEWS, *tables]
 
 
 def load(label: str) -> pd.DataFrame:
@@ -51,34 +49,20 @@ def load(label: str) -> pd.DataFrame:
     divided by the task's best in the figure) and mean (of normalized, over tasks). The models of
     Figure 5.3 are `model;round`. "news_fig1" has F1 (value, 0 to 1) by side (task).
     """
-    if label not in labels():
-        raise profiles.make_unknown_error("label of published numbers", label, labels())
-    if label in BOXPLOTS:
-        return _load_boxplot(label)
-    frame = _read_csv(CURVES.get(label, label))
-    if "label" in frame:
-        frame = frame[frame["label"] == label].drop(columns="label")
-    if label == "fig5_4":
-        frame = frame[frame["round"] != "1k"].drop(columns="source")
-    return frame.reset_index(drop=True)
-
-
-def load_chances(split: str, metric: str = "accuracy") -> dict[str, float]:
-    """Load task -> score of guessing on the thesis' data: the share of the largest class, or the
-    expected MAP or MRR of a random ranking."""
-    rows = _read_csv("chances")
-    rows = rows[(rows["split"] == split) & (rows["metric"] == metric)]
-    return dict(zip(rows["task"], rows["chance"], strict=True))
-
-
-def _load_boxplot(label: str) -> pd.DataFrame:
-    scores = _read_csv("ch5_accuracies" if label == "fig5_3" else "ch4_accuracies")
-    if label == "fig5_3":
+    if label not in BOXPLOTS:
+        frame = _read_csv(CURVES.get(label, label))
+        if "label" in frame:
+            frame = frame[frame["label"] == label].drop(columns="label")
+        if label == "fig5_4":
+            frame = frame[frame["round"] != "1k"].drop(columns="source")
+        return frame.reset_index(drop=True)
+    final = label == "fig5_3"
+    scores = _read_csv("ch5_accuracies" if final else "ch4_accuracies")
+    if final:
         scores = scores.assign(identity=scores["model"] + ";" + scores["round"])
     # Counts are exact, whereas the printed accuracies are rounded to six digits.
     scores = scores.assign(accuracy=scores["correct"] / scores["examples"])
-    chances = load_chances("test" if label == "fig5_3" else "validation")
-    scores = scores.assign(chance=scores["task"].map(chances))
+    scores["chance"] = scores["task"].map(load_chances("test" if final else "validation"))
     scores = scores[["identity", "task", "accuracy", "examples", "chance"]]
     scores = scores.sort_values("task", key=lambda tasks: tasks.map(roles.CLASSIFICATION.index))
     rows = _read_csv("boxplots")
@@ -86,6 +70,13 @@ def _load_boxplot(label: str) -> pd.DataFrame:
     frame = rows.merge(scores, on="identity", how="left", validate="one_to_many")
     frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")
     return frame.assign(mean=frame.groupby("model")["normalized"].transform("mean"))
+
+
+def load_chances(split: str, metric: str = "accuracy") -> dict[str, float]:
+    """Load task -> score of guessing on the thesis' data: the share of the largest class, or the
+    expected MAP or MRR of a random ranking."""
+    rows = _read_csv("chances").query("split == @split and metric == @metric")
+    return rows.set_index("task")["chance"].to_dict()
 
 
 def printed(label: str) -> dict[str, str]:
@@ -96,23 +87,18 @@ def printed(label: str) -> dict[str, str]:
 
 def shown(label: str) -> dict[str, str]:
     """Return name -> identity of a boxplot's models: the published ones, then those of the grid."""
-    return printed(label) | list_grid(label)
-
-
-def list_grid(label: str) -> dict[str, str]:
-    """Return name in the figure's style -> identity, for every variant in the figure's grid."""
     prefix, variants = "", []  # Figures 4.2 and 4.12 have no grid
     if label == "fig4_3":
         grid = profiles.grid("structural")
         margins = product(grid["max_margin"]["distances"], grid["max_margin"]["gammas"])
-        variants = list(grid["losses"])
-        variants += [f"max-margin;{distance};γ={float(gamma)}" for distance, gamma in margins]
+        variants = [f"max-margin;{distance};γ={float(gamma)}" for distance, gamma in margins]
+        variants = [*grid["losses"], *variants]
     elif label == "fig4_5":
         grid = profiles.grid("pv")
         sizes = map(str, grid["dimensions"])
         parts = product(grid["architectures"], sizes, grid["preprocessing"], grid["min_count"])
-        variants = list(map(";".join, parts))
-        variants += map("+".join, product(grid["compound"]["dm"], grid["compound"]["dbow"]))
+        pairs = product(grid["compound"]["dm"], grid["compound"]["dbow"])
+        variants = [";".join(part) for part in parts] + ["+".join(pair) for pair in pairs]
     elif label in PROJECTIONS:
         prefix = f"{PROJECTIONS[label]};"
         for group in profiles.grid("projections")[PROJECTIONS[label]]:
@@ -120,20 +106,10 @@ def list_grid(label: str) -> dict[str, str]:
                 variants.append(f"{group['dimension']};S:{student};C:{contextual}")
     elif label in WEIGHTINGS:
         prefix, grid = f"{printed(label)['no-weighting']};", profiles.grid("weighting")
-        weights = product(grid["max_structural_len"], grid["lam"])
-        variants = [f"{mask};λ={float(lam)}" for mask, lam in weights]
-    return {variant: printed(label).get(variant, prefix + variant) for variant in variants}
-
-
-def list_references(labels: Iterable[str]) -> list[str]:
-    """List the identities of the reference students in the grid of projections of these figures."""
-    losses = [PROJECTIONS[label] for label in labels if label in PROJECTIONS]
-    groups = [(loss, group) for loss in losses for group in profiles.grid("projections")[loss]]
-    return [
-        "{};{};S:{};C:{}".format(loss, group["dimension"], *group["reference"])
-        for loss, group in groups
-        if "reference" in group
-    ]
+        for mask, lam in product(grid["max_structural_len"], grid["lam"]):
+            variants.append(f"{mask};λ={float(lam)}")
+    models = printed(label)
+    return models | {each: models.get(each, prefix + each) for each in variants}
 
 
 def news_students() -> tuple[str, ...]:
@@ -144,9 +120,6 @@ def news_students() -> tuple[str, ...]:
 
 def names(labels: Iterable[str]) -> set[str]:
     """Return the names that the filter `only` may match: those of models in the labels' figures,
-    or if none of them shows models, in all figures of Chapter 4."""
-    labels = {*labels}
-    news = any(label.startswith("news") for label in labels)
-    students = {*news_students(), *OWN_NEWS} if news else set()
-    figures = labels.intersection(CHAPTER_4) or (() if students else CHAPTER_4)
-    return students.union(*map(shown, figures))
+    or if none of them shows models, in all figures of Chapter 4; and those of the news paper."""
+    figures = [label for label in labels if label in CHAPTER_4] or CHAPTER_4
+    return {*news_students(), *OWN_NEWS}.union(*map(shown, figures))

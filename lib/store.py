@@ -170,11 +170,11 @@ def _list_older(path: Path) -> list[Path]:
 class Rows(Sequence[Any]):
     """Rows that are read, from disk or other rows, when they are indexed."""
 
-    count: int
+    length: int
     read: Callable[[Any], Any]  # the rows at some places
 
     def __len__(self) -> int:
-        return self.count
+        return self.length
 
     def __getitem__(self, rows: Any) -> Any:
         return self.read(rows)
@@ -184,7 +184,7 @@ class Rows(Sequence[Any]):
 
 
 def _take_rows(column: pa.ChunkedArray, order: np.ndarray, rows: Any) -> Any:
-    """One row of a column, or several as an array (rows, ...), or a list if their lengths differ."""
+    """One row of a column, or several as an array, or as a list if their lengths differ."""
     places = np.atleast_1d(order[rows])
     taken = column.take(pa.array(places)).combine_chunks()
     if pa.types.is_fixed_size_list(taken.type):

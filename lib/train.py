@@ -2,26 +2,19 @@
 
 With `--data`, sizes follow from the documents, and a table tells how good the student is. With
 `--profile`, `torchrun --nproc_per_node 2 -m lib.train ...` spreads batches over all processes
-(docs/scale.md). A failure is reported in one line, with exit code 1 (2 for a bad request).
+(docs/scale.md). A failure is reported in one line, with exit code 1.
 Everything that was computed is kept, so the same command continues from there.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lib.config import environment
+from lib.config import environment, versions
 from lib.config.console import escape_unprintable, exit_in_one_line, name_command
-
-if TYPE_CHECKING:
-    from lib.distillation.variants import Variant
-    from lib.experiments.bench import Bench
-    from lib.experiments.students import TrainedStudent
 
 IS_MAIN = os.environ.get("RANK", "0") == "0"  # whether this process prints and saves
 ADVICE = """Train one student and save it. In our trials no student of a few hundred documents was
@@ -42,51 +35,67 @@ def main(arguments: list[str] | None = None) -> None:
     add("--out", type=Path, required=True, help="folder for the trained student")
     add("--export", action="store_true", help="save as a stock SentenceTransformer")
     given = parser.parse_args(arguments)
-    with exit_in_one_line(parser, code=2):
-        environment.set_process_environment(offline=False)  # before NumPy is imported
-        bench, variant = _read(given)
     with exit_in_one_line(parser, code=1):
-        _train(bench, variant, given)
+        environment.set_process_environment(offline=False)  # before NumPy is imported
+        train(given)
 
 
-def _read(given: argparse.Namespace) -> tuple[Bench, Variant]:
-    """Check what is asked for, before any work."""
+def train(given: argparse.Namespace) -> None:
+    """Check what is asked for, train the student unless the store has it, judge it, and save it."""
+    from tqdm import tqdm
+
     from lib.data import check, task_files
     from lib.distillation import variants
     from lib.experiments.bench import Bench
+    from lib.experiments.model import count_ranks
     from lib.store import check_target
 
     variant = variants.parse(given.model)
     if variant.kind != "student" or variant.pooling != "mean":
         raise ValueError(f"{given.model!r} cannot be saved as a student; expected a loss")
     check_target(given.out, "student")  # now, not after hours of training
-    changes: dict[str, Any] = {}
+    overrides = given.set
     if given.data:
-        data = given.data.resolve()
         os.environ.pop("THESIS_DATA", None)  # --data replaces it
-        changes, summary = check.suggested(data, given.task)
-        notes = [line for line in check.findings(data, given.task) if ": note: " in line]
-        print(*notes, f"suggested: {summary}", sep="\n", flush=True)
-    overrides = [f"{key}={json.dumps(value)}" for key, value in changes.items()] + given.set
+        changes, summary = check.suggested(given.data.resolve(), given.task)
+        print(f"suggested: {summary}", flush=True)
+        overrides = [f"{key}={json.dumps(value)}" for key, value in changes.items()] + given.set
     name = given.profile or ("lab" if given.data else "mini")
     bench = Bench.load(name, overrides=overrides, seeds=[given.seed])
     environment.set_process_environment(offline=bench.profile.offline)
     task_files.check_data(bench.roots, bench.profile.corpus, bench.profile.tasks)
-    return bench, variant
-
-
-def _train(bench: Bench, variant: Variant, given: argparse.Namespace) -> None:
-    from lib.experiments.model import count_ranks
-
-    count = count_ranks()  # refuses incomplete launcher variables before any work
+    alone = count_ranks() == 1  # refuses incomplete launcher variables before any work
     model = bench.model(variant, given.seed)
     if IS_MAIN:
         print("reading the corpus and the teachers' embeddings; missing ones are computed")
         bench.embed([model], [])  # what the student learns from
-    _make_student(model, alone=count == 1)
+    with tqdm(desc="training", total=model.updates, unit="update", disable=not IS_MAIN) as bar:
+
+        def advance(number: int, loss: float) -> None:
+            bar.n = number
+            bar.set_postfix_str(f"loss {loss:.4f}")
+
+        if alone:
+            model.history([advance])
+        elif not model.store.has(model.weights):
+            # Processes wait for each other in every update, so none may wait for a lock.
+            arrays = model.train([advance])
+            if IS_MAIN:
+                model.store.get(model.weights, lambda: arrays)
     if not IS_MAIN:
         return
-    card = _describe(bench, model)
+    base, losses = bench.profile.student.model, model.history()["loss"]
+    told = f"{losses[0]:.4f} -> {losses[-1]:.4f}"
+    training = {"seed": model.seed, "updates": len(losses), "loss": told}
+    card = {
+        "title": f"{variant.identity}, of documents from {', '.join(bench.profile.corpus.names)}",
+        # Of a local folder only the name, because its path is private.
+        "base_model": Path(base).name if Path(base).is_dir() else base,
+        "teachers": [each.product.label for each in (model.structural, model.contextual) if each],
+        "losses": variant.losses,
+        "training": model.profile.training.model_dump(mode="json") | training,
+        "provenance": versions.commit() | versions.versions(),
+    }
     try:
         if given.data:
             print("trained; now comparing it with base, teacher and TF-IDF", flush=True)
@@ -96,31 +105,10 @@ def _train(bench: Bench, variant: Variant, given: argparse.Namespace) -> None:
             model.loaded.export(given.out, card)
         else:
             model.loaded.save(given.out)
-        print(f"saved to {given.out}: loss {card['training']['loss']}")
+        print(f"saved to {given.out}: loss {told}")
 
 
-def _make_student(model: TrainedStudent, *, alone: bool) -> None:
-    """Train the student, with a progress bar, unless the store has it."""
-    from tqdm import tqdm
-
-    store = model.store
-    with tqdm(desc="training", total=model.updates, unit="update", disable=not IS_MAIN) as bar:
-
-        def advance(update: Any) -> None:
-            bar.n = update.number
-            bar.set_postfix_str(f"loss {update.loss:.4f}")
-
-        if alone:
-            model.history([advance])
-        elif not store.has(model.weights):
-            # Processes wait for each other in every update, so none may wait for a lock.
-            arrays = model.train([advance])
-            if IS_MAIN:
-                store.get(model.weights, lambda: arrays)
-                model.history()  # which removes the checkpoint
-
-
-def compare_student(bench: Bench, student: TrainedStudent) -> dict[str, Any]:
+def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     """Compare a student with its base, its teacher, the mean of the teacher's chunks and TF-IDF.
 
     They are judged as by `lib.embed`, by the halves of documents that no training has read and by
@@ -143,25 +131,6 @@ def compare_student(bench: Bench, student: TrainedStudent) -> dict[str, Any]:
     print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format), line, sep="\n")
     rows = table.astype(object).where(table.notna(), "").to_dict("records")
     return {"scores": rows, "verdict": line}
-
-
-def _describe(bench: Bench, model: TrainedStudent) -> dict[str, Any]:
-    """What the model card of an export says of the training."""
-    from lib.config import versions
-
-    base, losses = Path(bench.profile.student.model), model.history()["loss"]
-    teachers = [each.product.label for each in (model.structural, model.contextual) if each]
-    settings = model.profile.training.model_dump(mode="json") | {"seed": model.seed}
-    return {
-        "title": f"{model.variant}, of documents from {', '.join(bench.profile.corpus.names)}",
-        # Of a local folder only the name, because its path is private.
-        "base_model": base.name if base.is_dir() else bench.profile.student.model,
-        "teachers": teachers,
-        "losses": model.variant.losses,
-        "training": settings
-        | {"updates": len(losses), "loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}"},
-        "provenance": versions.commit() | versions.versions(),
-    }
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import sys
 import pandas as pd
 import pytest
 
-from lib import jobs, published
+from lib import jobs
 from lib.config import manifest, paths, profiles
 from lib.experiments.bench import Bench
 
@@ -93,7 +93,7 @@ def test_a_second_run_starts_no_kernel(artifacts, outputs):
 def test_two_runs_give_the_same_records(artifacts, tmp_path, monkeypatch):
     """A student of each teacher anew, by workers and under another artifact root."""
     monkeypatch.setenv("THESIS_JOBS", "2")
-    models = ["cosine", published.list_references(["fig4_7"])[0]]
+    models = ["cosine", profiles.grid("projections")["reference"][0]]
     names, frames = ["model", "task", "value", "embedding_fingerprint", "fingerprint"], []
     for root, reading in ((artifacts, True), (tmp_path, False)):
         monkeypatch.setenv("THESIS_ARTIFACTS", str(root))

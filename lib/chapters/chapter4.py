@@ -10,7 +10,7 @@ from lib import figures, published
 from lib.chapters.published_noise import measure_published_noise
 from lib.config.profiles import grid, matches
 from lib.config.schema import Profile
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, NO_WEIGHTING, Variant, parse
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
@@ -27,8 +27,9 @@ def list_references(label: str = "") -> tuple[str, ...]:
     structural = tuple(grid("structural")["reference"])
     if label in ("fig4_2", "fig4_3"):
         return structural
-    own = published.list_references([label] if label else published.PROJECTIONS)
-    return (*structural, *NO_WEIGHTING.values(), *own)
+    plain = [published.printed(figure)["no-weighting"] for figure in published.WEIGHTINGS]
+    projected = grid("projections")["reference"] if label in ("", "fig4_7") else []
+    return (*structural, *plain, *projected)
 
 
 def list_models(label: str, profile: Profile) -> dict[str, str]:

@@ -5,7 +5,6 @@ means Linear(in, 768), ReLU, Linear(768, 1024). `-` means no layer at all.
 """
 
 import re
-from itertools import pairwise
 
 from torch import nn
 
@@ -46,15 +45,3 @@ def scale(label: str, width: float) -> str:
         scaled = str(max(1, round(features * width)))
         layers.append(scaled + _RELU if relu else scaled)
     return "x".join(layers) or "-"
-
-
-def out_features(label: str, in_features: int) -> int:
-    """Number of output dimensions of `build(label, in_features)`."""
-    layers = parse(label)
-    return layers[-1][0] if layers else in_features
-
-
-def parameter_count(label: str, in_features: int) -> int:
-    """Number of weights and biases of `build(label, in_features)`, without building it."""
-    widths = [in_features, *(width for width, _ in parse(label))]
-    return sum((before + 1) * after for before, after in pairwise(widths))

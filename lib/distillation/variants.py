@@ -9,42 +9,34 @@ from dataclasses import dataclass, replace
 
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
-# Label of a structural loss -> its function in `lib.losses`.
+# Label of a structural loss -> its function in `lib.losses`; max-margin has arguments besides.
 STRUCTURAL_LOSSES = {
     "MSE": "mse",
     "cosine": "cosine",
     "contrastive": "contrastive",
 }
-# Negatives are drawn from all documents, or else are those of the batch (notebook 10).
 _MAX_MARGIN = re.compile(r"max-margin;(MSE|cosine);γ=(\d+(?:\.\d+)?)(?:;negatives=([1-9]\d*))?")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
-# Contextual teachers by their widths, the names in students' labels, such as "100d": "DM;100d".
-TEACHER_OF_DIMENSION = {teacher.split(";")[1]: teacher for teacher in CONTEXTUAL_TEACHERS}
-# Latent semantic analysis, a contextual teacher that is not in the thesis (notebook 10).
-LSA = "LSA"
-# Name of a contextual teacher in students' labels -> the models whose embeddings are joined.
-_PARTS = {name: CONTEXTUAL_TEACHERS[short] for name, short in TEACHER_OF_DIMENSION.items()}
+LSA = "LSA"  # a contextual teacher that is not in the thesis (notebook 10)
+# Contextual teachers as students' labels name them, "100d" for "DM;100d" -> the models joined.
+_PARTS = {short.split(";")[1]: models for short, models in CONTEXTUAL_TEACHERS.items()}
 _PARTS |= {LSA: LSA, f"2048d+{LSA}": f"{_PARTS['2048d']}+{LSA}"}
 MM_MSE = "max-margin;MSE;γ=1.0"
-# The limit in the thesis' labels; a profile says how many tokens it stands for.
-MASK_LABEL = "384"
-# The students whose weighting Section 4.5.3 varies, as they are without weighting.
-NO_WEIGHTING = {
-    "cosine": "cosine;2048d;S:768(ReLU)x4096(ReLU)x2048;C:-",
-    "mm-MSE": "mm-MSE;100d;S:768(ReLU)x1024(ReLU)x768;C:768",
-}
+MASK_LABEL = "384"  # in the thesis' labels; a profile says how many tokens it stands for
 # Students of Paragraph Vector alone vary two to three times as much between seeds as all others.
 STUDENT_CLASSES = ("student", "student of context alone")
 
 _FIXED = {
-    "base": "Longformer",  # the student before training
-    "sbert": "SBERT",
-    "tfidf": "TF-IDF",
-    "lsa": "LSA",
-    "sbert_chunks": "SBERT, mean of chunks",
-    "both": "chunks + LSA",  # side by side
+    "Longformer": "base",  # the student before training
+    "SBERT": "sbert",
+    "TF-IDF": "tfidf",
+    "LSA": "lsa",
+    "SBERT, mean of chunks": "sbert_chunks",
+    "chunks + LSA": "both",  # side by side
 }
-_CAN_BE_CUT = ("base", "student", "lsa", "both")
+# Other names -> the label under which a model is recorded.
+_ALIASES = {models: short for short, models in CONTEXTUAL_TEACHERS.items()}
+_ALIASES |= {"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}
 _CUT = ";cut"  # at the end of a model's label: test texts are cut
 _CHUNKS = ";chunks"  # at the end of a structural loss: the target is the mean over chunks
 _PARAGRAPH_VECTOR = re.compile(r"(DM|DBOW);\d+;.+")
@@ -67,7 +59,8 @@ _STUDENT = re.compile(
 class Variant:
     """One model to evaluate: a baseline, a teacher or a student."""
 
-    kind: str  # a key of `_FIXED`, "paragraph_vector" or "student"
+    label: str  # the one label of this model, if it reads whole texts
+    kind: str  # a value of `_FIXED`, "paragraph_vector" or "student"
     structural: str | None = None  # label of the structural loss, as in Figure 4.3
     contextual: str | None = None  # label of a contextual model, its parts joined by "+"
     student_projection: str | None = None  # labels of Section 4.5.2, unscaled
@@ -75,30 +68,15 @@ class Variant:
     masked: bool = False  # whether Listing 4.1 masks what the structural teacher cannot read whole
     lam: float | None = None  # weight of the structural loss; None is the sum (`no-weighting`)
     contextual_loss: str = "soft_cca"  # a key of CONTEXTUAL_LOSSES; others are from a draft
+    negatives: int = 0  # drawn for each document from all others; 0: the rest of its batch
+    reads_chunks: bool = False  # whether the structural target is the mean over all chunks
     pooling: str = "mean"  # or "cls": the state of the first token, with global attention (drafts)
     cut: bool = False  # whether test texts are cut to what the structural teacher reads
 
     @property
     def identity(self) -> str:
         """The one label under which this model is recorded."""
-        if self.cut:
-            return self.uncut.identity + _CUT
-        if self.kind in _FIXED:
-            return _FIXED[self.kind]
-        if self.kind == "paragraph_vector":
-            short = {teacher: name for name, teacher in CONTEXTUAL_TEACHERS.items()}
-            return short.get(str(self.contextual), str(self.contextual))
-        if self.contextual is None:
-            label = str(self.structural)
-        else:
-            dimension = next(name for name, parts in _PARTS.items() if parts == self.contextual)
-            loss = {None: "only-contextual", MM_MSE: "mm-MSE"}.get(self.structural, self.structural)
-            label = f"{loss};{dimension};S:{self.student_projection};C:{self.contextual_projection}"
-        if self.masked or self.lam is not None:
-            label += f";{MASK_LABEL if self.masked else 'None'};λ={self.lam}"
-        if self.contextual_loss != "soft_cca":
-            label += f";{self.contextual_loss}"
-        return label if self.pooling == "mean" else f"{label};[CLS]"
+        return self.label + _CUT if self.cut else self.label
 
     @property
     def seed_class(self) -> str:
@@ -106,89 +84,68 @@ class Variant:
         return self.kind if self.kind != "student" else STUDENT_CLASSES[self.structural is None]
 
     @property
-    def reads_chunks(self) -> bool:
-        """Whether the target is the mean over all chunks, not the embedding of the beginning."""
-        return (self.structural or "").endswith(_CHUNKS)
-
-    @property
-    def negatives(self) -> int:
-        """Number of negatives drawn for each document; 0 if the batch supplies the negatives."""
-        match = _MAX_MARGIN.fullmatch((self.structural or "").removesuffix(_CHUNKS))
-        return int(match[3] or 0) if match else 0
-
-    @property
-    def uncut(self) -> "Variant":
-        """The same model, with test texts embedded whole."""
-        return replace(self, cut=False)
-
-    def __str__(self) -> str:
-        return self.identity
-
-    @property
     def losses(self) -> list[str]:
         """Names of the functions in `lib.losses` that this student is trained with."""
-        names: list[str] = []
-        if self.structural is not None:
-            name, arguments = structural_loss(self.structural)
-            names += [name, str(arguments["distance"])] if arguments else [name]
-            names += ["structural_mask"] if self.masked else []
+        names = [] if self.structural is None else structural_loss(self.structural)[0]
         if self.kind == "student" and self.contextual is not None:
+            names += ["structural_mask", "weighted"] if names else []
             names.append(CONTEXTUAL_LOSSES[self.contextual_loss])
-            names += ["weighted"] if self.structural is not None else []
         return names
 
 
-def structural_loss(label: str) -> tuple[str, dict[str, str | float]]:
-    """The name of a structural loss in `lib.losses`, and its arguments; ";chunks" is ignored.
+def structural_loss(label: str) -> tuple[list[str], dict[str, float]]:
+    """Names in `lib.losses` of a structural loss and its distance, and the loss' other arguments.
 
-    "max-margin;MSE;γ=1.0" is ("max_margin", {"distance": "mse", "gamma": 1.0}). `ValueError` for an
-    unknown label, with the known forms.
+    "max-margin;MSE;γ=1.0" is (["max_margin", "mse"], {"gamma": 1.0}); ";chunks" is ignored.
+    `ValueError` for an unknown label, with the known forms.
     """
     name = label.removesuffix(_CHUNKS)
     if name in STRUCTURAL_LOSSES:
-        return STRUCTURAL_LOSSES[name], {}
+        return [STRUCTURAL_LOSSES[name]], {}
     if match := _MAX_MARGIN.fullmatch(name):
-        return "max_margin", {"distance": STRUCTURAL_LOSSES[match[1]], "gamma": float(match[2])}
-    raise ValueError(
-        f"unknown model {label!r}: expected {', '.join(_FIXED.values())}, a Paragraph Vector "
-        f"(DM;100;stem;2), a structural loss ({', '.join(STRUCTURAL_LOSSES)}, {MM_MSE}), or "
-        f"<only-contextual|mm-MSE|structural loss>;<{'|'.join(_PARTS)}>;S:<projection>;"
-        f"C:<projection>[;<None|{MASK_LABEL}>;λ=<weight>], perhaps with {_CUT}"
-    )
+        return ["max_margin", STRUCTURAL_LOSSES[match[1]]], {"gamma": float(match[2])}
+    known = ", ".join([*_FIXED, "DM;100;stem;2", *STRUCTURAL_LOSSES, MM_MSE])
+    form = f"<loss>;<{'|'.join(_PARTS)}>;S:<projection>;C:<projection>[;None;λ=<weight>]"
+    raise ValueError(f"unknown model {label!r}: expected {known}, or {form}")
 
 
 def parse(label: str) -> Variant:
-    """The variant of a label, for example `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
+    """The variant of a label, such as `cosine;2048d;S:1024(ReLU)x2048;C:-;384;λ=0.5`.
 
     `ValueError` for an unknown label, with the known forms.
     """
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
-        if whole.cut or whole.kind not in _CAN_BE_CUT:
-            raise ValueError(f"{label!r}: {_CUT} may follow only a model that reads whole texts")
-        return replace(whole, cut=True)
-    for kind, name in _FIXED.items():
-        if label == name:
-            return Variant(kind)
+        if whole.kind in ("base", "student", "lsa", "both"):  # others read what they can
+            return replace(whole, cut=True)
+    label = _ALIASES.get(label, label)
+    if label in _FIXED:
+        return Variant(label, _FIXED[label])
     if label in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(label):
-        return Variant("paragraph_vector", contextual=CONTEXTUAL_TEACHERS.get(label, label))
-    references = {"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}
-    match = _STUDENT.fullmatch(references.get(label, label))
+        models = CONTEXTUAL_TEACHERS.get(label, label)
+        return Variant(label, "paragraph_vector", contextual=models)
+    match = _STUDENT.fullmatch(label)
     assert match is not None  # the structural loss takes whatever is left
-    teacher = _PARTS.get(match["dimension"])
-    short = {"only-contextual": None, "mm-MSE": MM_MSE} if teacher else {}
-    structural = short.get(match["structural"], match["structural"])
+    structural, lam, teacher = match["structural"], match["lam"], _PARTS.get(match["dimension"])
+    if teacher:
+        if structural == MM_MSE:
+            label = "mm-MSE" + label.removeprefix(MM_MSE)
+        structural = {"only-contextual": None, "mm-MSE": MM_MSE}.get(structural, structural)
     if structural is not None:
         structural_loss(structural)
+    drawn = re.search(r";negatives=(\d+)", structural or "")
     return Variant(
+        label.replace(f"λ={lam}", f"λ={float(lam or 0)}"),
         "student",
         structural=structural,
         contextual=teacher,
         student_projection=match["student"],
         contextual_projection=match["contextual"],
         masked=match["mask"] == MASK_LABEL,
-        lam=float(match["lam"]) if match["lam"] else None,
+        lam=float(lam) if lam else None,
         contextual_loss=match["contextual_loss"] or "soft_cca",
+        negatives=int(drawn[1]) if drawn else 0,
+        reads_chunks=(structural or "").endswith(_CHUNKS),
         pooling="cls" if match["cls"] else "mean",
     )

@@ -66,8 +66,8 @@ class Teacher(Model):
 
     def lengths(self, texts: Sequence[str]) -> Rows:
         """(texts,) lengths in SBERT's tokens, without special ones and before truncation."""
-        inputs = {"model": self.section.model, "revision": self.section.revision}
-        inputs["files"] = hash_model(self.section.model)
+        inputs = self.section.model_dump(mode="json", include={"model", "revision"})
+        inputs |= {"files": hash_model(self.section.model)}
         product = Product("lengths", inputs, ("teachers.sbert", "texts"), PACKAGES, "lengths")
         rows = self.store.rows(product, texts, lambda part: {"lengths": self.sbert.lengths(part)})
         return rows["lengths"]
@@ -129,6 +129,8 @@ class Words(Model):
     are not kept, but LSA's fit is: other processors find other directions.
     """
 
+    kept = False
+
     documents: Sequence[str]
     dim: int = 0
     cut: Teacher | None = None
@@ -173,12 +175,6 @@ class Words(Model):
         rows = self.fitted.project(counts)
         return np.pad(rows, [(0, 0), (0, self.dim - rows.shape[1])])
 
-    def embed(self, texts: Sequence[str]) -> Any:
-        return self.encode(texts)
-
-    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        return []
-
     def fit_outside(self, texts: Sequence[str]) -> Words:
         """The same words without the weights that these texts give them. Counts are shared."""
         model = replace(self, left_out=[*self.left_out, *texts])
@@ -190,6 +186,8 @@ class Words(Model):
 class Joined(Model):
     """Vectors of several models side by side; two `scaled` ones have norm 1 and equal weight."""
 
+    kept = False
+
     models: tuple[Model, ...]
     scaled: bool = False
 
@@ -199,37 +197,26 @@ class Joined(Model):
         label = " + ".join(model.product.label for model in self.models)
         return Product("joined", inputs, MODULES, (), label)
 
-    def embed(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Sequence[str]) -> Any:
         """(texts, sum of dims) float32."""
         parts = [model.embed(texts) for model in self.models]
-        return join_rows(*map(np.asarray, parts)) if self.scaled else Columns(parts)
+        if self.scaled:
+            return join_rows(*map(np.asarray, parts))
+        # They may exceed memory.
+        return Rows(len(texts), lambda rows: np.concatenate([part[rows] for part in parts], -1))
 
-    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        return [work for model in self.models for work in model.list_work(texts)]
+    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        return [(model, texts) for model in self.models]
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         return replace(self, models=tuple(model.fit_outside(texts) for model in self.models))
 
 
-@dataclass(frozen=True)
-class Columns(Sequence[np.ndarray]):
-    """Arrays with the same rows, joined when rows are read, because they may exceed memory."""
-
-    parts: Sequence[Any]
-
-    def __len__(self) -> int:
-        return len(self.parts[0])
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        return np.concatenate([part[rows] for part in self.parts], axis=-1)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self[:], dtype=dtype)
-
-
 @dataclass(frozen=True, eq=False)
 class Centred(Model):
     """A model's vectors, each of norm 1, without the mean over `documents`, scaled to 1 again."""
+
+    kept = False
 
     model: Model
     documents: Sequence[str]
@@ -244,12 +231,12 @@ class Centred(Model):
         """(dim,)"""
         return mean_row(np.asarray(self.model.embed(self.documents)))
 
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32, of norm 1."""
         return centre_rows(np.asarray(self.model.embed(texts)), self.mean)
 
-    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        return [*self.model.list_work(self.documents), *self.model.list_work(texts)]
+    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        return [(self.model, self.documents), (self.model, texts)]
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         kept = ~np.isin(hash_texts(self.documents), hash_texts(texts))

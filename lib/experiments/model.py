@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from lib.store import Product, Store, hash_file
 
@@ -23,6 +23,8 @@ _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settin
 @dataclass(frozen=True, eq=False)
 class Model:
     """Embeds texts. Subclasses say how, in `encode`, and what decides the result, in `product`."""
+
+    kept: ClassVar[bool] = True  # whether vectors are
 
     store: Store
 
@@ -36,7 +38,9 @@ class Model:
         raise NotImplementedError
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """Like `encode`, but vectors are kept on disk, and read from there when indexed."""
+        """Like `encode`; vectors that are kept are read from disk when they are indexed."""
+        if not self.kept:
+            return self.encode(texts)
         rows = self.store.rows(self.product, texts, lambda part: {"vectors": self.encode(part)})
         return rows["vectors"]
 
@@ -44,12 +48,14 @@ class Model:
         """Whether `embed` would compute nothing."""
         return self.store.has_rows(self.product, texts)
 
-    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        """The models, with texts, whose vectors are kept before `embed` has all it needs.
+    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        """The models, with texts, whose vectors `encode` reads."""
+        return []
 
-        Teachers come first, the model itself last if its vectors are kept.
-        """
-        return [(self, texts)]
+    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        """The models, with texts, whose vectors are kept before all is there; itself is last."""
+        work = [each for model, read in self.list_needs(texts) for each in model.list_work(read)]
+        return [*work, (self, texts)] if self.kept else work
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         """The same model, fitted to none of these texts. Most are fitted to nothing."""

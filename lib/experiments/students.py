@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import shutil
 import time
@@ -36,7 +37,7 @@ LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module
     "contrastive": ("contrastive", "cosine"),
     "max_margin": ("max_margin", "mse"),
     "structural_mask": ("weighting",),
-    "SoftCCA": ("soft_cca",),
+    "SoftCCA": ("cca",),
     "weighted": ("weighting",),
 }
 
@@ -133,15 +134,25 @@ class Base(Model):
         return {"ids": ids, "whole": np.array([len(row) for row in whole])}
 
 
-def load_layers(section: StudentSettings, **dropout: float | None) -> Any:
+def load_layers(
+    section: StudentSettings,
+    dropout: float | None = None,
+    attention_dropout: float | None = None,
+) -> Any:
     """The layers of a base as a student, with the weights of their checkpoint."""
     from lib.student import Student
 
-    path, options = find_model(section.model), {"revision": section.revision, **dropout}
+    path, options = find_model(section.model), {"revision": section.revision, "dropout": dropout}
     if section.base == "longformer":
-        return Student.from_longformer(path, **options)
-    shape = {"layers": section.layers, "window": section.window}
-    return Student.from_encoder(path, **shape, max_positions=section.max_positions, **options)
+        student = Student.from_longformer(path, **options)
+    else:
+        shape = (section.layers, section.window, section.max_positions)
+        student = Student.from_encoder(path, *shape, **options)
+    if attention_dropout is not None:
+        student.config.attention_probs_dropout_prob = attention_dropout
+        for layer in student.encoder["layer"]:
+            layer.attention["self"].dropout = attention_dropout
+    return student
 
 
 def pack_weights(student: Any) -> Arrays:
@@ -220,16 +231,13 @@ class TrainedStudent(Model):
         per_update = self.batch_size * self.profile.training.accumulation * count_ranks()
         return self.profile.training.passes * (len(self.documents) // per_update)
 
-    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        """The base, which may have to learn its words, the teachers of all documents, itself."""
+    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        """The base, which may have to learn its words, and the teachers of all documents."""
         if self.store.has(self.weights):
-            return [(self, texts)]
-        work = self.base.list_work(self.held_out)
+            return []
         read = [self.documents] if self.contextual is None else [self.documents, self.held_out]
-        for teacher in filter(None, (self.structural, self.contextual)):
-            for each in read:
-                work += teacher.list_work(each)
-        return [*work, (self, texts)]
+        teachers = filter(None, (self.structural, self.contextual))
+        return [(self.base, self.held_out), *itertools.product(teachers, read)]
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32. The student is trained if it is missing."""
@@ -259,12 +267,12 @@ class TrainedStudent(Model):
         """
         import torch
 
-        from lib.distillation.measures import Watch
+        from lib.distillation import measures
         from lib.distillation.objective import Objective
-        from lib.distillation.training import Scheme, distill
+        from lib.distillation.training import distill
 
-        started = time.process_time()
-        settings, precision = self.profile.training, self.base.precision
+        started, settings = time.process_time(), self.profile.training
+        batch_size, precision = settings.batch_size, self.base.precision
         student = self._build().to(find_device())
         student.gradient_checkpointing = settings.gradient_checkpointing
         if settings.freeze_token_embeddings:
@@ -279,35 +287,36 @@ class TrainedStudent(Model):
             max_structural_len=settings.max_structural_len,
             **self.profile.soft_cca.model_dump(),
         ).to(find_device())
-        watch = None
+        watched = []
         if self.contextual is not None:
-            times = 1 if settings.contextual_rows == "dealt" else MEASUREMENTS
-            every = math.ceil(self.updates / times)  # controls are measured at the end
-            watch = Watch(self.read(self.held_out), settings.batch_size, precision, every)
-            first = watch.measure(self.base.embed(self.held_out)[:], objective)
+            held_out, end = self.read(self.held_out), self.updates
+            # Controls, whose rows are dealt, are measured at the end alone.
+            parts = 1 if settings.contextual_rows == "dealt" else MEASUREMENTS
+            every = math.ceil(end / parts)
+
+            def watch(number: int, loss: float) -> tuple[float, ...] | None:
+                if number % every and number != end:
+                    return None
+                rows = student.encode(held_out.token_ids[:], precision=precision)
+                return number, *measures.measure(objective, rows, held_out, batch_size)
+
+            start = self.base.embed(self.held_out)[:]
+            watched = [(0, *measures.measure(objective, start, held_out, batch_size))]
             callbacks = (*callbacks, watch)
-        names = "learning_rate weight_decay clip accumulation length_bucket passes".split()
-        scheme = Scheme(
-            batch_size=self.batch_size,
-            warmup_updates=round(settings.warmup_share * self.updates),
-            precision=precision,
-            **settings.model_dump(include={*names}),
-        )
+        long = self.updates > settings.checkpoint_every
         history = distill(
             student,
             objective,
             data,
-            scheme,
+            settings.model_copy(update={"batch_size": self.batch_size, "precision": precision}),
             seed=self.seed,
             callbacks=callbacks,
-            checkpoint=self.store.path(self.weights, ".checkpoint"),
+            checkpoint=self.store.path(self.weights, ".checkpoint") if long else None,
             checkpoint_every=settings.checkpoint_every,
         )
-        facts: Arrays = {"loss": history.loss}
-        if watch is not None:
-            rows = student.encode(watch.data.token_ids[:], precision=precision)
-            last = (len(history.loss), *watch.measure(rows, objective))
-            facts["watched"] = [(0, *first), *watch.measurements, last]
+        facts: Arrays = {"loss": history["loss"]}
+        if watched:
+            facts["watched"] = watched + history["measured"]
         return facts | {"seconds": time.process_time() - started} | pack_weights(student)
 
     def _build(self) -> Any:
@@ -322,16 +331,14 @@ class TrainedStudent(Model):
 
     def read(self, texts: Sequence[str], dealt: bool = False) -> Any:
         """What the student and its teachers read of documents, a `DistillationData`."""
-        from lib.distillation.training import DistillationData, WithNegatives
+        from lib.distillation.training import DistillationData
 
         structural = None if self.structural is None else self.structural.embed(texts)
-        if self.variant.negatives:
-            structural = WithNegatives(structural, self.variant.negatives)
         contextual = None if self.contextual is None else self.prepare_rows(texts, dealt)
-        lengths = self.base.teacher.lengths(texts)[:]
-        return DistillationData(self.base.tokens(texts)["ids"], lengths, structural, contextual)
+        rows = (self.base.teacher.lengths(texts)[:], structural, contextual)
+        return DistillationData(self.base.tokens(texts)["ids"], *rows, self.variant.negatives)
 
-    def prepare_rows(self, texts: Sequence[str], dealt: bool = False) -> ContextualRows:
+    def prepare_rows(self, texts: Sequence[str], dealt: bool = False) -> Rows:
         """(texts, dim) rows of the contextual teacher, as the student learns from them.
 
         With `contextual_features` "standardized", each feature has mean 0 and standard deviation 1
@@ -340,33 +347,14 @@ class TrainedStudent(Model):
         If they are `dealt`, texts get each other's rows, in an order of the variant's own, so that
         a mean over controls does not depend on a single one.
         """
-        from sklearn.preprocessing import StandardScaler
+        from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-        rows, scaler = self.contextual.embed(texts), None
+        values, scaler = self.contextual.embed(texts), FunctionTransformer()
         if self.profile.training.contextual_features == "standardized":
             fitted = self.contextual.embed(self.documents)
             scaler = StandardScaler().fit(fitted[: min(FITTED, len(fitted))])
-        order = np.arange(len(rows))
+        order = np.arange(len(values))
         if dealt:
             generator = np.random.default_rng([DEAL_SEED, *self.variant.identity.encode()])
-            order = generator.permutation(len(rows))
-        return ContextualRows(rows, scaler, order)
-
-
-@dataclass(frozen=True)
-class ContextualRows:
-    """(documents, dim) rows of a contextual teacher, scaled and read when they are indexed.
-
-    `order`, (documents,), is which document's row each document gets.
-    """
-
-    values: Any
-    scaler: Any
-    order: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        values = self.values[self.order[rows]]
-        return values if self.scaler is None else self.scaler.transform(values)
+            order = generator.permutation(len(values))
+        return Rows(len(values), lambda rows: scaler.transform(values[order[rows]]))

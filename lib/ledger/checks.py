@@ -23,7 +23,7 @@ from lib.chapters.geometry import (
     mean_cosine,
     measure_base,
 )
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments.bench import Bench
 from lib.ledger.kinds import RANKING, Claim
 from lib.statistics.intervals import paired, task_scores
@@ -136,7 +136,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
         table["chance"] = histories["chance"].first()
         table["share"] = histories["share"].mean()[[*both]]
     for name, variant in both.items():
-        alone = Variant("student", structural=variant.structural)
+        alone = parse(str(variant.structural))
         if label != FINAL or alone in students.values():
             pairs = embed(variant), embed(alone, second)
             cosine = [cosines(rows, embed(alone)).mean() for rows in pairs]

@@ -3,12 +3,11 @@
 Structural losses are of Section 4.4, contextual ones (`SoftCCA`, `cca`) of Section 4.5.2.
 """
 
-from lib.losses.cca import cca
+from lib.losses.cca import SoftCCA, cca
 from lib.losses.contrastive import contrastive
 from lib.losses.cosine import cosine
 from lib.losses.max_margin import max_margin
 from lib.losses.mse import mse
-from lib.losses.soft_cca import SoftCCA
 from lib.losses.weighting import structural_mask, weighted
 
 __all__ = ["SoftCCA", "cca", "contrastive", "cosine", "max_margin", "mse"]

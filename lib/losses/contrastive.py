@@ -37,8 +37,7 @@ def contrastive(
     mask = _checks.row_mask(mask, student)
     cosines = unit_rows(student[mask]) @ unit_rows(teacher[mask]).T  # (unmasked, unmasked)
     if as_printed:
-        positives = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
-        loss = cosines.masked_fill(positives, 0).sum(dim=1)
+        loss = cosines.sum(dim=1) - cosines.diagonal()
     else:
         positions = torch.arange(len(cosines), device=cosines.device)
         loss = cross_entropy(cosines, positions, reduction="none")

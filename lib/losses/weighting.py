@@ -19,10 +19,8 @@ def structural_mask(
     >>> structural_mask([10, 384, 385], 384)
     tensor([ True,  True, False])
     """
-    lengths = torch.as_tensor(lengths)
-    if max_structural_len is None:
-        return torch.ones_like(lengths, dtype=torch.bool)
-    return lengths <= max_structural_len
+    limit = float("inf") if max_structural_len is None else max_structural_len
+    return torch.as_tensor(lengths) <= limit
 
 
 def weighted(

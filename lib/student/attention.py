@@ -4,7 +4,6 @@ This is Longformer's local attention (Beltagy, Peters and Cohan 2020, section 3)
 results as in `transformers.LongformerModel`.
 """
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -66,30 +65,20 @@ def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
 
 def _cut_blocks(
     lengths: Sequence[int], half: int, size: int
-) -> Iterator[tuple[int, int, int, int, int]]:
+) -> Iterator[tuple[int, int, int, int]]:
     """Cut documents into equally long blocks of at most `size` queries.
 
-    Yields (start, stop, first, last, documents): the queries [start, stop) and the keys
-    [first, last) within their windows. Neighbouring documents of the same length that need only one
-    block each are joined, as long as the joined block has no more weights than a full one.
+    Yields (start, stop, first, last): the queries [start, stop) and the keys [first, last) within
+    their windows.
     """
     offset = 0
-    for length, alike in itertools.groupby(lengths):
-        left, count = len([*alike]), math.ceil(length / size)
-        most = max(1, size * (size + 2 * half) // length**2) if count == 1 else 1
-        while left:
-            documents = min(left, most)
-            more = offset + (documents - 1) * length
-            for i in range(count):
-                start, stop = i * length // count, (i + 1) * length // count
-                first, last = max(0, start - half), min(length, stop + half)
-                yield offset + start, more + stop, offset + first, more + last, documents
-            offset, left = more + length, left - documents
-
-
-def _draw_dropout(weights: Tensor, p: float, generator: torch.Generator) -> Tensor:
-    """Multipliers of the attention weights: 0 with probability p, else 1 / (1 - p)."""
-    return torch.empty_like(weights).bernoulli_(1 - p, generator=generator).div_(1 - p)
+    for length in lengths:
+        count = math.ceil(length / size)
+        for i in range(count):
+            start, stop = i * length // count, (i + 1) * length // count
+            first, last = max(0, start - half), min(length, stop + half)
+            yield offset + start, offset + stop, offset + first, offset + last
+        offset += length
 
 
 class _Blocks(torch.autograd.Function):
@@ -106,11 +95,10 @@ class _Blocks(torch.autograd.Function):
         seed = int(torch.randint(2**62, ())) if dropout else 0
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
         values, result = _by_head(v), out.transpose(0, 1)
-        for rows, reach, documents, weights, keep in _weights(q, k, lengths, half, dropout, seed):
+        for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
             if keep is not None:
                 weights.mul_(keep)
-            reached = _split(values[:, reach], documents)
-            result[:, rows] = _join(torch.bmm(weights, reached), documents)
+            result[:, rows] = torch.bmm(weights, values[:, reach])
         ctx.save_for_backward(q, k, v)
         ctx.settings = lengths, half, dropout, seed
         return out
@@ -127,19 +115,10 @@ def _by_head(x: Tensor) -> Tensor:
     return x.transpose(0, 1).contiguous() if x.dtype in HALF_PRECISION else x.transpose(0, 1)
 
 
-def _split(x: Tensor, documents: int) -> Tensor:
-    """(heads, documents * tokens, n) as (documents * heads, tokens, n)."""
-    return x if documents == 1 else x.unflatten(1, (documents, -1)).transpose(0, 1).flatten(0, 1)
-
-
-def _join(x: Tensor, documents: int) -> Tensor:
-    return x if documents == 1 else x.unflatten(0, (documents, -1)).transpose(0, 1).flatten(1, 2)
-
-
 def _weights(q, k, lengths, half, dropout, seed):
-    """Yield (rows, reach, documents, weights, dropout multipliers or None) for every block.
+    """Yield (rows, reach, weights, dropout multipliers or None) for every block.
 
-    Weights are (documents * heads, rows of a document, keys of a document), in the dtype of q.
+    Weights are (heads, rows, keys in reach), in the dtype of q.
     """
     scale = 1 / math.sqrt(q.shape[-1])
     size = CUDA_BLOCK if q.is_cuda else CPU_BLOCK
@@ -150,19 +129,21 @@ def _weights(q, k, lengths, half, dropout, seed):
     full = torch.full((size, size), -math.inf, dtype=q.dtype, device=q.device)
     left, right = full.tril(-1), full.triu()
     queries, keys = _by_head(q * scale), _by_head(k)
-    for start, stop, first, last, documents in _cut_blocks(lengths, half, size):
-        rows, reach, count = slice(start, stop), slice(first, last), (stop - start) // documents
-        seen = _split(keys[:, reach], documents).transpose(1, 2)
-        weights = torch.bmm(_split(queries[:, rows], documents), seen)
+    for start, stop, first, last in _cut_blocks(lengths, half, size):
+        rows, reach, count = slice(start, stop), slice(first, last), stop - start
+        weights = torch.bmm(queries[:, rows], keys[:, reach].transpose(1, 2))
         skipped = half - (start - first)  # keys that the document's start takes from the left
         if count - 1 > skipped:
             weights[:, :, : count - 1 - skipped] += left[:count, skipped : count - 1]
-        beyond = seen.shape[2] - (start - first + half + 1)  # keys that row 0 does not reach
+        beyond = last - start - (half + 1)  # keys that row 0 does not reach
         if beyond > 0:
             weights[:, :, -beyond:] += right[:count, :beyond]
         torch.softmax(weights, -1, out=weights)
-        keep = _draw_dropout(weights, dropout, generator) if dropout else None
-        yield rows, reach, documents, weights, keep
+        keep = None
+        if dropout:  # multipliers: 0 with the probability, else 1 / (1 - dropout)
+            keep = torch.empty_like(weights).bernoulli_(1 - dropout, generator=generator)
+            keep.div_(1 - dropout)
+        yield rows, reach, weights, keep
 
 
 def _backward(grad, q, k, v, lengths, half, dropout, seed):
@@ -173,17 +154,15 @@ def _backward(grad, q, k, v, lengths, half, dropout, seed):
     grad_k, grad_v = (torch.zeros(q.shape, dtype=wide, device=q.device) for _ in range(2))
     queries, keys, values, grads = (_by_head(x) for x in (q, k, v, grad))
     to_q, to_k, to_v = (x.transpose(0, 1) for x in (grad_q, grad_k, grad_v))
-    for rows, reach, documents, weights, keep in _weights(q, k, lengths, half, dropout, seed):
-        pull = _split(grads[:, rows], documents)
-        d_weights = torch.bmm(pull, _split(values[:, reach], documents).transpose(1, 2))
+    for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
+        d_weights = torch.bmm(grads[:, rows], values[:, reach].transpose(1, 2))
         kept = weights
         if keep is not None:
             kept = weights * keep
             d_weights.mul_(keep)
-        to_v[:, reach] += _join(torch.bmm(kept.transpose(1, 2), pull), documents)
+        to_v[:, reach] += torch.bmm(kept.transpose(1, 2), grads[:, rows])
         # The derivative of softmax in one pass. Autograd would keep every block in memory.
         d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype)
-        seen, asking = _split(keys[:, reach], documents), _split(queries[:, rows], documents)
-        to_q[:, rows] = _join(torch.bmm(d_scores, seen), documents)
-        to_k[:, reach] += _join(torch.bmm(d_scores.transpose(1, 2), asking), documents)
+        to_q[:, rows] = torch.bmm(d_scores, keys[:, reach])
+        to_k[:, reach] += torch.bmm(d_scores.transpose(1, 2), queries[:, rows])
     return tuple(x.to(q.dtype) for x in (grad_q.mul_(scale), grad_k.mul_(scale), grad_v))

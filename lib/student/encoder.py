@@ -207,17 +207,15 @@ class Student(nn.Module):
         revision: str | None = None,
         *,
         dropout: float | None = None,
-        attention_dropout: float | None = None,
     ) -> Self:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
         `source` is a folder or a model id of the hub, whose commit, tag or branch is `revision`.
-        `dropout` replaces hidden and attention dropout, `attention_dropout` the latter alone: with
-        0, training can use the fast CUDA kernel, which has no dropout. `ValueError` in one line for
-        a source that is missing, damaged or not a Longformer.
+        `dropout` replaces hidden and attention dropout: with 0, training can use the fast CUDA
+        kernel, which has none. `ValueError` in one line for a source that is missing, damaged or
+        not a Longformer.
         """
-        read = files.read_longformer(source, revision)
-        return cls._build(source, read, dropout, attention_dropout)
+        return cls._build(source, files.read_longformer(source, revision), dropout)
 
     @classmethod
     def from_encoder(
@@ -229,7 +227,6 @@ class Student(nn.Module):
         revision: str | None = None,
         *,
         dropout: float | None = None,
-        attention_dropout: float | None = None,
     ) -> Self:
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
@@ -239,21 +236,13 @@ class Student(nn.Module):
         all layers or one per layer. The rest is as in `from_longformer`.
         """
         read = files.read_encoder(source, layers, window, max_positions, revision)
-        return cls._build(source, read, dropout, attention_dropout)
+        return cls._build(source, read, dropout)
 
     @classmethod
-    def _build(
-        cls,
-        source: files.Source,
-        read: files.Checkpoint,
-        dropout: float | None,
-        attention_dropout: float | None,
-    ) -> Self:
+    def _build(cls, source: files.Source, read: files.Checkpoint, dropout: float | None) -> Self:
         config, tensors, tokenizer = read
         if dropout is not None:
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
-        if attention_dropout is not None:
-            config.attention_probs_dropout_prob = attention_dropout
         with one_line_errors(f"read {source}"), torch.device("meta"):
             student = cls(config, tokenizer)
         names = student.state_dict().keys()

@@ -13,16 +13,11 @@ MOST = 500  # pieces of a text that are read
 LONGEST = 1_000_000  # characters that are read by an encoder of the beginning of a text
 
 
-def find_start(text: str, most: int = LONGEST) -> int:
-    """The place of the first character with a token if the first `most` have none, else 0."""
-    if has_token(text[:most]):
-        return 0
-    return next((place for place, character in enumerate(text) if has_token(character)), 0)
-
-
 def cut_text(text: str, most: int = LONGEST) -> str:
-    """The characters of a text that are read, at most so many."""
-    start = find_start(text, most)
+    """The characters of a text that are read: at most so many, from the first one with a token."""
+    if has_token(text[:most]):
+        return text[:most]
+    start = next((place for place, each in enumerate(text) if has_token(each)), 0)
     return text[start : start + most]
 
 
@@ -30,16 +25,14 @@ def split_text(
     tokenizer: Any, text: str, size: int = SIZE, most: int | None = MOST
 ) -> list[tuple[int, int, int]]:
     """(start, end, tokens) of a text's pieces, in characters: at most `most`, of `size` tokens."""
-    start = 0
     if most is not None:
-        characters = 100 * size * most  # more cannot be needed
-        start, text = find_start(text, characters), cut_text(text, characters)
+        text = text[: 100 * size * most]  # more cannot be needed
     options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
     offsets = tokenizer(text, truncation=False, **options)["offset_mapping"]
     parts = [offsets[place : place + size] for place in range(0, len(offsets), size)][:most]
     places = [(part[0][0], part[-1][1], len(part)) for part in parts]
     # Some tokenizers keep control characters as tokens.
-    return [(start + a, start + b, count) for a, b, count in places if has_token(text[a:b])]
+    return [(a, b, count) for a, b, count in places if has_token(text[a:b])]
 
 
 def mean_of_chunks(

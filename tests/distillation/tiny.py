@@ -4,9 +4,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from lib.config import profiles
 from lib.distillation import training
 from lib.distillation.objective import Objective
-from lib.distillation.training import DistillationData, Scheme
+from lib.distillation.training import DistillationData
 from lib.distillation.variants import parse
 
 VOCABULARY, DIM, CONTEXTUAL_DIM, LIMIT = 50, 8, 4, 20
@@ -57,9 +58,15 @@ def models(label, kind="float32", dropout=0.0):
     return student.to(dtype), objective.to(dtype)
 
 
+def settings(**changes):
+    """Batches of six, and an eighth of the updates to warm up."""
+    plain = {"batch_size": 6, "learning_rate": 1e-2, "warmup_share": 1 / 8, "accumulation": 1}
+    return profiles.load("smoke").training.model_copy(update=plain | changes)
+
+
 def train(data, label="cosine", *, seed=0, kind="float32", dropout=0.0, scheme=None, **options):
-    """Train in batches of six: (student, objective, history). scheme: values to change."""
+    """Train in batches of six: (student, objective, history). scheme: settings to change."""
     student, objective = models(label, kind, dropout)
-    values = {"batch_size": 6, "learning_rate": 1e-2, "warmup_updates": 1} | (scheme or {})
-    history = training.distill(student, objective, data, Scheme(**values), seed=seed, **options)
+    chosen = settings(**(scheme or {}))
+    history = training.distill(student, objective, data, chosen, seed=seed, **options)
     return student, objective, history

@@ -139,7 +139,7 @@ CONTEXTUAL = {label for label in STUDENTS if variants.parse(label).contextual}
     [
         ("losses.mse", {n for n in STUDENTS if n.startswith(("MSE", "max-margin")) or "mse" in n}),
         ("losses.cosine", {n for n in STUDENTS if n.startswith("cosine")} | {"contrastive"}),
-        ("losses.soft_cca", {n for n in CONTEXTUAL if "SoftCCA" in variants.parse(n).losses}),
+        ("losses.cca", {n for n in CONTEXTUAL if not n.endswith("mse")}),
         ("distillation.projection", STUDENTS),
         ("teachers.words", STUDENTS),
         ("distillation.training", STUDENTS),

@@ -4,7 +4,6 @@ import copy
 import io
 import math
 
-import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
@@ -80,45 +79,24 @@ def test_reference_values_and_gradients_over_a_history():
         past = ours
 
 
-def test_evaluation_is_what_training_would_give_and_stores_nothing():
-    loss = SoftCCA(4).double()
-    *past, now = batches(3)
-    for z1, z2 in past:
-        loss(z1, z2)
-    before = copy.deepcopy(loss.state_dict())
-    loss.eval()
-    evaluated = [loss(*now), loss(*now)]  # twice: nothing may accumulate
-    assert_close(dict(loss.state_dict()), dict(before), rtol=0, atol=0)
-    trained = loss.train()(*now)
-    for value in evaluated:
-        assert_close(value, trained, rtol=0, atol=0)
-    assert loss.normaliser > before["normaliser"]
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_all_state_is_saved(training):
+def test_evaluation_is_what_training_would_give_and_all_state_is_saved():
+    """With the published code, a loss that was loaded gave NaN in evaluation."""
     *past, now = batches(4)
     loss, copied, file = SoftCCA(4).double(), SoftCCA(4).double(), io.BytesIO()
     for z1, z2 in past:
         loss(z1, z2)
-    torch.save(loss.state_dict(), file)
+    before = copy.deepcopy(loss.state_dict())
+    assert {*before} == {"phi1", "phi2", "normaliser"}
+    torch.save(before, file)
     file.seek(0)
     copied.load_state_dict(torch.load(file, weights_only=True))
-    for _ in range(2):  # evaluation of a loaded loss: the published code gave NaN here
-        value, expected = copied.train(training)(*now), loss.train(training)(*now)
-        assert value.isfinite().all()
-        assert_close(value, expected, rtol=0, atol=0)
-    assert set(loss.state_dict()) == {"phi1", "phi2", "normaliser"}
-
-
-def test_each_view_has_its_own_history():
-    (z1, z2), now = batches(2)
-    loss, swapped = SoftCCA(4).double(), SoftCCA(4).double()
-    loss(z1, z2)
-    swapped(z2, z1)
-    assert not torch.allclose(loss.phi1, loss.phi2)
-    assert_close(loss.phi1, swapped.phi2)
-    assert_close(loss(*now), swapped(*now[::-1]))  # symmetric in the views, history included
+    copied.eval()
+    evaluated = [copied(*now), copied(*now)]  # twice: nothing may accumulate
+    assert_close(dict(copied.state_dict()), dict(before), rtol=0, atol=0)
+    trained = loss(*now)
+    assert trained.isfinite().all() and loss.normaliser > before["normaliser"]
+    for value in evaluated:
+        assert_close(value, trained, rtol=0, atol=0)
 
 
 def test_one_row_gives_the_squared_error_and_changes_no_state():
@@ -134,21 +112,13 @@ def test_one_row_gives_the_squared_error_and_changes_no_state():
     assert loss(torch.zeros(0, 2), torch.zeros(0, 2)).shape == (0,)
 
 
-def test_an_error_leaves_the_state_alone():
-    loss = SoftCCA(4)
-    with pytest.raises(ValueError, match=r"same shape.*\(3, 4\) and \(2, 4\)"):
-        loss(torch.ones(3, 4), torch.ones(2, 4))
-    assert loss.normaliser == 0 and not loss.phi1.any()
-
-
 def test_invariances():
     z1, z2 = batches(1)[0]
-    order, features = torch.tensor([3, 0, 5, 4, 1, 2]), torch.tensor([2, 0, 3, 1])
+    features = torch.tensor([2, 0, 3, 1])
 
     def fresh(first, second, **arguments):
         return SoftCCA(4, **arguments).double()(first, second)
 
-    assert_close(fresh(z1[order], z2[order]), fresh(z1, z2)[order])
     assert_close(fresh(z1[:, features], z2[:, features]), fresh(z1, z2))
     assert_close(fresh(z1 + 5, z2 + 5), fresh(z1, z2))  # same differences, same correlations
     # A feature's scale matters only through the epsilon of the normalisation.
@@ -172,23 +142,3 @@ def test_a_constant_feature_is_harmless():
     value = SoftCCA(4).double()(z.requires_grad_(), z)
     (grad,) = torch.autograd.grad(value.sum(), z)
     assert value.isfinite().all() and grad.isfinite().all()
-
-
-def test_training_with_it_decorrelates():
-    torch.manual_seed(0)
-    x = torch.randn(6400, 8) @ torch.randn(8, 8)
-    project = nn.Linear(8, 4)
-    loss = SoftCCA(4, beta=0.5)  # at .95 and this rate old batches make it swing
-    optimizer = torch.optim.Adam(project.parameters(), lr=0.01)
-
-    def mean_correlation():
-        off_diagonal = torch.corrcoef(project(x).T) - torch.eye(4)
-        return off_diagonal.abs().sum().item() / 12
-
-    before = mean_correlation()
-    for batch in x.split(64):
-        z = project(batch)
-        optimizer.zero_grad()
-        loss(z, z).mean().backward()  # identical views: the decorrelation alone
-        optimizer.step()
-    assert mean_correlation() < 0.3 * before

@@ -1,12 +1,14 @@
-"""What all structural losses share: shapes, errors, order of rows, gradients, masks."""
+"""What losses share: shapes, errors, order of rows, gradients, masks, examples in docstrings."""
 
+import doctest
 from functools import partial
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from lib.losses import contrastive, cosine, max_margin, mse
+from lib import losses
+from lib.losses import SoftCCA, contrastive, cosine, max_margin, mse
 from tests.losses.draw_rows import draw_rows
 
 MASK = torch.tensor([True, False, True, True, False])
@@ -17,6 +19,7 @@ WITH_MASK = {
     "max_margin of cosines": partial(max_margin, distance=cosine, gamma=0.5),
 }
 LOSSES = {"mse": mse, "cosine": cosine} | WITH_MASK
+LOSSES["SoftCCA"] = lambda z1, z2: SoftCCA(z1.shape[1]).double()(z1, z2)
 
 
 @pytest.fixture(params=LOSSES)
@@ -40,6 +43,14 @@ def test_shapes_that_differ_are_refused(loss, shape):
     with pytest.raises(ValueError) as error:
         loss(torch.ones(2, 3), torch.ones(shape))
     assert "(2, 3)" in str(error.value) and str(shape) in str(error.value)
+
+
+@pytest.mark.parametrize("name", losses.__all__)
+def test_examples_of_the_docstring(name):
+    text = getattr(losses, name).__doc__
+    examples = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    result = doctest.DocTestRunner().run(examples)
+    assert result.attempted and not result.failed
 
 
 def test_values_follow_their_rows(loss):

@@ -127,20 +127,6 @@ def test_memory_of_the_weights_does_not_grow_with_the_document():
     assert sum(rows.stop - rows.start for rows, *_ in blocks) == 4096
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_not_a_bit_depends_on_equally_long_neighbours(dtype):
-    """They are computed together: one block of three documents."""
-    assert [count for *_, count in attention._cut_blocks([30] * 3, 8, 128)] == [3]
-    qkv, pull = random_qkv(90, heads=3, dim=32, dtype=dtype), torch.randn(90, 3, 32).to(dtype)
-    together = sliding_window(*qkv, [30] * 3, 16)
-    alone = torch.cat(
-        [sliding_window(*(x[start : start + 30] for x in qkv), [30], 16) for start in (0, 30, 60)]
-    )
-    assert torch.equal(together, alone)
-    gradients = (torch.autograd.grad(out, qkv, pull) for out in (together, alone))
-    assert all(map(torch.equal, *gradients))
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("window", [32, 128, 512])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 3e-2)])

@@ -4,11 +4,9 @@ no number is made up, and no code is run.
 
 import json
 import os
-import pickle
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -311,20 +309,10 @@ def folder(student, tmp_path):
     return tmp_path / "student"
 
 
-def replace_weight(value):
-    """Replace a weight, or leave it out for None."""
-
-    def damage(folder):
-        tensors = load_file(folder / "model.safetensors") | {WEIGHT: value}
-        present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-        save_file(present, folder / "model.safetensors", metadata={"format": "pt"})
-
-    return damage
-
-
-def pickle_weights(folder):
-    (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"weights": Path}))
+def leave_out_a_weight(folder):
+    tensors = load_file(folder / "model.safetensors")
+    del tensors[WEIGHT]
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 @pytest.mark.parametrize(
@@ -332,15 +320,9 @@ def pickle_weights(folder):
     [
         (change("config.json", model_type="bert"), "is a bert; load it with"),
         (change("config.json", hidden_size=48), "weights of .*student: "),
-        (change("config.json", attention_window=[8, 8, 8]), "student: .*attention_window"),
-        (pickle_weights, "weights of .*student: UnpicklingError"),
-        (
-            replace_weight(None),
-            f"weights of .*student: .*it lacks 1 weights; the first is {WEIGHT}",
-        ),
-        (replace_weight(torch.zeros(3, 4)), "weights of .*student: "),
+        (leave_out_a_weight, f"weights of .*student: .*it lacks 1 weights; .* is {WEIGHT}"),
     ],
-    ids=range(6),
+    ids=["bert", "narrow", "incomplete"],
 )
 def test_a_damaged_folder_is_named_in_one_line(folder, damage, message):
     assert Student.load(folder).encode(["w1 w2"]).shape == (1, 32)

@@ -10,9 +10,10 @@ import pytest
 import torch
 from transformers import LongformerConfig
 
+from lib.config import profiles
 from lib.distillation import variants
 from lib.distillation.objective import Objective
-from lib.distillation.training import DistillationData, Scheme, distill
+from lib.distillation.training import DistillationData, distill
 from lib.student import Student, attention, encoder
 
 GPU = "cuda"
@@ -126,17 +127,18 @@ def test_a_training_on_a_gpu(tmp_path, attention_dropout):
     documents = DOCUMENTS * 4
     rows = np.random.default_rng(0).standard_normal((2, len(documents), 32), dtype=np.float32)
     data = DistillationData(documents, np.array([*map(len, documents)]), rows[0], rows[1])
-    scheme = Scheme(batch_size=3, learning_rate=1e-3, warmup_updates=1, precision="bf16")
+    changes = {"batch_size": 3, "warmup_share": 0.25, "accumulation": 1, "precision": "bf16"}
+    settings = profiles.load("smoke").training.model_copy(update=changes)
 
     def train():
         torch.manual_seed(0)
         student = tiny_student(attention_dropout).to(GPU)
         objective = Objective(variants.parse("cosine;100d;S:32;C:32;None;λ=0.5"), 32, 32).to(GPU)
-        given = student, objective, data, scheme
+        given = student, objective, data, settings
         return student, distill(*given, seed=0, checkpoint=tmp_path / "kept", checkpoint_every=2)
 
     (trained, history), (resumed, same) = train(), train()
-    assert len(history.loss) == 4 and np.isfinite(history.loss).all()
-    assert same.loss == history.loss
+    assert len(history["loss"]) == 4 and np.isfinite(history["loss"]).all()
+    assert same == history
     for ours, theirs in zip(trained.parameters(), resumed.parameters(), strict=True):
         assert ours.device.type == GPU and torch.equal(ours, theirs)
