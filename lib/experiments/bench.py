@@ -85,16 +85,12 @@ def open_store() -> Store:
 
 @dataclass(eq=False)
 class Bench:
-    """The experiments of one profile.
-
-    `readout` says how embeddings are read, one of `readouts.READOUTS`. `shared` is what a bench and
-    its copies read of documents and tasks.
-    """
+    """The experiments of one profile. `readout` is one of `readouts.READOUTS`."""
 
     profile: Profile
     store: Store = field(default_factory=open_store)
     readout: str = "thesis"
-    shared: dict[Any, Any] = field(default_factory=dict)
+    shared: dict[Any, Any] = field(default_factory=dict)  # with its copies: texts and tasks
 
     @classmethod
     def load(cls, name: str, **changes: Any) -> Bench:
@@ -143,8 +139,8 @@ class Bench:
         """The distillation corpus, without what tasks are validated or tested on."""
         section, student = self.profile.corpus, self.profile.student
         folders = [Documents(sources.find_dataset(self.roots, name)) for name in section.names]
-        held_out = task_files.held_out_contents(self.tasks)
         contents = [folder.contents for folder in folders]
+        held_out = task_files.held_out_contents(self.tasks)
         inputs = section.model_dump(mode="json") | {"documents": hash_arrays(*contents)}
         inputs["left_out"] = hash_arrays(np.intersect1d(held_out, np.concatenate(contents)))
         if any(folder.min_tokens for folder in section.folders):
@@ -155,8 +151,8 @@ class Bench:
             return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
 
         draw = functools.partial(corpora.draw, section, folders, held_out, count_tokens)
-        product = Product("corpus", inputs, ("data.corpus",))
-        return Corpus.read(self.store.get(product, draw), folders)
+        drawn = self.store.get(Product("corpus", inputs, ("data.corpus",)), draw)
+        return Corpus.read(drawn, folders)
 
     @shared_property
     def held_out(self) -> Texts:
@@ -207,10 +203,8 @@ class Bench:
         chunks = replace(teacher, chunk=teacher.section.max_tokens)
         if variant.kind == "student":
             structural = chunks if variant.reads_chunks else teacher
-            teachers = (
-                structural if variant.structural else None,
-                self.contextual(variant.contextual) if variant.contextual else None,
-            )
+            contextual = self.contextual(variant.contextual) if variant.contextual else None
+            teachers = (structural if variant.structural else None, contextual)
             read = (profile, self.documents, self.held_out)
             return TrainedStudent(self.store, self.base, variant, seed, *read, *teachers)
         if variant.kind == "paragraph_vector":
@@ -227,10 +221,7 @@ class Bench:
         return fixed[variant.kind]
 
     def embed(self, models: Iterable[Model], texts: Sequence[str]) -> None:
-        """Make missing models and their missing vectors of texts, in one queue of jobs.
-
-        What a model needs is ahead of it in the queue. A job that comes too early waits for it.
-        """
+        """Make missing models and vectors of texts in one queue of jobs, what one needs ahead."""
         missing: dict[str, tuple[Model, list[Sequence[str]]]] = {}  # by the model's name
         for model in models:
             for needed, read in model.list_work(texts):
@@ -286,14 +277,14 @@ class Bench:
         for task in tasks:
             examples = self.examples(task, split)
             groups = self._name_groups(task, examples.text_ids)[examples.inputs[examples.tested]]
-            facts[task] = {"split": split, "groups": groups, "chance": examples.chance}
+            facts[task] = {"task": task, "metric": "accuracy", "split": split, "groups": groups}
+            facts[task] |= {"readout": self.readout, "chance": examples.chance}
         table = []
         for pair, task, product in records:
             record = self.store.find(product)
-            row = self._describe(pair) | {"task": task, "metric": "accuracy"}
-            row |= {"readout": self.readout, "value": float(record["accuracy"])}
-            row |= {"fingerprint": product.name, "by_head": record["heads"].tolist()}
-            table.append(row | {"scores": record["scores"]} | facts[task])
+            row = self._describe(pair) | facts[task] | {"fingerprint": product.name}
+            row |= {"value": float(record["accuracy"]), "by_head": record["heads"].tolist()}
+            table.append(row | {"scores": record["scores"]})
         return pd.DataFrame(table)
 
     def retrieve(
@@ -316,37 +307,29 @@ class Bench:
             queries = read_queries(self.tasks[task])
             groups = self._name_groups(task, queries.text_ids)[queries.examples]
             facts = {"task": task, "split": "test", "readout": "none", "fingerprint": ""}
-            facts |= {"queries": len(queries.relevant)}
+            facts |= {"queries": len(queries.relevant), "groups": groups}
             self.embed([self.model(*pair) for pair in pairs], queries.texts)
             for pair, metric in itertools.product(pairs, ranking.METRICS):
                 vectors = self.model(*pair).embed(queries.texts)
                 value, scores = ranking.rank(vectors, queries, metric, top)
+                chance = ranking.score_chance(queries, metric, top)
                 row = self._describe(pair) | facts | {"metric": metric, "value": value}
-                row |= {"chance": ranking.score_chance(queries, metric, top)}
-                table.append(row | {"scores": scores, "groups": groups})
+                table.append(row | {"chance": chance, "scores": scores})
         return pd.DataFrame(table)
 
     def _pair_seeds(self, wanted: Iterable[str | Variant], seeds: Seeds) -> list[Pair]:
         """Each model, by its label or variant, with each of its seeds."""
         chosen = dict.fromkeys(map(read_label, wanted))
         given = seeds if isinstance(seeds, Mapping) else {v.identity: seeds for v in chosen}
-        default = self.profile.seeds
-        return [(v, seed) for v in chosen for seed in given.get(v.identity, default)]
+        return [(v, n) for v in chosen for n in given.get(v.identity, self.profile.seeds)]
 
     def _describe(self, pair: Pair) -> dict[str, Any]:
         """What a row says of a model."""
-        variant, seed = pair
-        model, note = self.model(variant, seed), None
+        (variant, seed), model, seconds = pair, self.model(*pair), None
         if isinstance(model, TrainedStudent):
-            note = self.store.find(model.weights, "seconds")
-        return {
-            "model": variant.identity,
-            **asdict(variant),
-            "seed": seed,
-            "seconds": float(note["seconds"]) if note else None,
-            "device": find_device(),
-            "embedding_fingerprint": model.product.name,
-        }
+            seconds = float(self.store.find(model.weights, "seconds")["seconds"])
+        row = {"model": variant.identity, **asdict(variant), "seed": seed, "seconds": seconds}
+        return row | {"device": find_device(), "embedding_fingerprint": model.product.name}
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
         """The examples that models are judged by; `limit` reduces those that heads train on."""
@@ -361,10 +344,9 @@ class Bench:
         heads = self.profile.heads.model_dump(mode="json")
         classifier = heads.pop("classifier")
         classifier = "words" if variant.kind == "tfidf" else classifier
-        inputs = {"model": self.model(variant, seed).product, "examples": examples}
-        inputs |= {"classifier": classifier}
-        if classifier == "head":
-            inputs |= {"heads": heads, "seed": seed}
+        settings = {"heads": heads, "seed": seed} if classifier == "head" else {}
+        inputs = {"model": self.model(*pair).product, "examples": examples}
+        inputs |= {"classifier": classifier, **settings}
         label = f"{task}: {variant.identity}, seed {seed}"
         return Product("record", inputs, JUDGING, ("torch", "scikit-learn"), label)
 
@@ -381,8 +363,7 @@ class Bench:
             group.append((product, self.model(*pair), pair[1]))
         jobs: list[Job] = []
         for (task, classifier), given in groups.items():
-            for start in range(0, len(given), MODELS_PER_JOB):
-                part = given[start : start + MODELS_PER_JOB]
+            for part in itertools.batched(given, MODELS_PER_JOB):
                 work = (self.store, part, examples[task], self.profile.heads, classifier)
                 jobs.append((task, judge_and_keep, work))
         self._run_jobs(jobs, "classification heads")
@@ -430,9 +411,8 @@ def judge_and_keep(
     settings: HeadSettings,
     classifier: str,
 ) -> None:
-    """Judge models with their seeds side by side on a task, and keep the missing records."""
-    missing = [(product, model, seed) for product, model, seed in given if not store.has(product)]
-    vectors = [(p.label, seed, replace(m).embed(examples.texts)) for p, m, seed in missing]
+    """Judge models with their seeds side by side on a task, and keep the records."""
+    vectors = [(p.label, seed, replace(m).embed(examples.texts)) for p, m, seed in given]
     records = readouts.judge_models(vectors, examples, classifier, settings)
-    for (product, *_), record in zip(missing, records, strict=True):
+    for (product, *_), record in zip(given, records, strict=True):
         store.get(product, functools.partial(dict, record))

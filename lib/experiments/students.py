@@ -47,12 +47,11 @@ class Base(Model):
     """The student before training: the layers of an encoder.
 
     With a section `language_model`, they first learn to guess masked words of `documents`, and are
-    measured on `held_out`. The teacher decides where a `cut` text ends. `precision` is "fp32" or
-    "bf16".
+    measured on `held_out`. The teacher decides where a `cut` text ends.
     """
 
     section: StudentSettings
-    precision: str
+    precision: str  # "fp32" or "bf16"
     documents: Sequence[str]
     held_out: Sequence[str]
     teacher: Teacher
@@ -70,8 +69,8 @@ class Base(Model):
 
     @functools.cached_property
     def product(self) -> Product:
-        computed = [find_device(), self.precision]
-        inputs = {"model": self.start, "read": self.count_read(self.cut), "computed": computed}
+        inputs = {"model": self.start, "read": self.count_read(self.cut)}
+        inputs |= {"computed": [find_device(), self.precision]}
         return Product("vectors", inputs, STUDENT, PACKAGES, "Longformer")
 
     def count_read(self, cut: bool) -> int:
@@ -123,8 +122,9 @@ class Base(Model):
 
     def tokens(self, texts: Sequence[str]) -> dict[str, Rows]:
         """The token `ids` of texts, special ones included, truncated, and their length `whole`."""
-        inputs = {"model": self.section.model, "revision": self.section.revision}
-        inputs |= {"files": hash_model(self.section.model), "read": self.section.max_positions}
+        names = {"model", "revision", "max_positions"}
+        inputs = self.section.model_dump(mode="json", include=names)
+        inputs |= {"files": hash_model(self.section.model)}
         product = Product("tokens", inputs, STUDENT, PACKAGES, "tokens")
         return self.store.rows(product, texts, self._tokenize)
 
