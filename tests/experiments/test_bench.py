@@ -1,6 +1,7 @@
 """From a label to a record: what is computed, once, and what survives a kill."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -147,17 +148,22 @@ def test_a_cut_model_reads_no_further_than_the_teacher(make_bench, label):
 
 
 def test_controls_get_each_others_rows_and_are_measured_on_their_own(make_bench, monkeypatch):
-    taught = []
+    read = []
 
-    def note(student, objective, data, scheme, *, callbacks, **_):
-        taught.append((data.contextual[:], callbacks[-1].data.contextual[:]))
+    def measure(objective, rows, data, batch_size):
+        read.append(data.contextual[:])
+        return 0.0, 0.0, 0.0
+
+    def train(student, objective, data, *_, **__):
+        read.append(data.contextual[:])
         raise InterruptedError
 
-    monkeypatch.setattr("lib.distillation.training.distill", note)
+    monkeypatch.setattr("lib.distillation.measures.measure", measure)
+    monkeypatch.setattr("lib.distillation.training.distill", train)
     for kind in ("own", "dealt"):
         with pytest.raises(InterruptedError):
             make_bench(training__contextual_rows=kind).model(CONTEXTUAL).train()
-    (own, held_out), (dealt, held_out_of_controls) = taught
+    held_out, own, held_out_of_controls, dealt = read
     assert not np.array_equal(own, dealt)
     assert_array_equal(np.sort(own, axis=0), np.sort(dealt, axis=0))
     assert own.mean(axis=0) == pytest.approx(0, abs=1e-5)
@@ -171,13 +177,11 @@ def test_a_contextual_student_is_measured_before_and_after(make_bench):
 
 
 def test_models_travel_without_what_they_loaded(make_bench):
-    import pickle
-
     base: Base = make_bench().base
-    texts = ["one text", "another"]
-    vectors = base.encode(texts)
-    assert_array_equal(pickle.loads(pickle.dumps(base)).encode(texts), vectors)
-    assert len(pickle.dumps(base)) < 200_000
+    vectors = base.encode(["one text", "another"])
+    sent = pickle.dumps(base)
+    assert_array_equal(pickle.loads(sent).encode(["one text", "another"]), vectors)
+    assert len(sent) < 200_000
 
 
 # ---- kills --------------------------------------------------------------------------------------
