@@ -3,7 +3,7 @@
 import pandas as pd
 
 from lib.ledger import claims
-from lib.ledger.kinds import Number
+from lib.ledger.kinds import Number, load_claims
 from lib.statistics import verdicts
 
 
@@ -13,7 +13,7 @@ def make_ledger(**columns) -> pd.DataFrame:
     columns: values of other columns, for all findings but the numbers.
     """
     told = {"id", "section", "finding", "quote", "read_off"}
-    found = claims.load_claims()
+    found = load_claims()
     ledger = pd.DataFrame([claim.model_dump(include=told) for claim in found])
     ledger = ledger.reindex(columns=claims.COLUMNS).astype(object)
     ledger = ledger.where(ledger.notna(), None)

@@ -55,10 +55,9 @@ def place(tmp_path_factory):
     place = tmp_path_factory.mktemp("rehearsal")
     profile = profiles.load("thesis")
     thesis_files.hub(place / "home" / "hub", profile)
-    for files in thesis_files.archives(profile).values():
-        for name, content in files.items():
-            (place / "data").mkdir(exist_ok=True)
-            (place / "data" / name).write_bytes(content)
+    (place / "data").mkdir()
+    for name, content in thesis_files.archives(profile).items():
+        (place / "data" / name).write_bytes(content)
     telegram.write_dataset(
         *thesis_files.telegram_files(place / "contest"), place / "data" / "telegram"
     )

@@ -1,7 +1,7 @@
 """Everything that the profile `thesis` downloads, in the true formats, with a few dozen entries.
 
 hub(folder, profile)       a cache of the Hugging Face hub: corpora, tasks, two thin models
-archives(profile)          {URL: {file name: bytes}}: what Zenodo and GitHub serve
+archives(profile)          {file name: bytes}: what Zenodo and GitHub serve
 telegram_files(folder)     the contest's archives and the published pairs
 """
 
@@ -111,7 +111,10 @@ def hub(folder, profile):
         rows = [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)]
         papers[f"{split}_data.txt"] = json_lines(rows)
     places = {build.wikipedia[0]: wikipedia, build.news[0]: news}
-    places |= {build.tasks["IMDB"]["test"]: films, build.tasks["ARXIV"]["test"]: papers}
+    places |= {
+        build.tasks["imdb/sentiment"]["test"]: films,
+        build.tasks["arxiv/categories"]["test"]: papers,
+    }
     for place, files in places.items():
         put(
             folder,
@@ -181,12 +184,9 @@ def table(rows):
 
 
 def archives(profile):
-    """{URL: {file name: bytes}} of Zenodo's records and GitHub's files."""
-    served = {}
-    for name, url in thesis.list_sources(profile.build).items():
-        if name != url:
-            served.setdefault(url, {})[name] = _file(*name.split("."))
-    return served
+    """{file name: bytes} of what Zenodo and GitHub serve."""
+    files = itertools.chain.from_iterable(profile.build.tasks.values())
+    return {name: _file(*name.split(".")) for name in files if "." in name}
 
 
 def _file(stem, kind):

@@ -1,4 +1,4 @@
-"""The records behind a boxplot figure of Chapter 4, and how much its models vary with the seed."""
+"""Chapter 4: the records behind its boxplots, their noise, settings, what students were taught."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 
 from lib import figures, published
 from lib.chapters.published_noise import measure_published_noise
-from lib.config.profiles import grid, matches
+from lib.config.profiles import grid, matches, read_yaml
 from lib.config.schema import Profile
+from lib.distillation.measures import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
@@ -18,6 +19,21 @@ from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
 COMPARED_CLOSELY = ("fig4_3", "fig4_12")  # findings compare their single students
+_SETTINGS = {"True": "Yes", "False": "No", "fp32": "No"}
+_SETTINGS["bf16"] = "Yes, where the device supports bfloat16"
+
+
+def tabulate_settings(label: str, profile: Profile, **searched: str) -> pd.DataFrame:
+    """A table of hyperparameters, such as tab4_3: parameter, value (of this run) and published.
+
+    `params/hyperparameters.yaml` says which settings of the profile, or what that was `searched`,
+    each row shows.
+    """
+    forms, settings = read_yaml("hyperparameters.yaml")[label], dict(profile) | searched
+    frame = published.load(label).rename(columns={"value": "published"})
+    values = [forms[name].format(**settings) for name in frame["parameter"]]
+    frame.insert(1, "value", [_SETTINGS.get(value, value) for value in values])
+    return frame
 
 
 def list_references(label: str = "") -> tuple[str, ...]:
@@ -36,11 +52,10 @@ def list_models(label: str, profile: Profile) -> dict[str, str]:
     """Name as printed -> identity of the models that `only` and `max_variants` keep."""
     shown = {name: parse(model).identity for name, model in published.shown(label).items()}
     kept = [model for name, model in shown.items() if matches(name, profile.only or "*")]
-    if profile.max_variants is not None:
-        always = {*UNTRAINED, *list_references(label)}
-        others = [model for model in kept if model not in always][: profile.max_variants]
-        kept = [model for model in kept if model in {*always, *others}]
-    return {name: model for name, model in shown.items() if model in {*UNTRAINED, *kept}}
+    always = {*UNTRAINED, *list_references(label)}
+    others = [model for model in kept if model not in always][: profile.max_variants]
+    chosen = {*UNTRAINED, *others} | always.intersection(kept)
+    return {name: model for name, model in shown.items() if model in chosen}
 
 
 def select_students(models: Mapping[str, str], *, contextual: bool = False) -> dict[str, Variant]:
@@ -70,14 +85,12 @@ def assign_seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, li
     By default they are the references and the contextual teachers, and if the profile's `repeated`
     is "compared" also the models of `COMPARED_CLOSELY` and the halved sums of losses.
     """
-    if not repeated:
-        repeated = [*list_references(), *CONTEXTUAL_TEACHERS]
-        if profile.repeated == "compared":
-            for label in COMPARED_CLOSELY:
-                repeated += published.printed(label).values()
-            for label in published.WEIGHTINGS:
-                repeated.append(published.printed(label)["None;λ=0.5"])
-    return dict.fromkeys(repeated, sorted({*profile.seeds, *profile.reference_seeds}))
+    models = [*(repeated or (*list_references(), *CONTEXTUAL_TEACHERS))]
+    if profile.repeated == "compared" and not repeated:
+        for label in COMPARED_CLOSELY:
+            models += published.printed(label).values()
+        models += [published.printed(label)["None;λ=0.5"] for label in published.WEIGHTINGS]
+    return dict.fromkeys(models, sorted({*profile.seeds, *profile.reference_seeds}))
 
 
 def rename_models(records: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -120,5 +133,29 @@ def describe_encoders(profile: Profile) -> str:
     layers = f"{len(student.layers)} layers" if student.layers else "all layers"
     trained = " trained on masked words" if student.language_model else ""
     model = student.model.removeprefix("gt-")
-    longformer, sbert = f"{layers} of {model}{trained}", f"{model} cut at {limit} tokens"
-    return f"ours: Longformer is {longformer}, SBERT is {sbert}"
+    ours = f"ours: Longformer is {layers} of {model}{trained}"
+    return f"{ours}, SBERT is {model} cut at {limit} tokens"
+
+
+def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> pd.DataFrame:
+    """How students with a contextual loss change while they train (Figures A.2 and A.6).
+
+    `groups` are names of groups -> models, name -> identity; other models are left out. A row is a
+    measurement of a student with the profile's first seed: group, model, dimension, update,
+    embedding and projected (held-out CCA of the student's embedding and of its projection with the
+    teacher), chance (documents paired at random), share (of the contextual loss in the gradient).
+    """
+    students = {
+        (group, name): bench.model(variant, bench.profile.seeds[0])
+        for group, models in groups.items()
+        for name, variant in select_students(models, contextual=True).items()
+    }
+    bench.embed(students.values(), bench.held_out)
+    columns, frames = ["update", "embedding", "projected", "share"], []
+    for (group, name), student in students.items():
+        rows = student.embed(bench.held_out)[:], student.prepare_rows(bench.held_out)[:]
+        frame = pd.DataFrame(student.history()["watched"], columns=columns)
+        facts = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
+        frames.append(frame.assign(**facts, chance=chance_cca(*rows)))
+    order = ["group", "model", "dimension", *columns[:3], "chance", "share"]
+    return pd.concat(frames, ignore_index=True)[order].astype({"update": int})

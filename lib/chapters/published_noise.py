@@ -1,6 +1,5 @@
 """How far a published accuracy of Chapters 4 and 5 may be off, the yardstick for its findings."""
 
-import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,21 +17,17 @@ RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting"
 DISAGREEMENT = 0.5
 
 
-@functools.cache
 def tabulate_reruns() -> pd.DataFrame:
     """The thesis' own yardstick: its two pairs of near re-runs, task by task.
 
     Columns: label (the figure), task, first and second (chance-corrected accuracies of
     `no-weighting` and `None;λ=0.5`), gap (first - second).
     """
-    frames = []
-    for figure, first, second in RERUNS:
-        scores = published.load(figure).rename(columns={"accuracy": "value"})
-        scores = scores.assign(score=chance_corrected)
-        table = scores.pivot(index="task", columns="model", values="score")
-        frame = pd.DataFrame({"first": table[first], "second": table[second]}).reset_index()
-        frames.append(frame.assign(label=figure, gap=frame["first"] - frame["second"]))
-    return pd.concat(frames, ignore_index=True)[["label", "task", "first", "second", "gap"]]
+    frames = [published.load(figure).assign(label=figure) for figure, *_ in RERUNS]
+    scores = pd.concat(frames).rename(columns={"accuracy": "value"}).assign(score=chance_corrected)
+    table = scores.pivot(index=["label", "task"], columns="model", values="score")
+    table = table[[*RERUNS[0][1:]]].set_axis(["first", "second"], axis=1)
+    return table.assign(gap=table["first"] - table["second"]).reset_index()
 
 
 def measure_rerun_noise(*, without: str = "") -> SeedNoise:
@@ -55,11 +50,9 @@ def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:
         variance = sum over tasks of weight^2 D / 2 / (examples (1 - chance)^2)
         D = DISAGREEMENT * 2 a (1 - a)
 
-    a is the mean accuracy of the figure's models on the task. All models are tested on the same
-    examples, so their difference depends only on the share D on which two of them disagree. Each
-    model gets half of the variance. The variance of near re-runs already contains part of it, so
-    the sum of both is a little too large, which is the safe side. The standard deviation is .0032
-    for the mean over the six tasks of Figure 4.3.
+    a is the mean accuracy of the figure's models on the task. They share its examples, so their
+    difference depends only on the share D on which two disagree; each gets half of the variance.
+    Near re-runs already contain part of it, so the sum of both errs on the safe side.
     """
     tasks = published.load(figure).groupby("task")
     accuracy, examples, chance = (tasks[name].mean() for name in ("accuracy", "examples", "chance"))
@@ -73,11 +66,10 @@ def measure_published_noise(
 ) -> SeedNoise:
     """How far a published score may be off: `measure_rerun_noise` and `measure_test_noise`.
 
-    The variances add up. The degrees of freedom follow Satterthwaite's formula, with the variance
-    of test examples taken as known. For the mean over the six tasks of Figure 4.3 the standard
-    deviation is .0065 with 21 degrees of freedom, so two models differ if they are .0190 apart.
-
-    `weights` are those of the figure's tasks in the score, by default equal.
+    The variances add up, with degrees of freedom by Satterthwaite's formula (that of test examples
+    is taken as known). For the mean over the six tasks of Figure 4.3 the standard deviation is
+    .0065 with 21 degrees of freedom, so two models differ if they are .0190 apart. `weights` are
+    those of the figure's tasks in the score, by default equal.
     """
     tasks = published.load(figure)["task"].unique()
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))

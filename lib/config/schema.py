@@ -8,6 +8,7 @@ from lib.config import roles
 
 T = TypeVar("T")
 Count = Annotated[int, Field(ge=1, le=10**9)]
+Several = Annotated[int, Field(ge=2)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and torch share
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -52,8 +53,8 @@ class CorpusSettings(Settings):
 
     folders: Filled[Annotated[CorpusFolder, _NAMED]]
     order: Literal["listed", "shuffled"]
-    train_documents: Annotated[int, Field(ge=2)]
-    validation_documents: Annotated[int, Field(ge=2)]
+    train_documents: Several
+    validation_documents: Several
     seed: Seed
 
     @property
@@ -65,9 +66,9 @@ class TaskFolder(Settings):
     """Where a task is, how it is cross-validated, and how many texts to keep."""
 
     folder: Annotated[str, Field(pattern=_TASK)]  # <folder>/<task>
-    folds: Annotated[int, Field(ge=2)] | None = None
+    folds: Several | None = None
     cross_fit: bool = False  # Chapter 4 has the folds of train.jsonl, Chapter 5 those of test.jsonl
-    blocks: Annotated[int, Field(ge=2)] | None = None  # of texts, whatever splits there are
+    blocks: Several | None = None  # of texts, whatever splits there are
     texts: Annotated[int, Field(ge=4)] | None = None  # keeps those that most examples use
     without: Text | None = None  # a regular expression; leaves out what matches
 
@@ -89,11 +90,11 @@ class MiniBuild(Settings):
     """How the dataset folders of profile mini are made from files that come with gensim."""
 
     builder: Literal["mini"]
-    documents: Annotated[int, Field(ge=4)]
-    topic_passages: Annotated[int, Field(ge=2)]
-    articles: Annotated[int, Field(ge=8)]
-    blocks: Annotated[int, Field(ge=2)]
-    sections: Annotated[int, Field(ge=2)]
+    documents: Several
+    topic_passages: Several
+    articles: Several
+    blocks: Several
+    sections: Several
     pairs: Count
     seed: Seed
 
@@ -108,7 +109,7 @@ class ThesisBuild(Settings):
     builder: Literal["thesis"]
     wikipedia: Filled[Place]
     news: Filled[Place]
-    tasks: dict[Text, dict[Text, Place]]  # {role: {split or file: place on the hub, or URL}}
+    tasks: dict[Text, dict[Text, Place]]  # {folder: {split or file: place}}
 
 
 class StructuralTeacherSettings(Settings):
@@ -129,7 +130,7 @@ class ContextualTeacherSettings(Settings):
     epochs: Count
     workers: Count
     window: Count
-    negative: Annotated[int, Field(ge=1)]
+    negative: Count
     sample: NonNegative
     min_count_share: PartOf
     alpha: Positive
@@ -163,10 +164,10 @@ class StudentSettings(Settings):
 class TrainingSettings(Settings):
     """How every student of Chapter 4 is trained."""
 
-    documents: Annotated[int, Field(ge=2)]
+    documents: Several
     passes: Count
-    batch_size: Annotated[int, Field(ge=2)]
-    cca_batch_size: Annotated[int, Field(ge=2)]
+    batch_size: Several
+    cca_batch_size: Several
     learning_rate: Positive
     warmup_share: Share
     weight_decay: NonNegative
@@ -216,7 +217,7 @@ class SoftCCASettings(Settings):
 class FinalSettings(Settings):
     """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
 
-    documents: Annotated[int, Field(ge=2)]
+    documents: Several
     passes: Count
     learning_rate: Positive
     accumulation: Count
@@ -291,8 +292,10 @@ class Profile(Settings):
         return self._departures
 
     def changed(self, section: str, **values: Any) -> Self:
-        """Copy the profile with other values in one section. The values are not checked."""
-        return self.model_copy(update={section: getattr(self, section).model_copy(update=values)})
+        """Copy the profile with other values in one section; pydantic's error for a bad one."""
+        before = getattr(self, section)
+        after = type(before).model_validate(before.model_dump() | values)
+        return self.model_copy(update={section: after})
 
     def reseeded(self, seed: int) -> Self:
         """Copy the profile, with `seed` added to the seed of Paragraph Vectors."""

@@ -2,8 +2,7 @@
 draws them, and `save` writes the files."""
 
 from lib.figures.boxplots import boxplot, boxplot_frame
-from lib.figures.comparisons import READOUTS, differences, ledger
 from lib.figures.diagrams import block_diagram
 from lib.figures.distributions import ecdf, ecdf_frame, histogram, histogram_frame, violins
-from lib.figures.scores import dots, score_frame
+from lib.figures.scores import READOUTS, differences, dots, score_frame
 from lib.figures.style import COLORS, INK, labelled, panels, rows_from_top, save, settings, style

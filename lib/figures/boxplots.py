@@ -4,7 +4,7 @@ import itertools
 import math
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,6 +23,8 @@ _PANELS = {  # panel -> columns: score, score divided by the task's best, chance
     "ours": ("value", "normalized", "chance", "noise"),
     "published": ("published", "published_normalized", "published_chance", "published_noise"),
 }
+_COLUMNS = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
+_COLUMNS += ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
 _ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches for a row, a line of the legend, and the rest
 _LETTERS = 92  # in a line of the legend
 _AXES = {True: "normalised accuracy", False: "accuracy above chance,\nminus the best of the task"}
@@ -35,12 +37,10 @@ def boxplot_frame(
     """Our accuracies next to the published ones: the data, and the CSV, of a boxplot figure.
 
     `records` have the columns model (identity), task, seed, value, and optionally chance and
-    collapsed. Models get the names printed in that figure, else the grid's; rows ascend by mean
-    accuracy divided by the task's best (normalized), in Figure 5.3 within each round. `noise` is
-    that of a run's mean, "ours" and "published": columns of least differences between two runs.
+    collapsed. Models get their names in that figure; rows ascend by mean normalized accuracy, in
+    Figure 5.3 within each round. `noise` is that of a run's mean, "ours" and "published".
     """
-    records = records.assign(collapsed=records.get("collapsed", False))
-    ours = seed_means(label, records, ["model", "task"], collapsed=("collapsed", "any"))
+    ours = seed_means(label, records, ["model", "task"]).rename(columns={"model": "identity"})
     runs = records.pivot(index=["model", "seed"], columns="task", values="value")
     if runs.isna().any(axis=None):  # its mean would be one over other tasks
         raise ValueError(f"{label}: a run has no score on a task: {runs.isna().stack().idxmax()}")
@@ -50,8 +50,7 @@ def boxplot_frame(
     if label in published.BOXPLOTS:
         theirs = published.load(label)[[*theirs]]
     names = {identity: model for model, identity in published.shown(label).items()}
-    frame = ours.rename(columns={"model": "identity"})
-    frame = frame.merge(theirs.rename(columns=printed), how="left")
+    frame = ours.merge(theirs.rename(columns=printed), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     for side, (*_, column) in _PANELS.items():
         frame[column] = noise[side].least_difference if noise and side in noise else np.nan
@@ -62,25 +61,21 @@ def boxplot_frame(
     orders = {"round": roles.ordered(frame["round"], roles.ROUNDS)}
     orders |= {"mean": sorted(frame["mean"].unique())}
     orders |= {"identity": [*names, *frame["identity"]], "task": roles.ordered(frame["task"])}
-    frame = sort_rows(frame, orders)
-    kept = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
-    rest = ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
-    return frame[[*kept, *rest]]
+    return sort_rows(frame, orders)[_COLUMNS]
 
 
-def seed_means(
-    label: str, records: pd.DataFrame, keys: list[str], **more: tuple[str, str]
-) -> pd.DataFrame:
-    """The keys, value (mean over seeds), seeds (their number), chance and `more`.
+def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The keys, value (mean over seeds), seeds (their number), chance and collapsed (any).
 
     Raises `ValueError` for a repeated record, such as one of another split.
     """
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}")
+    chance, collapsed = records.get("chance", np.nan), records.get("collapsed", False)
     columns = {"value": ("value", "mean"), "seeds": ("seed", "nunique")}
-    columns |= {"chance": ("chance", "first")} | more
-    records = records.assign(chance=records.get("chance", np.nan))
+    columns |= {"chance": ("chance", "first"), "collapsed": ("collapsed", "any")}
+    records = records.assign(chance=chance, collapsed=collapsed)
     return records.groupby(keys, sort=False, as_index=False).agg(**columns)
 
 
@@ -107,23 +102,24 @@ def boxplot(
     order "published", models that the thesis lacks come first; the other is "ours". `rounds` are
     those of the profile; `untrained` describes our models of `UNTRAINED`.
     """
-    data = _arrange(data, label, order, rounds)
-    models = data.groupby("model", sort=False)
-    categories, colors = _categorize(label, [model for model, _ in models])
+    printed = roles.printed_rounds(rounds)
+    ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
+    data = data.replace({"model": ends}, regex=True)
+    if order == "published":
+        places = {identity: row for row, identity in enumerate(published.printed(label).values())}
+        data = data.loc[data["identity"].map(places).fillna(-1).sort_values(kind="stable").index]
+    models = data["model"].unique()
+    names = pd.Series(models).replace(settings()["short"].get(label, {}), regex=True)
+    categories, colors = _categorize(label, models)
     sides = [name for name, columns in _PANELS.items() if data[columns[0]].notna().any()]
     figure, (axes,) = plt.subplots(1, len(sides), sharex=True, sharey=True, squeeze=False)
-    as_printed = sides == ["published"]
     for axis, name in zip(axes, sides, strict=True):
-        _draw_panel(axis, data, name, [colors[category] for category in categories], as_printed)
-    rows = models[["short", "seeds", "collapsed"]].max()
+        _draw_panel(axis, data, name, [colors[category] for category in categories], sides)
     # Long names get at most 0.45 of the width, at 0.6 em per character.
-    size = min(8.8, 0.45 * WIDTH * 72 / 0.6 / max(map(len, rows["short"])))
-    rows_from_top(axes[0], [*rows["short"]], fontsize=size)
-    if sides[0] == "ours":
-        _mark_runs(axes[0], rows)
+    size = min(8.8, 0.45 * WIDTH * 72 / 0.6 / names.str.len().max())
+    rows_from_top(axes[0], [*names], fontsize=size)
     edge = {"edgecolor": DARK, "linewidth": 0.5}
-    named = [(name, color) for name, color in colors.items() if name]
-    handles = [Patch(facecolor=color, **edge, label=name) for name, color in named]
+    handles = [Patch(facecolor=colors[name], **edge, label=name) for name in colors if name]
     handles += labelled(axes)
     told = _explain(data, label, order, untrained)
     lines = len(told) + 1.2 * math.ceil(len(handles) / settings()["boxes_legend"]["ncols"])
@@ -132,33 +128,16 @@ def boxplot(
     return figure
 
 
-def _arrange(
-    data: pd.DataFrame, label: str, order: str, rounds: dict[str, int | None]
-) -> pd.DataFrame:
-    """The rows in their order, with rounds as the profile has them, and short names."""
-    printed = roles.printed_rounds(rounds)
-    ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
-    data = data.replace({"model": ends}, regex=True)
-    data["short"] = data["model"].replace(settings()["short"].get(label, {}), regex=True)
-    if order == "published":
-        places = {identity: row for row, identity in enumerate(published.printed(label).values())}
-        rows = data["identity"].map(places).fillna(-1).sort_values(kind="stable")
-        return data.loc[rows.index]
-    return data
-
-
 def _draw_panel(
-    axis: Axes, data: pd.DataFrame, name: str, colors: list[str], as_printed: bool
+    axis: Axes, data: pd.DataFrame, name: str, colors: list[str], sides: list[str]
 ) -> None:
+    """Draw a box for each model; right of ours, mark rows with more seeds, and collapsed models."""
     column, normalized, chance, noise = _PANELS[name]
-    scores, chances = data[column].astype(float), data[chance].astype(float)
-    tasks = data["task"]
+    scores, chances, tasks = data[column].astype(float), data[chance].astype(float), data["task"]
     best = (scores / data[normalized].astype(float)).groupby(tasks).transform("max")
-    if as_printed:
-        shown, guessed, first = scores / best, chances / best, 1
-    else:
-        rest = 1 - chances.fillna(0)
-        shown, guessed, first = (scores - best) / rest, (chances - best) / rest, 0
+    as_printed = sides == ["published"]
+    first, rest = (1, best) if as_printed else (0, 1 - chances.fillna(0))
+    shown, guessed = ((each - best) / rest + first for each in (scores, chances))
     models = shown.groupby(data["model"], sort=False)
     boxes = [box.dropna().to_numpy() for _, box in models]
     drawn = axis.boxplot(boxes, positions=range(len(boxes)), **settings()["boxes"])
@@ -176,15 +155,13 @@ def _draw_panel(
         name += ",\n" + textwrap.fill(f"but on {' '.join(shared)} only", 24)  # as wide as a panel
     axis.set(title=name, xlabel=_AXES[as_printed])
     axis.grid(axis="y", visible=False)
-
-
-def _mark_runs(axis: Axes, rows: pd.DataFrame) -> None:
-    """Mark, right of our boxes, rows with more seeds than others, and collapsed models."""
-    look = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 7.5}
-    look |= {"xytext": (3, 0), "textcoords": "offset points"}
-    for place, row in enumerate(rows.itertuples(index=False)):
-        count = f"×{row.seeds}" if row.seeds > rows["seeds"].min() else ""
-        axis.annotate(f"{count}{'†' if row.collapsed else ''}", (1, place), **look)
+    if column == "value":
+        look = {"va": "center", "fontsize": 7.5, "textcoords": "offset points"}
+        rows = data.groupby("model", sort=False)[["seeds", "collapsed"]].max()
+        for place, row in enumerate(rows.itertuples()):
+            count = f"×{row.seeds}" if row.seeds > rows["seeds"].min() else ""
+            mark, at = count + "†" * row.collapsed, {"xycoords": ("axes fraction", "data")}
+            axis.annotate(mark, (1, place), (3, 0), **at, **look)
 
 
 def _explain(data: pd.DataFrame, label: str, order: str, untrained: str) -> list[str]:
@@ -206,7 +183,7 @@ def _explain(data: pd.DataFrame, label: str, order: str, untrained: str) -> list
     return [part for line in told for part in textwrap.wrap(line, _LETTERS, break_on_hyphens=False)]
 
 
-def _categorize(label: str, models: list[str]) -> tuple[list[str], dict[str, str]]:
+def _categorize(label: str, models: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """A category for each model, and category -> colour, in the order of the legend."""
     patterns, fills = settings()["categories"].get(label, {".*": ""}), settings()["fills"]
     drawn = []

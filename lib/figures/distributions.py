@@ -37,27 +37,22 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
     theirs = published.load(label)
     shares = published.load(label.replace("fig", "tab")).set_index("split")["over_384_percent"]
     over = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean()
-    frames = []
+    frames, step = [], _BIN if scale == 1 else _COARSE
     for split, source in product(_SPLITS, dict.fromkeys((*_PUBLISHED, *lengths["source"]))):
-        # The published bins begin here.
-        first = theirs.loc[theirs["split"] == split, "bin_lo"].min()
-        edges = [0, *range(first, _LIMIT, _BIN if scale == 1 else _COARSE)]
-        bins = [*edges, np.inf]
+        edges = [0, *range(theirs.loc[theirs["split"] == split, "bin_lo"].min(), _LIMIT, step)]
+        frame = pd.DataFrame({"split": split, "source": source, "bin_lo": edges})
+        frame = frame.assign(bin_hi=[*edges[1:], None], value=np.nan, published=np.nan)
         tokens, curve = (
             table[(table["split"] == split) & (table["source"] == source)]
             for table in (lengths, theirs)
         )
-        frame = pd.DataFrame({"bin_lo": edges, "bin_hi": [*edges[1:], None]})
-        frame["value"] = frame["published"] = np.nan
         if len(tokens):
-            counts, _ = np.histogram(tokens["longformer_tokens"] * scale, bins)
+            counts, _ = np.histogram(tokens["longformer_tokens"] * scale, [*edges, np.inf])
             frame["value"] = counts / len(tokens) * 100
         if len(curve):
-            middles = curve["bin_lo"] + 0.5
-            frame["published"], _ = np.histogram(middles, bins, weights=curve["percent"])
+            percent, middles = curve["percent"], curve["bin_lo"] + 0.5
+            frame["published"], _ = np.histogram(middles, [*edges, np.inf], weights=percent)
         frame = frame.assign(documents=len(tokens), scale=scale, over_384=over.get(split))
-        frame.insert(0, "split", split)
-        frame.insert(1, "source", source)
         frames.append(frame.assign(over_384_published=shares[split]))
     return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64"})
 

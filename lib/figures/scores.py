@@ -1,4 +1,4 @@
-"""Scores of Chapter 5 as dots, by task (Figures 5.4 to 5.6)."""
+"""Scores of Chapter 5 as dots (Figures 5.4 to 5.6), and differences of scores (Figure B.2)."""
 
 from itertools import product
 
@@ -11,11 +11,12 @@ from scipy import stats
 from lib import published
 from lib.config import roles
 from lib.figures.boxplots import UNTRAINED, seed_means, sort_rows
-from lib.figures.style import labelled, panels, rows_from_top, settings, style
+from lib.figures.style import INK, labelled, panels, rows_from_top, settings, style
 from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
 # Not trained here, the same by every seed.
 GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks", "LSA", "chunks + LSA")
+READOUTS = {"compare": "heads that compare", "none": "no head", "thesis": "the thesis' heads"}
 # Figure -> columns that tell its rows and its columns of panels.
 _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("metric", "task")}
 
@@ -31,23 +32,24 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     group = keys[0]
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
     shown = records[records[group].isin(theirs[group])]
-    ours = seed_means(label, shown, keys).assign(low=np.nan, high=np.nan)
+    frame = seed_means(label, shown, keys).assign(half=np.nan)
     if "scores" in shown:
         noise = PROCESSOR_SD if group == "round" else 0.0
-        parts = shown.groupby(group)
-        halves = [_half_intervals(part, noise).assign(**{group: name}) for name, part in parts]
-        half = ours.merge(pd.concat(halves), on=keys, how="left")["half"]
-        ours["low"], ours["high"] = ours["value"] - half, ours["value"] + half
-    frame = ours.merge(theirs[[*keys, "published"]], on=keys, how="left")
+        halves = [
+            _half_intervals(part, noise).assign(**{group: name})
+            for name, part in shown.groupby(group)
+        ]
+        frame = frame.drop(columns="half").merge(pd.concat(halves), on=keys, how="left")
+    frame = frame.merge(theirs[[*keys, "published"]], on=keys, how="left")
+    frame["low"], frame["high"] = frame["value"] - frame["half"], frame["value"] + frame["half"]
     metrics = frame.get("metric", pd.Series("accuracy", frame.index))
     for metric, tasks in frame["task"].groupby(metrics):
         chances = published.load_chances("test", metric)
         frame.loc[tasks.index, "published_chance"] = tasks.map(chances)
     orders = {"model": _order(frame), "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
     orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
-    frame = sort_rows(frame, {key: orders[key] for key in keys})
     columns = ["value", "low", "high", "published", "seeds", "chance", "published_chance"]
-    return frame[[*keys, *columns]]
+    return sort_rows(frame, {key: orders[key] for key in keys})[[*keys, *columns]]
 
 
 def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
@@ -68,16 +70,24 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
     """Draw the data of `score_frame`: a row for each model, ours filled, published hollow.
 
     The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
-    and round, 5.6 for each task and metric, 5.5 for each metric with means over tasks. `rounds` are
-    those of the profile.
+    and round, 5.6 for each task and metric, 5.5 for each metric with means over tasks, whose
+    intervals take tasks as independent. `rounds` are those of the profile.
     """
-    models, (by_row, by_column) = _order(data), _PANELS[label]
-    data, only = _correct(data), ""
+    models, (by_row, by_column), only = _order(data), _PANELS[label], ""
+    guessed, published_guess = data["chance"].fillna(0), data["published_chance"].fillna(0)
+    data = data.assign(
+        ours=(data["value"] - guessed) / (1 - guessed),
+        theirs=(data["published"] - published_guess) / (1 - published_guess),
+        half=(data["high"] - data["value"]) / (1 - guessed),
+    )
     if not by_row:
         tasks = roles.ordered(data["task"], roles.TABLE_5_7)
         if not {*tasks} >= {*published.load(label)["task"]}:
             only = f"\non {' '.join(tasks)} only"
-        data, by_row = _average(data, by_column).assign(row=""), "row"
+        groups = data.groupby([by_column, "model"], sort=False)
+        half = groups["half"].agg(lambda part: np.sqrt((part**2).sum()) / len(part))
+        data = groups[["ours", "theirs"]].mean().assign(half=half, row="").reset_index()
+        by_row = "row"
     rows, columns = data[by_row].unique(), data[by_column].unique()
     height = 1 + len(rows) * (0.35 + 0.19 * len(models))
     figure, axes = panels(len(columns), height, rows=len(rows), sharex=True, sharey=True)
@@ -92,7 +102,6 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
             look = {"fmt": "o", "ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
             look |= {"xerr": shown["half"], "label": "ours, with a 95% interval"}
             axis.errorbar(shown["ours"], places, **look)
-        axis.axvline(0, **settings()["chance"], label="guessing")
         axis.xaxis.set_major_locator(MaxNLocator(3))
         axis.grid(axis="y", visible=False)
         if row == rows[0]:
@@ -106,25 +115,32 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
     return figure
 
 
-def _correct(data: pd.DataFrame) -> pd.DataFrame:
-    """With ours, theirs and half the width of our interval, all chance-corrected."""
-    guessed, published_guess = data["chance"].fillna(0), data["published_chance"].fillna(0)
-    return data.assign(
-        ours=(data["value"] - guessed) / (1 - guessed),
-        half=(data["high"] - data["value"]) / (1 - guessed),
-        theirs=(data["published"] - published_guess) / (1 - published_guess),
-    )
-
-
-def _average(data: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Means over tasks; their intervals take tasks as independent."""
-    groups = data.assign(squared=data["half"] ** 2).groupby([by, "model"], sort=False)
-    means = groups[["ours", "theirs"]].mean()
-    means["half"] = groups["squared"].agg(lambda part: np.sqrt(part.sum()) / len(part))
-    return means.reset_index()
-
-
 def _order(frame: pd.DataFrame) -> list[str]:
     """Chapter 5's models first, then those of our own."""
     shown = frame["model"].unique()
     return [model for model in dict.fromkeys((*published.CHAPTER_5, *shown)) if model in shown]
+
+
+@style()
+def differences(data: pd.DataFrame) -> Figure:
+    """Draw differences with their intervals: a row for each step, a mark for each readout.
+
+    `data` has the columns step, readout (a name or what it is called in figures), difference, low,
+    high. A step may lack a readout.
+    """
+    data = data.replace({"readout": READOUTS})
+    steps, shown = [*data["step"].unique()], {*data["readout"]}
+    names = {told: name for name, told in READOUTS.items() if told in shown}
+    figure, ((axis,),) = panels(1, "figB_2")
+    axis.axvline(0, color=INK, linewidth=0.9)
+    shifts = np.linspace(-0.15, 0.15, len(names))
+    for (readout, name), marker, shift in zip(names.items(), "osD", shifts, strict=False):
+        rows = data[data["readout"] == readout].set_index("step").reindex(steps)
+        ends = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
+        look = {"color": settings()["readouts"][name], "marker": marker, "label": readout}
+        look |= {"xerr": ends, "linestyle": "", "markersize": 5, "linewidth": 1.2}
+        axis.errorbar(rows["difference"], np.arange(len(steps)) + shift, **look)
+    axis.set(xlabel="change of accuracy above chance, mean of the tasks")
+    rows_from_top(axis, steps)
+    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=len(names))
+    return figure

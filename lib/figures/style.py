@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lib.config import profiles
-from lib.store import write_whole
+from lib.store import write_text
 
 COLORS = seaborn.color_palette("colorblind").as_hex()
 INK = "#333333"  # texts and lines; saved as the page's own colour, so they are light on a dark page
@@ -84,21 +84,16 @@ def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[P
         figure.savefig(picture, format="svg", metadata=metadata, transparent=True)
     drawn = picture.getvalue().decode().replace(INK, "currentColor")
     drawn = drawn.replace('<style type="text/css">', f'<style type="text/css">{_PAGES}', 1)
-    return write(label, data, {".svg": drawn.encode()}, folder)
+    return write(label, data, {"svg": drawn}, folder)
 
 
-def write(label: str, data: pd.DataFrame, content: dict[str, bytes], folder: Path) -> list[Path]:
-    """Write the files of a figure or table, by suffix, and its CSV."""
+def write(label: str, data: pd.DataFrame, texts: dict[str, str], folder: Path) -> list[Path]:
+    """Write the files of a figure or table, by suffix, and its CSV with six decimals."""
     if data.empty:
         raise ValueError(f"{label}: there is nothing to save; did `only` leave out all variants?")
-    content = {folder / f"{label}{end}": text for end, text in content.items()}
-    content[folder / f"{label}.csv"] = csv_bytes(data)
-    for path, text in content.items():
-        write_whole(path, lambda file, text=text: file.write(text))
-    return list(content)
-
-
-def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """A frame as CSV: one header, no index, six decimals."""
-    rounded = frame.assign(**(frame.select_dtypes("float").round(6) + 0.0))  # no negative zero
-    return rounded.to_csv(index=False, float_format="%.6f", lineterminator="\n").encode()
+    data = data.assign(**(data.select_dtypes("float").round(6) + 0.0))  # no negative zero
+    texts |= {"csv": data.to_csv(index=False, float_format="%.6f", lineterminator="\n")}
+    files = {folder / f"{label}.{suffix}": text for suffix, text in texts.items()}
+    for path, text in files.items():
+        write_text(path, text)
+    return list(files)

@@ -30,7 +30,7 @@ def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") ->
     """
     parts = readable(frame)
     caption = caption or _texts()["captions"].get(label, "")
-    texts = {f".{kind}": render(kind, parts, caption, label).encode() for kind in ("md", "tex")}
+    texts = {kind: render(kind, parts, caption, label) for kind in ("md", "tex")}
     return write(label, frame, texts, folder)
 
 

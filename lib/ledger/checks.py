@@ -1,38 +1,26 @@
 """Whether our numbers can decide a finding: was the treatment given, and can we measure it?
 
 A finding is "not testable here" if a check that it needs has failed. If you change a limit, raise
-the version of the rules, `lib.statistics.verdicts.RULES`.
+the version of the rules, `lib.statistics.verdicts.RULES`; docs/sizes.md has their reasons.
 """
 
-import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
+from scipy import stats
 
 from lib import published
-from lib.chapters import chapter4, data_statistics, final_students, sensitivity, words_read
-from lib.chapters.contextual import collect_histories
-from lib.chapters.geometry import (
-    ALIKE,
-    BY_FREQUENCY,
-    COLLAPSED,
-    LOSS,
-    NEAR,
-    cosines,
-    mean_cosine,
-    measure_base,
-)
+from lib.chapters import chapter4, data_statistics, final_students, geometry
+from lib.chapters.geometry import COLLAPSED
+from lib.chapters.sensitivity import extrapolate_words, run_words
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments.bench import Bench
-from lib.ledger.kinds import RANKING, Claim
-from lib.statistics.intervals import paired, task_scores
-from lib.statistics.verdicts import MARGIN, above_chance, learnable
-from lib.store import NotComputed
+from lib.ledger.kinds import RANKING, load_claims
+from lib.statistics.intervals import task_scores
+from lib.statistics.verdicts import above_chance
 
-# The least share of the gradient that the contextual loss must have. With less, nine tenths of a
-# step follow the other teacher.
-SHARE = 0.1
+SHARE = 0.1  # the least share of the gradient that the contextual loss must have
 CONFIDENCE = 0.99  # of the control's interval; strict, because it is a second look at the data
 UPDATES = 50  # the least number of updates of a final student
 GUESSED = 0.85  # a language model's loss is below this share of guessing words by frequency
@@ -66,43 +54,30 @@ class Check(NamedTuple):
     passed: bool | None = None
 
 
-# ---- what is checked ----------------------------------------------------------------------------
+def run_checks(scores: Mapping[str, pd.DataFrame], bench: Bench) -> pd.DataFrame:
+    """A row for each `Check` that `scores`, those of `claims.collect_scores`, allow.
 
-
-def collect_frames(
-    scores: Mapping[str, pd.DataFrame],
-    bench: Bench,
-    claims: Sequence[Claim],
-    *,
-    informing: bool = False,
-) -> dict[str, Any]:
-    """What `run_checks` needs about `scores`, those of `claims.collect_scores`, by name.
-
-    This trains control students, see `measure_students`. If `informing`, there are also lengths of
-    all task texts, and the students of Figure A.4 if these are in the store.
+    This trains control students, see `measure_students`.
     """
-    final, students = final_students.prepare_bench(bench).profile.training, {}
-    for label in (*published.PROJECTIONS, *published.WEIGHTINGS, "fig4_12", FINAL):
+    corpus = data_statistics.count_corpus_tokens(bench.corpus, bench.base)
+    rows = [*check_texts(bench.profile.structural_teacher.max_tokens, corpus)]
+    rows += check_scores(scores)
+    if any(HAS_READ in claim.needed for claim in load_claims() if claim.source in scores):
+        rows += check_words(extrapolate_words(run_words(bench)))
+    for label in STUDENTS:
         if label in scores:
-            students[label] = measure_students(label, bench)
-    frames = {
-        "scores": scores,
-        "students": students,
-        "limit": bench.profile.structural_teacher.max_tokens,
-        "corpus": data_statistics.count_corpus_tokens(bench.corpus, bench.base),
-        "updates": (bench.profile.training.updates, final.updates),
-        "base": measure_base(bench),
-        # The same layers before they learned to guess words.
-        "layers": measure_base(bench.changed("student", language_model=None)),
-    }
-    if any(HAS_READ in claim.needed for claim in claims if claim.source in scores):
-        frames["words"] = words_read.extrapolate_words(words_read.run_words(bench))
-    if informing:
-        frames["tasks"] = data_statistics.count_task_tokens(bench.tasks, bench.base)
-        with contextlib.suppress(NotComputed):
-            trained = sensitivity.run_lengths(bench.reading())
-            frames["lengths"] = sensitivity.judge_lengths(trained, sensitivity.NO_HEAD)
-    return frames
+            rows += check_students(label, measure_students(label, bench))
+    return pd.DataFrame(rows, columns=Check._fields)
+
+
+def describe_failures(checks: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """What failed of a table of checks: {(check, label): in words}."""
+    failures: dict[tuple[str, str], list[str]] = {}
+    for row in checks[checks["passed"].eq(False)].itertuples():
+        interval = "" if pd.isna(row.low) else f" [{row.low:.2f}, {row.high:.2f}]"
+        words = f"{row.what} is {row.value:.2f}{interval}, needed {row.needed}"
+        failures.setdefault((row.check, row.label), []).append(words)
+    return {place: "; ".join(words) for place, words in failures.items()}
 
 
 def measure_students(label: str, bench: Bench) -> pd.DataFrame:
@@ -131,7 +106,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     columns = ["start", "end", "chance", "control", "share", "context", "another_seed", "alike"]
     table = pd.DataFrame(index=[*students], columns=columns, dtype=float)
     if taught:  # a filter on variants may leave none
-        histories = collect_histories({label: models}, bench).groupby("model", sort=False)
+        histories = chapter4.collect_histories({label: models}, bench).groupby("model", sort=False)
         table["start"], table["end"] = histories["embedding"].first(), histories["embedding"].last()
         table["chance"] = histories["chance"].first()
         table["share"] = histories["share"].mean()[[*both]]
@@ -139,123 +114,59 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
         alone = parse(str(variant.structural))
         if label != FINAL or alone in students.values():
             pairs = embed(variant), embed(alone, second)
-            cosine = [cosines(rows, embed(alone)).mean() for rows in pairs]
+            cosine = [geometry.cosines(rows, embed(alone)).mean() for rows in pairs]
             table.loc[name, ["context", "another_seed"]] = cosine
     if taught and not both:
         dealt = bench.changed("training", contextual_rows="dealt")
-        controls = {name: dealt.model(variant, first) for name, variant in taught.items()}
-        dealt.embed(controls.values(), dealt.held_out)
-        ends = {name: control.history()["watched"][-1, 1] for name, control in controls.items()}
-        table["control"] = pd.Series(ends)
-    table["alike"] = [mean_cosine(embed(variant)) for variant in students.values()]
+        controls = chapter4.collect_histories({label: models}, dealt).groupby("model")
+        table["control"] = controls["embedding"].last()
+    table["alike"] = [geometry.mean_cosine(embed(variant)) for variant in students.values()]
     return table
 
 
-# ---- checks -------------------------------------------------------------------------------------
+# ---- single checks ------------------------------------------------------------------------------
 
 
-def run_checks(frames: Mapping[str, Any], claims: Sequence[Claim]) -> pd.DataFrame:
-    """Check the frames of `collect_frames`; a row for each `Check`."""
-    rows = [*_check_lengths(frames), *_check_updates(*frames["updates"])]
-    rows += _check_base(frames["base"], frames["layers"])
-    rows += _check_scores(frames["scores"])
-    rows += _check_words(frames["words"]) if "words" in frames else ()
-    rows += _check_training(frames["lengths"]) if "lengths" in frames else ()
-    for label, students in frames["students"].items():
-        rows += _check_students(label, students, claims)
-    return pd.DataFrame(rows, columns=Check._fields)
-
-
-def describe_failures(checks: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """(check, label) of each check that failed -> what failed, in words."""
-    failures: dict[tuple[str, str], list[str]] = {}
-    for row in checks[checks["passed"].eq(False)].itertuples():
-        ends = "" if pd.isna(row.low) else f" [{row.low:.2f}, {row.high:.2f}]"
-        words = f"{row.what} is {row.value:.2f}{ends}, needed {row.needed}"
-        failures.setdefault((row.check, row.label), []).append(words)
-    return {place: "; ".join(words) for place, words in failures.items()}
-
-
-def find_failures(
-    scores: Mapping[str, pd.DataFrame], bench: Bench, claims: Sequence[Claim]
-) -> dict[tuple[str, str], str]:
-    """`describe_failures` of the checks that these scores allow."""
-    return describe_failures(run_checks(collect_frames(scores, bench, claims), claims))
-
-
-def _check_lengths(frames: Mapping[str, Any]) -> Iterator[Check]:
-    """Whether the share of documents above the structural teacher's limit is the published one."""
-    name, limit = "texts_above_limit", frames["limit"]
-    share = float((frames["corpus"]["sbert_tokens"] > limit).mean())
+def check_texts(limit: int, corpus: pd.DataFrame) -> Iterator[Check]:
+    """Whether as many documents are above the structural teacher's limit as published."""
+    share = float((corpus["sbert_tokens"] > limit).mean())
     needed = f"{ABOVE_LIMIT - LENGTHS:.2f} to {ABOVE_LIMIT + LENGTHS:.2f}"
-    passed = abs(share - ABOVE_LIMIT) <= LENGTHS
-    yield Check(name, "", "share of documents above the limit", share, needed=needed, passed=passed)
-    for task, texts in frames["tasks"].groupby("task", sort=False) if "tasks" in frames else ():
-        share = (texts["sbert_tokens"] > limit).mean()
-        yield Check(name, "", f"share of {task}'s texts above the limit", share)
+    passed, what = abs(share - ABOVE_LIMIT) <= LENGTHS, "share of documents above the limit"
+    yield Check("texts_above_limit", "", what, share, needed=needed, passed=passed)
 
 
-def _check_updates(first: int, final: int) -> Iterator[Check]:
-    """Whether a final student makes more updates than one of Chapter 4, and enough."""
-    yield Check("updates", "", "updates of a student of Chapter 4", first)
-    needed, what = max(UPDATES, first + 1), "updates of a final student"
-    yield Check("updates", "", what, final, needed=f"{needed}", passed=final >= needed)
-
-
-def _check_base(measured: Mapping[str, float], layers: Mapping[str, float]) -> Iterator[Check]:
-    """Whether the base is a language model whose layers no longer know how to compare texts.
-
-    A raw language model embeds all texts alike, and unlike the teacher. The limits are the values
-    of the same `layers` before they learned to guess words.
-    """
-    rows = [
-        (f"{ALIKE}, of the base", measured[ALIKE], "above", layers[ALIKE]),
-        (f"{NEAR}, of the base", measured[NEAR], "below", layers[NEAR]),
-    ]
-    learned = LOSS in measured  # else in this profile the base is a slice of the teacher
-    if learned:
-        share = measured[LOSS] / measured[BY_FREQUENCY]
-        rows.insert(0, (f"{LOSS}, share of the {BY_FREQUENCY}", share, "below", GUESSED))
-    for what, value, side, limit in rows:
-        passed = value > limit if side == "above" else value < limit
-        needed = (f"{side} {limit:.2f}", passed) if learned else ("", None)
-        yield Check("base_is_language_model", "", what, value, None, None, *needed)
-
-
-def _check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
+def check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
     """Whether teachers and base are above chance, and whether tasks and rounds can be learned.
 
-    Rounds may have few examples. Retrieval is checked by MRR alone: MAP varies more from text to
-    text, so a ranking that is random by MRR is random by MAP too. What the thesis' heads can learn
-    is the ledger's first question; here it decides nothing.
+    Retrieval is checked by MRR alone: MAP varies more from text to text, so a ranking that is
+    random by MRR is random by MAP too. What the thesis' heads can learn decides nothing here.
     """
     encoders, by_heads = _find_encoders(scores, READOUT), " by the thesis' heads"
     parts = [("task_not_at_chance", "", "", encoders)]
     if FINAL in scores:
-        comparing = scores[FINAL][scores[FINAL]["readout"] == READOUT]
+        comparing = scores[FINAL].query("readout == @READOUT")
         for name, frame in comparing.groupby("round", sort=False):
             parts.append(("round_not_at_chance", FINAL, f" in round {name}", frame))
     for label in ("fig5_5", "fig5_6"):
         if label in scores:
-            frame = scores[label][scores[label]["metric"] == "MRR"]
-            parts.append((RANKING, label, " by MRR", frame))
+            parts.append((RANKING, label, " by MRR", scores[label].query("metric == 'MRR'")))
     parts.append(("task_not_at_chance", "", by_heads, _find_encoders(scores, "thesis")))
     if len(encoders):
-        for row in above_chance(*_select_scores(encoders, _ENCODERS)).itertuples():
+        for row in above_chance(*_select(encoders, _ENCODERS)).itertuples():
             what = f"{row.model} on all tasks, chance-corrected"
             yield _above_zero(_ENCODERS[row.model], "", what, row.score, row.low, row.high)
     for check, label, part, frame in parts:
-        models = final_students.PUBLISHED if label else _ENCODERS
-        for row in learnable(*_select_scores(frame, models)).itertuples() if len(frame) else ():
-            what = f"{row.model} on {row.task}{part}, chance-corrected"
-            needed, passed = "low above 0, below .97", row.passed
-            if part == by_heads:
-                needed, passed = "", None
-            yield Check(check, label, what, row.score, row.low, row.high, needed, passed)
+        models = published.CHAPTER_5 if label else _ENCODERS
+        tasks, names = _select(frame, models) if len(frame) else ({}, [])
+        for task, each in tasks.items():
+            row = above_chance({task: each}, names, mean=True).iloc[0]
+            what = f"{row['model']} on {task}{part}, chance-corrected"
+            needed = ("", None) if part == by_heads else ("low above 0, below .97", row["passed"])
+            yield Check(check, label, what, *row[["score", "low", "high"]], *needed)
 
 
 def _above_zero(check: str, label: str, what: str, value: float, low: float, high: float) -> Check:
-    return Check(check, label, what, value, low, high, "low above 0", low > 0)
+    return Check(check, label, what, value, low, high, "low above 0", bool(low > 0))
 
 
 def _find_encoders(scores: Mapping[str, pd.DataFrame], readout: str) -> pd.DataFrame:
@@ -263,17 +174,18 @@ def _find_encoders(scores: Mapping[str, pd.DataFrame], readout: str) -> pd.DataF
     frames = [frame for label, frame in scores.items() if label.startswith("fig4_")]
     frames = [frame[frame["readout"] == readout] for frame in frames]
     frames = [frame for frame in frames if frame["model"].eq("SBERT").any()]
-    shown = [len({*_ENCODERS} & {*frame["model"]}) for frame in frames]
-    return frames[shown.index(max(shown))] if frames else pd.DataFrame()
+    return max(
+        frames, key=lambda frame: len({*_ENCODERS} & {*frame["model"]}), default=pd.DataFrame()
+    )
 
 
-def _select_scores(frame: pd.DataFrame, models: Collection[str]) -> tuple[Any, list[str]]:
+def _select(frame: pd.DataFrame, models: Collection[str]) -> tuple[Any, list[str]]:
     """The scores by task of those `models` that have records, and their names."""
     names = [model for model in models if model in set(frame["model"])]
     return task_scores(frame[frame["model"].isin(names)]), names
 
 
-def _check_words(reach: pd.DataFrame) -> Iterator[Check]:
+def check_words(reach: pd.DataFrame) -> Iterator[Check]:
     """Whether a Paragraph Vector has read enough to be ranked against encoders.
 
     An encoder was pre-trained on other texts. If the Paragraph Vector is below SBERT only because
@@ -286,34 +198,28 @@ def _check_words(reach: pd.DataFrame) -> Iterator[Check]:
     yield Check(HAS_READ, "", what, *row[["times", "low", "high"]], needed, passed)
 
 
-def _check_training(judged: pd.DataFrame) -> Iterator[Check]:
-    """Whether students score above the base, and whether longer training would change them.
-
-    Both are measured without a head, because a head may learn more than the student did.
-    """
-    chosen = judged["right"].eq("base ×0") & judged["left"].str.endswith(" ×1")
-    for row in judged[chosen].itertuples():
-        what = f"{row.left[:-3]} minus base, no head"
-        yield _above_zero("base_below_students", "", what, row.difference, row.low, row.high)
-    doubled = judged[judged["left"].str.endswith(" ×2") & judged["right"].str.endswith(" ×1")]
-    if len(doubled):
-        row = doubled.loc[doubled["difference"].abs().idxmax()]
-        what = f"largest change from twice the updates, no head: {row['left'][:-3]}"
-        needed, passed = f"value within ±{MARGIN}", abs(row["difference"]) <= MARGIN
-        interval = row[["difference", "low", "high"]]
-        yield Check("students_converged", "", what, *interval, needed, passed)
-
-
-def _check_students(label: str, students: pd.DataFrame, claims: Sequence[Claim]) -> Iterator[Check]:
+def check_students(label: str, students: pd.DataFrame) -> Iterator[Check]:
     """What the contextual teacher contributes to a figure's students, and what they learn from it.
 
-    The contextual loss alone has the whole gradient, and it falls with any teacher. So its students
-    must end above their controls in held-out CCA, and above documents paired at random. Intervals
-    are Student's t over students, at 99%; a single student has none.
+    Its loss must have enough of the gradient, in all students and in those of a finding. Alone it
+    has all, and it falls with any teacher: such students must end above their controls in held-out
+    CCA, and above documents paired at random. Intervals are Student's t over students, at 99%.
     """
+    named = {label: {*students.index}}
+    for claim in load_claims():
+        if claim.source == label != FINAL and "treatment_given" in claim.needed:
+            named[claim.id] = claim.named([*published.shown(label)])
     shares = students["share"].dropna()
+    for about, names in named.items():
+        values = shares[shares.index.isin(names)]
+        if len(values) and (about == label or len(values) < len(shares)):
+            what, value = (
+                f"contextual share of the gradient, median of {len(values)}",
+                values.median(),
+            )
+            interval, needed = (value, values.min(), values.max()), f"at least {SHARE}"
+            yield Check("treatment_given", about, what, *interval, needed, bool(value >= SHARE))
     if len(shares):
-        yield from _check_shares(label, shares, claims)
         value, another = students[["context", "another_seed"]].median()
         ends = students["context"].min(), students["context"].max()
         what = "cosine with the student without context, median"
@@ -328,26 +234,12 @@ def _check_students(label: str, students: pd.DataFrame, claims: Sequence[Claim])
     others |= {"chance": "documents paired at random"}
     for column, words in others.items() if len(alone) else ():
         what = f"held-out CCA above that of {words}, mean of {len(alone)}"
-        interval = paired(alone["end"], alone[column], CONFIDENCE)
-        yield _above_zero("treatment_given", label, what, *interval)
+        gain = alone["end"] - alone[column]
+        half = stats.t.ppf((1 + CONFIDENCE) / 2, len(gain) - 1) * gain.sem()
+        interval = gain.mean() - half, gain.mean() + half
+        yield _above_zero("treatment_given", label, what, gain.mean(), *interval)
     if len(students):
         alike = students["alike"]
         what, worst = f"cosine of different documents, highest: {alike.idxmax()}", alike.max()
         needed, passed = f"below {COLLAPSED}", bool(worst < COLLAPSED)
         yield Check("not_collapsed", label, what, worst, alike.min(), worst, needed, passed)
-
-
-def _check_shares(label: str, shares: pd.Series, claims: Sequence[Claim]) -> Iterator[Check]:
-    """Whether the contextual loss has enough gradient, in all students and in a finding's own."""
-    named = {label: {*shares.index}}
-    for claim in claims:
-        if claim.source == label != FINAL and "treatment_given" in claim.needed:
-            sides = claim.sides(list(published.shown(label)))
-            named[claim.id] = {name for side in sides for name in side}
-    for about, names in named.items():
-        values = shares[shares.index.isin(names)]
-        if about == label or 0 < len(values) < len(shares):
-            value = values.median()
-            what = f"contextual share of the gradient, median of {len(values)}"
-            interval, needed = (value, values.min(), values.max()), f"at least {SHARE}"
-            yield Check("treatment_given", about, what, *interval, needed, bool(value >= SHARE))

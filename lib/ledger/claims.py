@@ -9,27 +9,37 @@ published scores from near re-runs and the number of test examples.
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from lib import published as theirs
 from lib.chapters import chapter4, final_students
 from lib.chapters.published_noise import RERUNS, measure_published_noise
-from lib.config import profiles
 from lib.distillation.variants import STUDENT_CLASSES, parse
-from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
 from lib.figures.scores import GIVEN
 from lib.ledger import checks
-from lib.ledger.kinds import KINDS, Alike, Claim, Number
+from lib.ledger.kinds import Alike, Claim, Number, load_claims
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.effects import Comparison
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, SeedNoise
-from lib.statistics.verdicts import Judgement
+from lib.statistics.verdicts import (
+    ALPHA,
+    EQUIVALENT,
+    HOLDS,
+    MARGIN,
+    NOT_RUN,
+    NOT_TESTABLE,
+    NUMBER,
+    OPEN,
+    REVERSED,
+    SMALLER,
+)
 from lib.store import NotComputed
 
 RANKINGS = theirs.BOXPLOTS
@@ -40,160 +50,143 @@ Scores = Mapping[str, pd.DataFrame | Evidence]
 Failures = Mapping[tuple[str, str], str]  # as of `checks.describe_failures`
 # Readout of our scores -> the prefix of its columns in table "claims".
 PREFIXES = {"thesis": "", "compare": "compare_", "none": "none_"}
-# (side, readout) -> prefix: the judgements of a finding.
-SIDES = {("published", "thesis"): "published_"}
-SIDES |= {("ours", readout): prefix for readout, prefix in PREFIXES.items()}
-_UNMADE = "No records: make {} first."
-_JUDGED = ("effect", "low", "high", "p", "p_equivalent", "q", "verdict", "holding")
-_JUDGED += ("decided_by", "arithmetic")
-_OURS = (*_JUDGED, "seed_share", "vacuous")
+_JUDGED = "effect low high p p_equivalent q verdict holding decided_by arithmetic".split()
+_OURS = [*_JUDGED, "seed_share", "vacuous"]
 COLUMNS = [
-    *("id", "section", "label", "finding", "quote", "read_off"),
-    *(f"published_{name}" for name in (*_JUDGED, "reason")),
+    *"id section label finding quote read_off".split(),
+    *(f"published_{name}" for name in [*_JUDGED, "reason"]),
     *(prefix + name for prefix in PREFIXES.values() for name in _OURS),
-    *("survives", "survives_p", "survives_q"),
-    *("one_task_low", "one_task_high", "seeds", "checks", "rules", "profile", "note"),
+    *"survives survives_p survives_q one_task_low one_task_high".split(),
+    *"seeds checks rules profile note".split(),
 ]
-
-
-@functools.cache
-def load_claims() -> list[Claim]:
-    """Every finding of `params/claims.yaml`, in the thesis' order."""
-    return [parse_claim(*entry) for entry in profiles.entries("claims.yaml")]
-
-
-def parse_claim(name: str, values: Mapping[str, Any], where: str) -> Claim:
-    """Make a claim of its kind; `ParameterError`, which begins with `where`, if it is not one."""
-    return profiles.validated(KINDS[values["kind"]], {"id": name, **values}, where)
+SHOWN = "finding decided_by published_effect effect low high holding verdict".split()
+SHOWN += "compare_effect compare_verdict none_effect none_verdict survives".split()
 
 
 # ---- verdicts -----------------------------------------------------------------------------------
 
 
-def judge_sides(
+def judge_claims(
     scores: Scores,
     *,
     failures: Failures | None = None,
     numbers: Mapping[str, float] | None = None,
     label: str = "",
+    profile: str = "",
 ) -> pd.DataFrame:
-    """The ledger in long form: a row for each finding on each of `SIDES`.
+    """Table "claims", a row for each finding of the figures that begin with `label`.
 
     `scores` are records as of `Bench.run`, by one or more readouts, with models named by identity
     or as printed; models that the figure does not print only help to measure the seed noise.
-    Rankings and F1 have no readouts: their rows are the same by each. With `failures`, a claim is
-    "not testable here" if a check that it needs has failed, for all findings, its figure or itself.
-    `numbers` are ours, for claims of the kind `number`; `label` begins the figures to judge.
+    Rankings and F1 have no readouts: their columns are the same by each. With `failures`, a claim
+    is "not testable here" if a check that it needs has failed, for all findings, its figure or
+    itself. `numbers` are ours, for claims of the kind `number`.
 
-    Columns: id, label (the figure), side, readout, those of `Judgement`, vacuous (whether the
-    untrained base passes in the student's place), and q, over all findings of the thesis or of the
-    news paper. If a model has no scores, the verdict is "not run" and reason says which.
+    Columns of the published numbers begin with "published_", ours with one of `PREFIXES`; they are
+    those of `Judgement`, vacuous (whether the untrained base passes in the student's place), and q
+    over all findings of the thesis or of the news paper. survives is the verdict that the two
+    readouts with little training share; survives_p is the larger p of the two, 1 if their effects
+    have different signs. Without scores of a model, the verdict is "not run".
     """
-
-    @functools.cache
-    def collect(source: str, metric: str, weights: tuple, readout: str) -> Evidence:
-        return _collect_evidence(scores[source], source, metric, dict(weights), readout)
-
-    rows, failures, numbers = [], failures or {}, numbers or {}
+    collect = functools.cache(functools.partial(_collect_evidence, scores))
+    rows, kept = [], {"id", "section", "finding", "quote", "read_off", "note"}
     for claim in load_claims():
-        for side, readout in SIDES if claim.figure.startswith(label) else ():
+        row = claim.model_dump(include=kept) | {"label": claim.figure}
+        row["checks"] = ", ".join(claim.needed)
+        sides = {"published_": _judge_published(claim)}
+        for readout, prefix in PREFIXES.items():
             if isinstance(claim, Number):
-                value = claim.published if side == "published" else numbers.get(claim.number)
-                judged = {"effect": value, "verdict": verdicts.NUMBER}
-                judged = judged if value is not None else _refuse(_UNMADE.format(claim.source))
-            elif side == "ours":
-                judged = _judge_ours(claim, scores, collect, readout, failures)
+                sides[prefix] = _tell_number(claim, (numbers or {}).get(claim.number))
             else:
-                judgement = _judge_published(claim)
-                judged = asdict(judgement) if judgement else _refuse()
-            place = {"id": claim.id, "label": claim.figure, "side": side, "readout": readout}
-            rows.append(place | judged)
-    names = [field.name for field in fields(Judgement)]
-    table = pd.DataFrame(rows, columns=["id", "label", "side", "readout", *names, "vacuous"])
-    return table.assign(q=_compute_q(table, "p", "verdict", ["side", "readout"]))
-
-
-def judge_claims(scores: Scores, *, profile: str = "", **options: Any) -> pd.DataFrame:
-    """Table "claims", a row for each finding, from `judge_sides` with its `options`.
-
-    Columns of the published numbers begin with "published_", ours with one of `PREFIXES`. survives
-    is the verdict that the two readouts with little training share; survives_p is the larger p of
-    the two, 1 if their effects have different signs.
-    """
-    sides = judge_sides(scores, **options).set_index("id").groupby(["side", "readout"])
-    parts = [sides.get_group(place).add_prefix(prefix) for place, prefix in SIDES.items()]
-    kept = {"id", "section", "finding", "quote", "read_off", "note"}
-    told = [
-        claim.model_dump(include=kept) | {"checks": ", ".join(claim.needed)}
-        for claim in load_claims()
-    ]
-    table = pd.DataFrame(told).set_index("id").join(parts, how="inner").reset_index()
+                sides[prefix] = _judge_ours(claim, scores, collect, readout, failures or {})
+        for prefix, judged in sides.items():
+            row |= {prefix + name: value for name, value in judged.items()}
+        rows.append(row)
+    table = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "reason"])
+    table = table[table["label"].str.startswith(label)].reset_index(drop=True)
     apart = table["compare_effect"] * table["none_effect"] <= 0
     larger = table[["compare_p", "none_p"]].max(axis=1, skipna=False).mask(apart, 1.0)
     note = (table["note"] + " " + table["reason"].fillna("")).str.strip()
     table = table.assign(survives=share_verdicts(table), survives_p=larger, note=note)
-    table["survives_q"] = _compute_q(table, "survives_p", "survives")
+    news = table["label"].str.startswith("news")
+    for prefix in ("published_", *PREFIXES.values(), "survives_"):
+        word = table["survives" if prefix == "survives_" else f"{prefix}verdict"]
+        p = table[f"{prefix}p"].astype(float).where(~word.isin([NOT_TESTABLE, NOT_RUN]))
+        table[f"{prefix}q"] = p.groupby(news).transform(verdicts.q_values)
     return table.assign(profile=profile, rules=verdicts.RULES)[COLUMNS]
 
 
 def share_verdicts(table: pd.DataFrame) -> pd.Series:
     """The verdict that both readouts with little training share, in a table like "claims"."""
     word, other = table["compare_verdict"], table["none_verdict"]
-    not_run = word.eq(verdicts.NOT_RUN) | other.eq(verdicts.NOT_RUN)
-    return word.where(word == other, verdicts.DISAGREE).mask(not_run, verdicts.NOT_RUN)
+    not_run = word.eq(NOT_RUN) | other.eq(NOT_RUN)
+    return word.where(word == other, verdicts.DISAGREE).mask(not_run, NOT_RUN)
+
+
+def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1) -> pd.DataFrame:
+    """Judge a ledger of `judge_claims` with another margin, or `runs` times the runs.
+
+        interval = effect +- half-width sqrt(1 - seed_share + seed_share / runs)
+
+    Effects and intervals of differences of spreads stay the same, and the deciding comparison
+    stands for the whole finding. The 90% intervals of ties assume normal errors. Columns: verdict,
+    compare_verdict, none_verdict and survives.
+    """
+    alike = {claim.id for claim in load_claims() if isinstance(claim, Alike)}
+    shift = np.where(ledger["id"].isin(alike), margin - MARGIN, 0.0)  # their effects contain it
+    one_sided = stats.norm.ppf(1 - ALPHA) / stats.norm.ppf(1 - ALPHA / 2)
+    published, again = ledger["published_effect"].astype(float), pd.DataFrame(index=ledger.index)
+    for prefix in PREFIXES.values():
+        names = [prefix + name for name in ("effect", "low", "high", "seed_share", "p_equivalent")]
+        effect, low, high, share, p_equivalent = ledger[names].astype(float).to_numpy().T
+        narrower = np.sqrt(1 - np.nan_to_num(share) * (1 - 1 / runs))
+        below, above = (effect - low) * narrower, (high - effect) * narrower
+        effect = effect + shift
+        low, high, with_tie = effect - below, effect + above, ~np.isnan(p_equivalent)
+        inside = (effect - one_sided * below > -margin) & (effect + one_sided * above < margin)
+        smaller = (low <= 0) & (high >= 0) & (high < published)
+        word = ledger[f"{prefix}verdict"]
+        unmoved = word.isin([NOT_RUN, NOT_TESTABLE, NUMBER])
+        cases = [unmoved, low > 0, high < 0, inside & with_tie, smaller & with_tie]
+        words = [word, HOLDS, REVERSED, EQUIVALENT, SMALLER]
+        again[f"{prefix}verdict"] = np.select(cases, words, OPEN)
+    return again.assign(survives=share_verdicts(again))
 
 
 def judge_figure(
     figure: str, scores: pd.DataFrame, failures: Failures | None = None
 ) -> pd.DataFrame:
-    """Judge the findings about one figure, in fewer columns than `judge_claims`.
-
-    Columns: finding, decided_by (the deciding comparison); published and ours (the effects), low
-    and high (our interval), holding (how many comparisons hold) and verdict (does it repeat?);
-    compare and none (the effects by the two other readouts), their verdicts, and survives.
-    """
+    """Judge the findings about one figure; some columns of `judge_claims`."""
     sources = {claim.source: scores for claim in load_claims() if claim.figure == figure}
     rows = judge_claims(sources, failures=failures, label=figure)
-    rows = rows[(rows["label"] == figure) & (rows["published_verdict"] != verdicts.NUMBER)]
-    decided = rows["decided_by"].fillna(rows["published_decided_by"])
-    names = {"published_effect": "published", "effect": "ours"}
-    names |= {"compare_effect": "compare", "none_effect": "none"}
-    shown = ["finding", "decided_by", "published", "ours", "low", "high", "holding", "verdict"]
-    shown += ["compare", "compare_verdict", "none", "none_verdict", "survives"]
-    return rows.assign(decided_by=decided).rename(columns=names)[shown]
+    return rows.loc[(rows["label"] == figure) & (rows["verdict"] != NUMBER), SHOWN]
 
 
 def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
     """`judge_figure` for a boxplot of Chapter 4, with the checks; this may train what they need."""
     scores = chapter4.run_readouts(figure, bench)
-    failures = checks.find_failures({figure: scores}, bench, load_claims())
+    failures = checks.describe_failures(checks.run_checks({figure: scores}, bench))
     return judge_figure(figure, scores, failures)
 
 
-def _compute_q(table: pd.DataFrame, p: str, verdict: str, groups: Sequence[str] = ()) -> pd.Series:
-    """q of each tested finding of the thesis or of the news paper, within groups of rows."""
-    untested = table[verdict].isin((verdicts.NOT_TESTABLE, verdicts.NOT_RUN))
-    of_news = table["label"].str.startswith("news")
-    by_paper = table[p].astype(float).mask(untested).groupby([of_news, *map(table.get, groups)])
-    return by_paper.transform(verdicts.q_values)
-
-
 def _refuse(reason: str = "") -> dict[str, Any]:
-    return {"verdict": verdicts.NOT_RUN, "reason": reason, "vacuous": ""}
+    return {"verdict": NOT_RUN, "reason": reason, "vacuous": ""}
+
+
+def _tell_number(claim: Number, value: float | None) -> dict[str, Any]:
+    if value is None:
+        return _refuse(f"No records: make {claim.source} first.")
+    return {"effect": value, "verdict": NUMBER}
 
 
 def _judge_ours(
-    claim: Claim,
-    scores: Scores,
-    collect: Callable[..., Evidence],
-    readout: str,
-    failures: Failures,
+    claim: Claim, scores: Scores, collect: Any, readout: str, failures: Failures
 ) -> dict[str, Any]:
     """The columns of our verdict by a readout, or what is missing for it."""
-    models, given = _list_models(claim), scores.get(claim.source)
+    given, models = scores.get(claim.source), _list_models(claim)
     if given is None:
-        return _refuse(_UNMADE.format(claim.source))
-    wanted, weights = {name for side in claim.sides(models) for name in side}, {}
+        return _refuse(f"No records: make {claim.source} first.")
+    wanted, weights = claim.named(models), {}
     if isinstance(given, Evidence):
         present = {*given.means.index}
     else:
@@ -204,15 +197,15 @@ def _judge_ours(
     if missing := sorted(wanted - present):
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
         return _refuse(f"No records of {missing[0]}{more}.")
-    asked = claim.source, claim.metric, tuple(weights.items()), readout
-    evidence = given if isinstance(given, Evidence) else collect(*asked)
+    evidence = collect(claim.source, claim.metric, readout, tuple(weights.items()))
     judgement = claim.judge_scores(evidence, models)
-    vacuous = judgement.verdict == verdicts.HOLDS and _is_vacuous(claim, evidence, models)
-    if published := _judge_published(claim):
-        judgement = verdicts.compare_with_published(judgement, published.effect)
+    vacuous = judgement.verdict == HOLDS and _is_vacuous(claim, evidence, models)
+    size = _judge_published(claim).get("effect", np.nan)
+    judgement = verdicts.compare_with_published(judgement, size)
     subjects = ("", claim.source, claim.id)  # a check may be about all findings
     failed = {check: why for (check, about), why in failures.items() if about in subjects}
-    judgement = verdicts.checked(judgement, claim.needed, failed)
+    if reasons := [failed[check] for check in claim.needed if check in failed]:
+        judgement = replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons))
     return asdict(judgement) | {"vacuous": "yes" if vacuous else ""}
 
 
@@ -223,23 +216,26 @@ def _is_vacuous(claim: Claim, evidence: Evidence, models: Sequence[str]) -> bool
     base is one of these, it cannot beat itself.
     """
     class_of, places = dict(zip(evidence.means.index, evidence.classes, strict=True)), {}
-    for sides in claim.opponents(models):
-        students = {name for side in sides for name in side if class_of[name] in STUDENT_CLASSES}
-        taught, others = sorted(sides, key=lambda side: not students.issuperset(side))
-        if not students.issuperset(taught) or students & {*others}:
+    for each in [comparison for unit in claim.units(models) for comparison in unit]:
+        sides = [each.plus, each.minus]
+        taught = [{class_of[name] in STUDENT_CLASSES for name in side} for side in sides]
+        if taught not in ([{True}, {False}], [{False}, {True}]):
             return False
-        places |= {name: BASE + _split_round(claim.source, name)[1] for name in taught}
+        for name in sides[taught.index({True})]:
+            places[name] = BASE + _split_round(claim.source, name)[1]
     if not places or not {*places.values()} <= {*class_of}:
         return False
     untrained = claim.judge_scores(evidence.replaced(places), models)
-    return untrained.verdict == verdicts.HOLDS
+    return untrained.verdict == HOLDS
 
 
 @functools.cache
-def _judge_published(claim: Claim) -> Judgement | None:
-    """The verdict on the published numbers; None for a claim that is about our runs alone."""
+def _judge_published(claim: Claim) -> Mapping[str, Any]:
+    """The columns of the verdict on the published numbers; `Alike` is about our runs alone."""
     if isinstance(claim, Alike):
-        return None
+        return _refuse()
+    if isinstance(claim, Number):
+        return _tell_number(claim, claim.published)
     source, models = claim.source, _list_models(claim)
     scores = _load_published_scores(source, claim.metric)
     score = scores["value"] if claim.metric == "F1" else effects.chance_corrected
@@ -251,73 +247,44 @@ def _judge_published(claim: Claim) -> Judgement | None:
         scored = {*runs.index.get_level_values("model")}  # two students have no private F1
         models = [name for name in models if name in scored]
     elif claim.metric == "accuracy":
-        compared = {name for side in claim.sides(models) for name in side}
+        compared = claim.named(models)
         # A pair of near re-runs is no yardstick for itself.
         about = any(figure == source and compared == {*pair} for figure, *pair in RERUNS)
         noise = measure_published_noise(source, weights, without=source if about else "")
     evidence = intervals.from_runs(
         runs, weights=weights, noise=noise, student_of=lambda name: _split_round(source, name)[0]
     )
-    return claim.judge_scores(evidence, models)
+    return asdict(claim.judge_scores(evidence, models))
 
 
 # ---- comparisons of single models ---------------------------------------------------------------
 
 
 def compare_pairs(
-    pairs: Sequence[tuple[str, str]],
+    pairs: Sequence[tuple[str, str] | Comparison],
     scores: pd.DataFrame,
     figure: str,
     tasks: Sequence[str] | None = None,
+    metric: str = "accuracy",
 ) -> pd.DataFrame:
     """`verdicts.compare` by every readout, a column, with the noise that findings are judged with.
 
     Models are named as in the figure, or by identity. In Figure 5.3 the round is part of a name.
     Only `tasks` count, by default all.
     """
-    by_readout = _collect_readouts(scores, figure, "accuracy", tasks)
-    tables = {readout: verdicts.compare(pairs, evidence) for readout, evidence in by_readout}
+    tasks = scores["task"].unique() if tasks is None else tasks
+    weights, tables = tuple((task, 1 / len(tasks)) for task in tasks), {}
+    for readout in scores["readout"].unique():
+        evidence = _collect_evidence({figure: scores}, figure, metric, readout, weights)
+        tables[readout] = verdicts.compare(pairs, evidence)
     return pd.concat(tables, names=["readout", None]).reset_index("readout")
-
-
-def compare_students(
-    scores: pd.DataFrame,
-    rivals: Sequence[str],
-    tasks: Sequence[str] | None = None,
-    *,
-    figure: str = "fig5_3",
-    metric: str = "accuracy",
-) -> pd.DataFrame:
-    """The mean of the final students against each rival that has scores, all with all labels.
-
-    `scores` are those of `final_students.run_readouts`; only `tasks` count, by default all.
-    Columns: readout, rival, difference (of chance-corrected scores, mean of the tasks), low, high,
-    verdict.
-    """
-    ending = ";all" if figure == "fig5_3" else ""
-    scores = scores[scores["round"] == ending.strip(";")]
-    students, models, rows = final_students.list_students(), final_students.load_models(), []
-    mean = {name + ending: 1 / len(students) for name in students}
-    for readout, evidence in _collect_readouts(scores, figure, metric, tasks):
-        for rival in rivals:
-            # TF-IDF's classifier converges. So do the students' heads only by "compare".
-            lexical = parse(models.get(rival, rival)).kind == "tfidf"
-            fair = figure != "fig5_3" or readout == "compare" or not lexical
-            if fair and rival + ending in evidence.means.index:
-                sides = Comparison(mean, {rival + ending: 1.0}, "mean of the students", rival)
-                judged = verdicts.judge([[sides]], evidence)
-                rows.append(
-                    (readout, rival, judged.effect, judged.low, judged.high, judged.verdict)
-                )
-    columns = ["readout", "rival", "difference", "low", "high", "verdict"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def compare_neighbours(figure: str) -> pd.DataFrame:
     """Compare each model of a published ranking with the next, best first; in Figure 5.3 by round.
 
     Columns: model, ahead_of, gap (of mean chance-corrected accuracy), within_noise (whether two
-    published runs of one model may differ by as much), arithmetic (as `verdicts.arithmetic` says).
+    published runs of one model may differ by as much), arithmetic.
     """
     scores = _load_published_scores(figure, "accuracy").assign(score=effects.chance_corrected)
     means = scores.groupby("model", sort=False)["score"].mean()
@@ -333,45 +300,34 @@ def compare_neighbours(figure: str) -> pd.DataFrame:
 
 
 def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
-    """Our scores of every figure for `judge_claims`, by each readout whose runs are in the store.
+    """Our scores, for `judge_claims`, of every figure whose runs are in the store by all readouts.
 
     Raises `NotComputed` if no figure is complete.
     """
-    reading, name, scores = bench.reading(), bench.profile.name, {}
-    runs = {label: functools.partial(chapter4.run_figures, label) for label in theirs.CHAPTER_4}
-    for figure, run in (runs | {"fig5_3": final_students.run_classifications}).items():
-        frames = []
-        for readout in READOUTS if bench.classifications else ():
-            with contextlib.suppress(NotComputed):
-                frames.append(run(reading.with_readout(readout)))
-        if frames:
-            scores[figure] = pd.concat(frames, ignore_index=True)
-    with contextlib.suppress(NotComputed):
-        if bench.retrievals:
-            scores |= dict.fromkeys(RETRIEVAL, final_students.run_retrievals(reading, top=None))
+    runs, scores = dict[str, Any](), {}
+    if bench.classifications:
+        for figure in theirs.CHAPTER_4:
+            runs[figure] = functools.partial(chapter4.run_readouts, figure)
+        runs["fig5_3"] = final_students.run_readouts
+    if bench.retrievals:
+        runs |= dict.fromkeys(RETRIEVAL, functools.partial(final_students.run_retrievals, top=None))
+    for figure, run in runs.items():
+        with contextlib.suppress(NotComputed):
+            scores[figure] = run(bench.reading())
     if not scores:
-        raise NotComputed(
-            f"no figure of the profile {name} has all of its runs; "
-            f"first run ./run_all.sh {name}, or some of the notebooks 02 to 07"
-        )
+        name = bench.profile.name
+        raise NotComputed(f"no figure of {name} has all of its runs; first run ./run_all.sh {name}")
     return scores
 
 
-def _collect_readouts(
-    scores: pd.DataFrame, figure: str, metric: str, tasks: Sequence[str] | None
-) -> Iterator[tuple[str, Evidence]]:
-    """Each readout, with evidence on the models of a figure, all or some tasks alike."""
-    rows = scores if tasks is None else scores[scores["task"].isin(tasks)]
-    weights = dict.fromkeys(rows["task"].unique(), 1 / rows["task"].nunique())
-    for readout in rows["readout"].unique():
-        yield readout, _collect_evidence(rows, figure, metric, weights, readout)
-
-
 def _collect_evidence(
-    scores: pd.DataFrame, source: str, metric: str, weights: Mapping[str, float], readout: str
+    scores: Scores, source: str, metric: str, readout: str, weights: tuple[tuple[str, float], ...]
 ) -> Evidence:
     """Evidence on a figure's models by one readout; models of one class share their seed noise."""
-    shown = _select_scores(scores, source, metric, readout)
+    given = scores[source]
+    if isinstance(given, Evidence):
+        return given
+    shown = _select_scores(given, source, metric, readout)
     in_chapter4 = source in theirs.CHAPTER_4
     identities = theirs.printed(source) if in_chapter4 else final_students.load_models()
 
@@ -380,7 +336,7 @@ def _collect_evidence(
 
     return intervals.from_examples(
         intervals.task_scores(shown),
-        weights=weights,
+        weights=dict(weights),
         given=[name for name in shown["model"].unique() if split(name) in GIVEN],
         class_of=lambda name: parse(identities.get(split(name), split(name))).seed_class,
         student_of=split,

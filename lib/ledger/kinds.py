@@ -5,22 +5,25 @@ Each kind turns a finding into weighted sums of the models' scores, which are po
 run at hand, and its interval accounts for the choice. Models are named as in the claim's figure.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from lib.config import profiles
 from lib.config.schema import Count, Filled, Settings, Text, Texts
 from lib.statistics import verdicts
 from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import Evidence
-from lib.statistics.verdicts import Judgement, judge
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, Judgement, Statement, judge
 
 # Names or shell patterns; a pattern that begins with "!" removes models again.
 Patterns = Filled[Text]
 RANKING = "ranking_not_at_chance"  # what claims about retrieval need
+CHECKS = {"accuracy": ("task_not_at_chance",), "MAP": (RANKING,), "MRR": (RANKING,), "F1": ()}
 
 
 class Claim(Settings):
@@ -30,8 +33,6 @@ class Claim(Settings):
     figure, they introduce the figure. The numbers of `source` decide, by default those of `figure`.
     Only `tasks` count, by default all. `checks` are preconditions, see `lib.ledger.checks`.
     """
-
-    SIDES: ClassVar[tuple[str, ...]] = ()  # fields that name models
 
     id: Text
     kind: Text
@@ -48,27 +49,27 @@ class Claim(Settings):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """All checks that the claim needs: first that of its metric, then its own."""
-        of_metric = {"accuracy": ("task_not_at_chance",), "F1": ()}
-        return (*of_metric.get(self.metric, (RANKING,)), *self.checks)
+        """All checks that the claim needs."""
+        return (*CHECKS[self.metric], *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score. `tasks` are those that have scores."""
         chosen = [task for task in tasks if task in self.tasks or not self.tasks]
         return {task: 1 / len(chosen) for task in chosen}
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        """The models that the claim names; `ValueError` if a name matches none of `models`."""
-        return [match_models(getattr(self, name), models) for name in self.SIDES]
-
-    def opponents(self, models: Sequence[str]) -> list[tuple[list[str], list[str]]]:
-        """The pairs of sides that are compared with each other."""
-        sides = self.sides(models)
-        return list(zip(sides[::2], sides[1::2], strict=False))
+    def units(self, models: Sequence[str]) -> Statement:
+        """What is compared, see `verdicts.judge`; `ValueError` if a name matches none of `models`,
+        which are the figure's, as printed.
+        """
+        raise NotImplementedError
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        """The verdict on the evidence. `models` are the figure's, as printed."""
-        raise NotImplementedError
+        """The verdict on the evidence."""
+        return judge(self.units(models), evidence)
+
+    def named(self, models: Sequence[str]) -> set[str]:
+        """All models that are compared."""
+        return {name for unit in self.units(models) for each in unit for name in each.weights}
 
 
 class Beats(Claim):
@@ -83,21 +84,18 @@ class Beats(Claim):
     rounds: Texts = ()
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        return [
-            match_models([pattern + suffix for pattern in patterns], models)
-            for suffix in [f";{name}" for name in self.rounds] or [""]
-            for patterns in (self.better, self.worse)
-        ]
-
-    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+    def units(self, models: Sequence[str]) -> Statement:
         units = []
-        for left, right in self.opponents(models):
+        for ending in [f";{name}" for name in self.rounds] or [""]:
+            left, right = (
+                match_models([pattern + ending for pattern in side], models)
+                for side in (self.better, self.worse)
+            )
             for a in left:
                 words = a if self.share == 1 else f"{self.share:g} x {a}"
                 if a not in right:
                     units += [[Comparison({a: self.share}, {b: 1.0}, words, b)] for b in right]
-        return judge(units, evidence)
+        return units
 
 
 class BeatsOnAverage(Claim):
@@ -106,18 +104,18 @@ class BeatsOnAverage(Claim):
     `scale` multiplies the effect; 2, for example, makes it a sum over two groups.
     """
 
-    SIDES = ("better", "worse")
     better: Patterns
     worse: Patterns
     scale: Count = 1
 
-    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
+    def units(self, models: Sequence[str]) -> Statement:
         averages, words = [], []
-        for names in self.sides(models):
+        for patterns in (self.better, self.worse):
+            names = match_models(patterns, models)
             side = names[0] if len(names) == 1 else f"average of {len(names)} models"
             words.append(side if self.scale == 1 else f"{self.scale} x {side}")
             averages.append(dict.fromkeys(names, self.scale / len(names)))
-        return judge([[Comparison(*averages, *words)]], evidence)
+        return [[Comparison(*averages, *words)]]
 
 
 class CountBeating(Claim):
@@ -126,18 +124,22 @@ class CountBeating(Claim):
     With an `at_least` of 1, the best of the group beats the best baseline.
     """
 
-    SIDES = ("group", "baselines")
     group: Patterns
     baselines: Patterns
     at_least: Count | None = None
     at_most: Annotated[int, Field(ge=0)] | None = None
 
+    def units(self, models: Sequence[str]) -> Statement:
+        baselines = match_models(self.baselines, models)
+        return [[pair(a, b) for b in baselines] for a in match_models(self.group, models)]
+
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        group, baselines = self.sides(models)
-        units = [[pair(a, b) for b in baselines] for a in group]
         bounds = {"at_least": self.at_least, "at_most": self.at_most}
-        judged = [judge(units, evidence, **{k: n}) for k, n in bounds.items() if n is not None]
-        weakest = verdicts.weakest(judged)
+        rules = [{name: bound} for name, bound in bounds.items() if bound is not None]
+        judged = [judge(self.units(models), evidence, **rule) for rule in rules]
+        # At most one of the two can be false, so their errors of 2.5% add up to at most 5%.
+        order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
+        weakest = min(judged, key=lambda each: (order.index(each.verdict), each.effect))
         if judged[1:] and weakest.holding:
             ahead, behind = (each.holding for each in judged)
             weakest = replace(weakest, holding=f"{ahead} ahead, {behind} not")
@@ -150,22 +152,26 @@ class CountPairs(Claim):
     pairs: Filled[Annotated[tuple[Text, Text], Field(strict=False)]]
     at_least: Count
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        return [match_models([name], models) for names in self.pairs for name in names]
+    def units(self, models: Sequence[str]) -> Statement:
+        return [[pair(*names)] for names in self.pairs]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        return judge([[pair(*names)] for names in self.pairs], evidence, at_least=self.at_least)
+        return judge(self.units(models), evidence, at_least=self.at_least)
 
 
 class Spread(Claim):
     """The scores of the models in `wider` have a larger standard deviation than `narrower`'s."""
 
-    SIDES = ("wider", "narrower")
     wider: Patterns
     narrower: Patterns
 
+    def units(self, models: Sequence[str]) -> Statement:
+        sides = (match_models(patterns, models) for patterns in (self.wider, self.narrower))
+        return [[Comparison(*(dict.fromkeys(side, 1.0) for side in sides), "", "")]]
+
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        return verdicts.judge_spread(*self.sides(models), evidence)
+        ((sides,),) = self.units(models)
+        return verdicts.judge_spread([*sides.plus], [*sides.minus], evidence)
 
 
 class EasierTask(Claim):
@@ -177,14 +183,14 @@ class EasierTask(Claim):
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         return {self.easier: 1.0, self.harder: -1.0}
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        return [list(models)]
+    def units(self, models: Sequence[str]) -> Statement:
+        average = dict.fromkeys(models, 1 / len(models))
+        return [[Comparison(average, {}, self.easier, self.harder)]]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        means = evidence.means.loc[list(models)].mean()
-        average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, self.easier, self.harder)
+        means = evidence.means.loc[[*models]].mean()
         words = verdicts.arithmetic(means[self.easier], means[self.harder])
-        return replace(judge([[average]], evidence), arithmetic=words)
+        return replace(super().judge_scores(evidence, models), arithmetic=words)
 
 
 class Alike(Claim):
@@ -197,19 +203,18 @@ class Alike(Claim):
     models: Patterns
     treatment: Text
 
-    def sides(self, models: Sequence[str]) -> list[list[str]]:
-        whole = match_models(self.models, models)
-        parts = [name.split(";") if self.source == "fig5_3" else [name] for name in whole]
-        return [whole, [";".join([part[0], self.treatment, *part[1:]]) for part in parts]]
+    def units(self, models: Sequence[str]) -> Statement:
+        units = []
+        for whole in match_models(self.models, models):
+            name, separator, rest = whole.partition(";" if self.source == "fig5_3" else "\n")
+            treated = f"{name};{self.treatment}{separator}{rest}"
+            for names in ((whole, treated), (treated, whole)):  # is each above -MARGIN?
+                units.append([replace(pair(*names), offset=verdicts.MARGIN)])
+        return units
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        # Two one-sided tests, that each difference is above -MARGIN. So each may use all of alpha.
-        units = [
-            [replace(pair(*names), offset=verdicts.MARGIN)]
-            for whole, treated in zip(*self.sides(models), strict=True)
-            for names in ((whole, treated), (treated, whole))
-        ]
-        return judge(units, evidence, sides=1)
+        # Two one-sided tests, so each may use all of alpha.
+        return judge(self.units(models), evidence, sides=1)
 
 
 class Number(Claim):
@@ -233,6 +238,15 @@ KINDS: dict[str, type[Claim]] = {
     "alike": Alike,
     "number": Number,
 }
+
+
+@functools.cache
+def load_claims() -> list[Claim]:
+    """Every finding of `params/claims.yaml`, in the thesis' order, or a `ParameterError`."""
+    return [
+        profiles.validated(KINDS[fields["kind"]], {"id": name, **fields}, where)
+        for name, fields, where in profiles.entries("claims.yaml")
+    ]
 
 
 def match_models(patterns: Sequence[str], models: Sequence[str]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,11 @@ from torch.utils.data import ConcatDataset
 
 from lib.data import sources, task_files
 from lib.data.dataset_folder import Documents
-from lib.experiments.bench import Bench, embed_texts
+from lib.experiments.bench import Bench
 from lib.experiments.embedders import Teacher, Words
 from lib.experiments.model import Model
-from lib.jobs import run_jobs
-from lib.news import events, models
+from lib.news import events, training
 from lib.news.events import Side, Windows
-from lib.news.models import DistilledStudent
 from lib.news.students import parse
 
 ONE, TOKENS, TEACHER = "one cluster", "teacher tokens, averaged", "teacher"
@@ -32,6 +31,7 @@ class News:
     def __init__(self, bench: Bench):
         self.bench, self.profile, self.store = bench, bench.profile, bench.store
         self.settings = bench.profile.news
+        self.teacher = self._limit_teacher(self.settings.max_tokens)  # of clustered documents
 
     @functools.cached_property
     def sides(self) -> dict[str, Side]:
@@ -41,68 +41,61 @@ class News:
     @functools.cached_property
     def windows(self) -> Windows:
         """The texts to distil on."""
-        words, documents = self.settings.words, self.settings.documents
         places = (sources.find_dataset(self.bench.roots, name) for name in self.settings.texts)
-        tested, seed = events.list_tested(self.sides), self.profile.corpus.seed
-        return Windows(self.store, tuple(map(Documents, places)), tested, words, documents, seed)
+        folders, settings = tuple(map(Documents, places)), self.settings
+        options = (settings.words, settings.documents, self.profile.corpus.seed)
+        return Windows(self.store, folders, self.sides, *options)
 
-    @functools.cached_property
-    def teacher(self) -> Teacher:
-        """The structural teacher, reading `max_tokens` of a clustered document."""
-        return models.limit_teacher(self.bench.teacher, self.settings.max_tokens)
+    def _limit_teacher(self, most: int) -> Teacher:
+        """The structural teacher, reading so many tokens of a text."""
+        section = self.bench.teacher.section.model_copy(update={"max_tokens": most})
+        return replace(self.bench.teacher, section=section)
 
     def model(self, name: str, seed: int = 0) -> Model:
         """A student, the teacher, or words that are fitted to what students learn from."""
         if name == TEACHER:
             return self.teacher
+        side, settings = self.sides["train"], self.settings
         if name == TFIDF_BEFORE:
-            documents = ConcatDataset([self.windows, self.sides["train"].texts])  # stay on disk
-            return Words(self.store, documents)
-        options = (name, seed, self.settings, self.profile.width, self.teacher)
-        return DistilledStudent(self.store, *options, *self._choose_lesson(name, seed))
-
-    def _choose_lesson(self, name: str, seed: int) -> tuple[Any, ...]:
-        """What a student learns from: its teacher, documents, examples and held-out examples."""
-        design, settings, side = parse(name), self.settings, self.sides["train"]
-        own, most = models.derive_seed(name, seed), None
-        if design.annotated:
-            examples = np.unique(side.pairs)[:, None]
-        elif design.takes_triplets:
-            examples, most = events.draw_triplets(side, own), settings.triplets
+            return Words(self.store, ConcatDataset([self.windows, side.texts]))  # stay on disk
+        design, own = parse(name), training.derive_seed(name, seed)
+        if design.annotated or design.loss in ("triplet", "complex"):
+            taught, documents = self.teacher, side.texts
+            if design.annotated:
+                examples, most = np.unique(side.pairs)[:, None], None
+            else:
+                examples, most = events.draw_triplets(side, own), settings.triplets
+            examples = np.random.default_rng(own).permutation(examples)[:most]
+            learned = len(examples) - events.count_held_out(len(examples))
         else:
             # A word has at least one token. So whole windows, cut to as many tokens as they have
             # words, are equally long and need no padding.
-            most = min(settings.words + 2, settings.max_tokens)
-            parts = np.split(np.arange(len(self.windows))[:, None], [settings.documents])
-            return models.limit_teacher(self.teacher, most), self.windows, *parts
-        examples = np.random.default_rng(own).permutation(examples)[:most]
-        parts = np.split(examples, [len(examples) - events.count_held_out(len(examples))])
-        return self.teacher, side.texts, *parts
+            taught = self._limit_teacher(min(settings.words + 2, settings.max_tokens))
+            documents, learned = self.windows, settings.documents
+            examples = np.arange(len(documents))[:, None]
+        parts = tuple(np.split(examples, [learned]))
+        options = (settings, self.profile.width, self.teacher, taught, documents, parts)
+        return training.DistilledStudent(self.store, name, seed, *options)
 
-    def prepare(self, pairs: Sequence[tuple[str, int]]) -> None:
+    def prepare(self, pairs: Iterable[tuple[str, int]]) -> None:
         """Make what the students among (model, seed) pairs lack, in one queue of jobs."""
-        jobs = []
-        for model in (self.model(*pair) for pair in pairs if pair[0] not in NOT_TRAINED):
-            texts = [side.texts for side in self.sides.values()]
-            if missing := [part for part in texts if not model.is_embedded(part)]:
-                jobs.append((model.product.label, embed_texts, (model, missing)))
-        if jobs and not self.store.reading:  # else `embed` says what is missing
-            run_jobs(jobs, "news")
+        students = [self.model(*pair) for pair in pairs if pair[0] not in NOT_TRAINED]
+        self.bench.embed(students, [text for side in self.sides.values() for text in side.texts])
 
     def embed(self, name: str, seed: int = 0) -> dict[str, Any]:
         """Vectors of each side's texts, {side: (documents, dim)}; those of words are sparse."""
-        parts = {side: given.texts for side, given in self.sides.items()}
+        texts = {side: given.texts for side, given in self.sides.items()}
         if name == ONE:
-            return {side: np.ones((len(texts), 1)) for side, texts in parts.items()}
+            return {side: np.ones((len(part), 1)) for side, part in texts.items()}
         if name == TFIDF:
-            return {side: Words(self.store, texts).encode(texts) for side, texts in parts.items()}
+            return {side: Words(self.store, part).encode(part) for side, part in texts.items()}
         if name == TOKENS:
-            return {side: self._average_tokens(texts) for side, texts in parts.items()}
+            return {side: self._average_tokens(part) for side, part in texts.items()}
         model = self.model(name, seed)
-        return {side: model.embed(texts)[:] for side, texts in parts.items()}
+        return {side: model.embed(part)[:] for side, part in texts.items()}
 
     def _average_tokens(self, texts: Sequence[str]) -> np.ndarray:
         """Means of the teacher's token embeddings, without its special tokens."""
-        table = models.read_table(self.teacher)
-        rows = models.read_ids(self.teacher, texts)[:]
+        table = training.read_table(self.teacher)
+        rows = training.read_ids(self.teacher, texts)[:]
         return np.stack([table[row[1:-1]].mean(0) for row in rows])

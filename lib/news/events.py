@@ -1,9 +1,8 @@
 """Documents with the events that they report: three sides, labelled pairs, texts to distil on."""
 
 import functools
-import warnings
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,14 +53,11 @@ def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
 
 def _deal_clusters(folder: Path, positives: float, seed: int) -> dict[str, Side]:
     """Of each side all positive pairs within topics, and random negative ones for the share."""
-    task = task_files.read_task(folder)
-    for note in task.notes:  # documents without words, which are left out, and the like
-        warnings.warn(f"{folder}: {note}", stacklevel=3)
+    task, sides = task_files.read_task(folder), {}
     topics = {text_id: event.partition("_")[0] for text_id, event in task.clusters.items()}
     in_order = sorted({*topics.values()}, key=lambda topic: (len(topic), topic))  # "2" before "10"
     side_of = {topic: SIDES[number % 3] for number, topic in enumerate(in_order)}
     side_of |= {name: name for name in SIDES}
-    sides = {}
     for number, name in enumerate(SIDES):
         ids = [text_id for text_id, topic in topics.items() if side_of[topic] == name]
         events = np.unique([task.clusters[text_id] for text_id in ids], return_inverse=True)[1]
@@ -97,14 +93,13 @@ def draw_triplets(side: Side, seed: int) -> np.ndarray:
     An annotated document is an anchor with each of its positives, or with itself if it has none,
     but not without a negative pair.
     """
-    order, partners = np.random.default_rng(seed), dict[tuple[int, bool], list[int]]()
-    for (a, b), positive in zip(side.pairs.tolist(), side.positive.tolist(), strict=True):
-        partners.setdefault((a, positive), []).append(b)
-        partners.setdefault((b, positive), []).append(a)
-    rows = []
-    for anchor in np.unique(side.pairs).tolist():
-        if negatives := partners.get((anchor, False)):
-            others = partners.get((anchor, True), [anchor])
+    ends = np.stack([side.pairs, side.pairs[:, ::-1]], axis=1).reshape(-1, 2)  # both ways
+    positive, order, rows = np.repeat(side.positive, 2), np.random.default_rng(seed), []
+    for anchor in np.unique(ends):
+        own = ends[:, 0] == anchor
+        others, negatives = ends[own & positive, 1], ends[own & ~positive, 1]
+        if len(negatives):
+            others = others if len(others) else [anchor]
             rows += [(anchor, other, order.choice(negatives)) for other in others]
     return np.array(rows)
 
@@ -113,23 +108,30 @@ def draw_triplets(side: Side, seed: int) -> np.ndarray:
 class Windows(Sequence[str]):
     """Windows of words from documents to distil on, in random order, read from disk when needed.
 
-    `tested` is of `list_tested`: documents with one of these checksums or groups are left out, and
-    so are windows without a token. A document's last window is kept if it has at least half the
-    words, or if it is the whole document. The last windows are held out.
+    Documents with a text or a group of a tested side are left out, and so are windows without a
+    token. A document's last window is kept if it has at least half the words, or if it is the whole
+    document. The last windows are held out.
     """
 
     store: Store
     folders: tuple[Documents, ...]
-    tested: tuple[frozenset[int], frozenset[str]]
+    sides: Mapping[str, Side]
     words: int
     documents: int
     seed: int
 
     @functools.cached_property
+    def _tested(self) -> tuple[list[int], list[str]]:
+        """Checksums of the texts on tested sides, and their groups."""
+        tested = [self.sides[name] for name in TESTED]
+        contents = {content(text) for side in tested for text in side.texts}
+        return sorted(contents), sorted({group for side in tested for group in side.groups} - {""})
+
+    @functools.cached_property
     def product(self) -> Product:
         inputs = {
             "files": [[hash_file(path) for path in folder.files] for folder in self.folders],
-            "tested": [sorted(each) for each in self.tested],
+            "tested": self._tested,
             "settings": [self.words, self.documents, self.seed],
         }
         return Product("news_windows", inputs, ("news.events", "texts"), (), "windows")
@@ -153,29 +155,22 @@ class Windows(Sequence[str]):
         return " ".join(words[first : first + self.words])
 
     def _draw(self) -> Arrays:
-        windows, (contents, groups) = array("q"), self.tested
+        windows, (contents, groups) = array("q"), map(frozenset, self._tested)
         for number, folder in enumerate(self.folders):
             for row, document in enumerate(folder):
                 if document.group in groups or int(folder.contents[row]) in contents:
                     continue
                 words = split_words(document.text)
-                whole = len(words) <= self.words
                 for first in range(0, len(words), self.words):
                     part = words[first : first + self.words]
-                    if (whole or 2 * len(part) >= self.words) and has_token("".join(part)):
+                    long = 2 * len(part) >= min(self.words, len(words))
+                    if long and has_token("".join(part)):
                         windows.extend((number, row, first))
         rows = np.array(windows, dtype=np.int64).reshape(-1, 3)
         if len(rows) < len(self):
             counts = f"{len(rows)} windows of {self.words} words, {len(self)} are wanted"
             raise ValueError(f"the folders of news.texts hold {counts}; lower news.documents")
         return {"rows": np.random.default_rng(self.seed).permutation(rows)[: len(self)]}
-
-
-def list_tested(sides: dict[str, Side]) -> tuple[frozenset[int], frozenset[str]]:
-    """Checksums of the texts on tested sides, and their groups."""
-    tested = [sides[name] for name in TESTED]
-    contents = frozenset(content(text) for side in tested for text in side.texts)
-    return contents, frozenset(group for side in tested for group in side.groups) - {""}
 
 
 def count_held_out(count: int) -> int:

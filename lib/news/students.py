@@ -5,7 +5,6 @@ sizes. These do not say the convolutions (but how many weights they have), what 
 linear layers, and tanh after CLS. Transformers have no positions: they are blind to word order.
 """
 
-import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 TOKEN_DIM, HIDDEN, FEED_FORWARD = 128, 128, 1024  # as printed; a profile's `width` scales them
 FILTERS = 30  # of CNN-1; with a kernel of 3 it has 19,486 weights without embeddings, paper: 20,000
@@ -54,10 +53,6 @@ class Design:
     alpha: float = 0.0
     schedule: str = "fixed"
     annotated: bool = False
-
-    @property
-    def takes_triplets(self) -> bool:
-        return self.loss in ("triplet", "complex")
 
 
 def parse(identity: str) -> Design:
@@ -142,11 +137,9 @@ class NewsStudent(nn.Module):
 
     def pad(self, rows: Any) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, " batch"]]:
         """Token ids, padded with 0, and lengths; a bag leaves out the special tokens."""
-        rows = [row[1:-1] for row in rows] if self.design.architecture == "bag" else rows
-        lengths = np.array([len(row) for row in rows])
-        ids = np.zeros((len(rows), lengths.max()), dtype=np.int64)
-        ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
-        return torch.from_numpy(ids), torch.from_numpy(lengths)
+        cut = slice(1, -1) if self.design.architecture == "bag" else slice(None)
+        ids = [torch.tensor(row[cut], dtype=torch.long) for row in rows]
+        return pad_sequence(ids, batch_first=True), torch.tensor([len(row) for row in ids])
 
 
 def count_megabytes(module: nn.Module) -> float:
@@ -157,27 +150,28 @@ def count_megabytes(module: nn.Module) -> float:
 def _make_body(design: Design, token: int, output: int, width: float) -> tuple[nn.Module, int]:
     """The module that turns token vectors into states, and the width of these."""
     kind, hidden = design.architecture, scale_width(HIDDEN, width)
+    if kind == "bag":
+        return nn.Identity(), token
+    if kind == "Transformer":
+        widths = (token, design.heads, scale_width(FEED_FORWARD, width))
+        layer = nn.TransformerEncoderLayer(*widths, DROPOUT, batch_first=True)
+        return nn.TransformerEncoder(layer, design.layers, enable_nested_tensor=False), token
     if kind in RECURRENT:
         directions = 1 + design.bidirectional
         if not design.linear_layers:  # the states are the embedding, as wide as the teacher's
             hidden = output // directions
         options = {"bidirectional": design.bidirectional, "batch_first": True}
         return getattr(nn, kind)(token, hidden, design.layers, **options), directions * hidden
-    if kind == "Transformer":
-        widths = (token, design.heads, scale_width(FEED_FORWARD, width))
-        layer = nn.TransformerEncoderLayer(*widths, DROPOUT, batch_first=True)
-        return nn.TransformerEncoder(layer, design.layers, enable_nested_tensor=False), token
     if kind == "FFN":
-        widths = [token, *(hidden * 2**number for number in range(1, design.layers + 1))]
-        pairs = itertools.pairwise(widths)
-        return nn.Sequential(*(m for p in pairs for m in (nn.Linear(*p), nn.ReLU()))), widths[-1]
-    if kind == "bag":
-        return nn.Identity(), token
-    shapes = [(token, FILTERS, 3)]
-    if kind == "CNN-2":
-        shapes = [(token, hidden, 3), (hidden, 2 * hidden, 2)]
-    layers = [nn.Conv1d(*shape, padding="same") for shape in shapes]
-    return nn.ModuleList(layers), shapes[-1][1]
+        layers = nn.Sequential()
+        for number in range(design.layers):
+            layers.extend([nn.Linear(token, 2 * hidden * 2**number), nn.ReLU()])
+            token = 2 * hidden * 2**number
+        return layers, token
+    shapes = {"CNN-1": [(token, FILTERS, 3)]}
+    shapes["CNN-2"] = [(token, hidden, 3), (hidden, 2 * hidden, 2)]
+    layers = [nn.Conv1d(*shape, padding="same") for shape in shapes[kind]]
+    return nn.ModuleList(layers), layers[-1].out_channels
 
 
 def _make_linear(design: Design, states: int, output: int) -> tuple[nn.Module, nn.Module]:
@@ -185,12 +179,12 @@ def _make_linear(design: Design, states: int, output: int) -> tuple[nn.Module, n
     if design.aggregation == "CLS":
         layers = [nn.Linear(states, output), nn.Tanh(), nn.Linear(output, output)]
         return nn.Identity(), nn.Sequential(*layers)
-    if design.architecture == "Transformer":
-        relu = [nn.ReLU()] if design.relu else []
-        return nn.Sequential(*relu, nn.Linear(states, output)), nn.Identity()
-    if design.linear_layers == 2:
-        between = [nn.ReLU(), nn.Dropout(DROPOUT if design.dropout else 0.0)]
-        return nn.Sequential(nn.Linear(states, output), *between), nn.Linear(output, output)
     if design.architecture in RECURRENT and not design.linear_layers:
         return nn.Identity(), nn.Identity()
-    return nn.Identity(), nn.Linear(states, output)
+    linear = nn.Linear(states, output)
+    if design.architecture == "Transformer":
+        return nn.Sequential(nn.ReLU(), linear) if design.relu else linear, nn.Identity()
+    if design.linear_layers == 2:
+        between = [nn.ReLU(), nn.Dropout(DROPOUT if design.dropout else 0.0)]
+        return nn.Sequential(linear, *between), nn.Linear(output, output)
+    return nn.Identity(), linear

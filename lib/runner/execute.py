@@ -1,6 +1,5 @@
 """Run one notebook through papermill, in a kernel of its own; say in one line what went wrong."""
 
-import contextlib
 import io
 import logging
 import os
@@ -44,10 +43,13 @@ def execute(
     progress = log.with_suffix(".progress")  # where the jobs of a cell note how far they are
     os.environ["THESIS_PROGRESS"] = str(progress)  # the kernel inherits it
     logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
-    status = _start_line(heading)
+    # A terminal's line is written anew; in a file each change is a line of its own.
+    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
+    shown = {"bar_format": f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}", "leave": False}
+    status = tqdm(file=sys.stdout if heading else io.StringIO(), mininterval=interval, **shown)
 
     def note_cell(cell: Any, cell_index: int) -> None:
-        progress.unlink(missing_ok=True)  # the steps were those of the previous cell
+        progress.write_text("")  # the steps were those of the previous cell
         cells = len(source.cells) + 1  # papermill inserts one
         status.set_description_str(f"cell {cell_index + 1}/{cells}", refresh=False)
 
@@ -61,37 +63,17 @@ def execute(
         # In a thread, because nbclient would otherwise handle the signals that `run_all` handles.
         run = pool.submit(papermill.execute_notebook, source, target, parameters, **options)
         while wait([run], timeout=0.2).not_done:
-            step = ""
-            with contextlib.suppress(OSError):  # the cell has noted none
-                step = progress.read_text(encoding="utf-8").strip().rpartition("\n")[2]
-            status.set_postfix_str(step, refresh=False)
+            steps = progress.read_text(encoding="utf-8") if progress.exists() else ""
+            status.set_postfix_str(steps.strip().rpartition("\n")[2], refresh=False)
             status.update()
     if error := run.exception():
-        return f"{status.desc}: {textwrap.shorten(_tell(error), 300)}"
-    return _find_pending(run.result(), notebook.stem)
-
-
-def _start_line(heading: str) -> tqdm:
-    """A line that is written anew; in a file each change is a line of its own."""
-    interval, end = (0.2, "") if sys.stdout.isatty() else (5.0, "\n")
-    line = f"{heading}  {{desc}}{{postfix}}  {{elapsed}}{end}"
-    look = {"bar_format": line, "mininterval": interval, "leave": False}
-    return tqdm(file=sys.stdout if heading else io.StringIO(), desc="starting", **look)
-
-
-def _tell(error: BaseException) -> str:
-    if isinstance(error, DeadKernelError):
-        return "the kernel died, most likely because memory ran out; try it with --jobs 1"
-    if isinstance(error, PapermillExecutionError):  # its message is the whole traceback
-        return f"{error.ename}: {error.evalue}"
-    return f"{type(error).__name__}: {error}"
-
-
-def _find_pending(executed: nbformat.NotebookNode, name: str) -> str:
-    """Say what did not run although papermill is content; empty if the notebook is done."""
-    cells = [cell for cell in executed.cells if cell.cell_type == "code" and cell.source.strip()]
-    if pending := sum(cell.execution_count is None for cell in cells):  # after sys.exit(0)
-        return f"{pending} of its {len(cells)} code cells did not run"
-    printed = "".join(part.get("text", "") for part in cells[-1].outputs)
-    complete = f"{MARKER} {name}" in printed
+        told = f"{type(error).__name__}: {error}"
+        if isinstance(error, PapermillExecutionError):  # its message is the whole traceback
+            told = f"{error.ename}: {error.evalue}"
+        elif isinstance(error, DeadKernelError):
+            told = "the kernel died, most likely because memory ran out; try it with --jobs 1"
+        return f"{status.desc}: {textwrap.shorten(told, 300)}"
+    # Papermill is also content with a notebook whose cell has called sys.exit(0).
+    printed = "".join(part.get("text", "") for part in run.result().cells[-1].get("outputs", ()))
+    complete = f"{MARKER} {notebook.stem}" in printed
     return "" if complete else "its last cell is not nb.finish(), or did not reach its end"

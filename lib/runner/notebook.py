@@ -1,18 +1,17 @@
 """The frame of every notebook: `nb = notebook.start("02_structural_loss", globals())` checks its
 parameters first, and `nb.finish()` its promised figures and tables last.
+
+What loads NumPy or torch is imported in functions: `start` sets variables that they read.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import os
-import platform
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lib import jobs
 from lib.config import environment, manifest, paths, profiles, roles, versions
 from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
@@ -48,41 +47,20 @@ class Notebook:
         return self.profile.labels is None or label in self.profile.labels
 
     def versions(self) -> None:
-        """Print what the numbers below depend on: versions, processor, threads."""
-        import torch
-
-        gpu = torch.cuda.is_available()
-        device = torch.cuda.get_device_name() if gpu else f"CPU ({platform.machine()})"
+        """Print what the numbers below depend on."""
         print(*(f"{name} {version}" for name, version in versions.versions().items()), sep=", ")
-        workers = os.environ.get("THESIS_DASK") or f"{jobs.count_processes()} processes"
-        print(f"device: {device}, {torch.get_num_threads()} thread a process, {workers}")
-        print(f"profile: {self.profile.name}")
-        for key, value in self.profile.departures.items():
-            print(f"  changed: {key} = {value!r}")
+        print(f"profile: {self.profile.name}", self.profile.departures or "")
 
-    def offer(self, draw: Callable[..., Any], **controls: tuple | list) -> None:
-        """Show what `draw` returns; in JupyterLab with controls, as for `ipywidgets.interact`.
+    def offer(self, draw: Callable[..., Any], **controls: Any) -> None:
+        """Call `draw`, which makes a figure; in JupyterLab with controls, by `ipywidgets.interact`.
 
-        They start at the defaults of `draw`, with which it is called where a program runs this.
+        They start at the defaults of `draw`.
         """
-        import ipywidgets
         from IPython import get_ipython
-        from IPython.display import display
-        from matplotlib import pyplot
+        from ipywidgets import interact
 
-        @functools.wraps(draw)
-        def show(**values: Any) -> None:
-            display(draw(**values))
-            pyplot.close()  # else pyplot would show it again at the end of the cell
-
-        if not getattr(getattr(get_ipython(), "kernel", None), "_allow_stdin", False):
-            return show()  # nobody could answer a question
-        box = ipywidgets.interactive(show, **controls)
-        for control in box.children[:-1]:
-            control.style.description_width = "initial"  # else long names are cut
-            if isinstance(control, ipywidgets.Text):  # draw after the last letter, not after each
-                control.continuous_update = False
-        display(box)
+        can_answer = getattr(getattr(get_ipython(), "kernel", None), "_allow_stdin", False)
+        interact(draw, **controls) if can_answer else draw()
 
     def save(
         self, figure: Figure, label: str, data: pd.DataFrame, records: pd.DataFrame | None = None
@@ -111,10 +89,10 @@ class Notebook:
 
     def _note(self, label: str, records: pd.DataFrame | None) -> None:
         """Note how a figure or table was made, in `provenance/<label>.json` of the run's folder."""
-        from lib.store import write_text  # imports NumPy
+        from lib.store import write_text
 
         store = self.bench.store if "bench" in self.__dict__ else None
-        facts = {
+        facts: dict[str, Any] = {
             "label": label,
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             **versions.commit(),
@@ -140,13 +118,11 @@ class Notebook:
 
 
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
-    """Check a notebook's parameters and prepare its process.
+    """Check a notebook's parameters and prepare its process, in the first cell after them.
 
-    Call it with the notebook's name and `globals()`, before heavy imports, because it sets
-    variables that NumPy and torch read. ParameterError for a misspelt or wrong parameter.
+    Call it with the notebook's name and `globals()`. ParameterError for a wrong parameter.
     """
     for variable, value in namespace.items() if "nb" not in namespace else ():
-        # In the first call, only the parameters cell has run.
         own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
         if isinstance(value, PLAIN) and not own:
             problem = profiles.make_unknown_error("parameter", variable, PARAMETERS)
@@ -155,16 +131,11 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
     profile = profiles.load(values.pop("profile"), **values)
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
         raise ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
-    environment.set_process_environment(offline=profile.offline)  # before NumPy and torch load
-    notebook = Notebook(name, profile)
-    if profile.only and "THESIS_PROGRESS" not in os.environ:  # else run_all.sh has checked it
-        from lib import published
-
-        profiles.check_only(profile.only, published.names(notebook.promised))
+    environment.set_process_environment(offline=profile.offline)
     if get_ipython := namespace.get("get_ipython"):
         html = get_ipython().display_formatter.formatters["text/html"]
         html.for_type_by_name("pandas", "DataFrame", _show_table)
-    return notebook
+    return Notebook(name, profile)
 
 
 def _show_table(frame: pd.DataFrame) -> str:

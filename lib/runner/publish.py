@@ -11,13 +11,7 @@ from lib.config import paths, profiles
 from lib.store import write_text
 
 FOLDER = paths.ROOT / "docs" / "notebooks"
-CLEANERS = (  # the cell that papermill adds goes
-    TagRemovePreprocessor(remove_cell_tags={"injected-parameters"}),
-    ClearMetadataPreprocessor(
-        preserve_nb_metadata_mask={"kernelspec", "language_info"},
-        preserve_cell_metadata_mask={"tags"},
-    ),
-)
+KEPT = {"kernelspec", "language_info"}  # of a notebook's metadata
 
 
 def publish(executed: Path, folder: Path = FOLDER) -> list[Path]:
@@ -34,29 +28,26 @@ def clean(path: Path) -> str:
     ValueError if a cell failed or did not run.
     """
     notebook = nbformat.read(path, 4)
-    for cleaner in CLEANERS:
-        notebook, _ = cleaner.preprocess(notebook, {})
+    injected = TagRemovePreprocessor(remove_cell_tags={"injected-parameters"})
+    notebook, _ = injected.preprocess(notebook, {})  # the cell that papermill adds
+    metadata = ClearMetadataPreprocessor(preserve_nb_metadata_mask=KEPT)
+    notebook, _ = metadata.preprocess(notebook, {})
     notebook.metadata.get("language_info", {}).pop("version", None)
-    for number, cell in enumerate(notebook.cells):
-        if cell.cell_type != "code":  # its links move, because copies are one folder deeper
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            # Copies are one folder deeper, and notebooks without a number are not copied.
             text = re.sub(r"\]\((?=\.\./)", "](../", cell.source)
-            # Notebooks without a number are not copied.
             cell.source = re.sub(r"\]\((?=[a-z]\w*\.ipynb)", "](../../notebooks/", text)
             cell.metadata = {}
             continue
-        failed = any(output.output_type == "error" for output in cell.outputs)
-        if failed or (cell.execution_count is None and cell.source.strip()):
-            raise ValueError(f"{path}: cell {number} failed or did not run: run the notebook again")
-        cell.execution_count = None
         cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
-        for output in cell.outputs:
-            if "execution_count" in output:  # the notebook format requires the key
-                output.execution_count = None
+        failed = any(output.output_type == "error" for output in cell.outputs)
+        if failed or cell.execution_count is None:
+            raise ValueError(f"{path}: a cell failed or did not run: run the notebook again")
     text = nbformat.writes(notebook) + "\n"
     places = {str(paths.artifacts()): "artifacts", str(paths.ROOT): ".", str(Path.home()): "~"}
     for place in sorted(places, key=len, reverse=True):
-        if len(place) > 1:  # a home may be /
-            text = re.sub(rf"{re.escape(place)}(?=[/\"\\\s])", places[place], text)
+        text = re.sub(rf"{re.escape(place)}(?=[/\"\\\s])", places[place], text)
     return text
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,10 +24,9 @@ from lib.runner.notebook import PARAMETERS
 
 STOPPED = "stopped; results so far are kept, and the same command continues from there"
 REPORT = "09_report"  # it shows what the notebooks before it have made
-SHOWN = ("figures/*/tab_claims.csv", "figures/*/tab_robust.csv")  # of all profiles
+SHOWN = ("figures/*/tab_claims.csv", "figures/*/tab_robust.csv")  # in it, of all profiles
 READERS = 2  # notebooks that only read at once; each takes a core and more than a gigabyte
 INPUTS = ("lib/**/*.py", "lib/**/*.j2", "params/**/*.*", "requirements.lock")
-OWN_DATA = ("*/documents*", "*/documents/*", "*/tasks/*/*")  # below a data root
 
 
 def main(words: list[str]) -> int:
@@ -50,9 +48,10 @@ def main(words: list[str]) -> int:
         if any(run.find_reason() for run in runs):
             prepare(profile, options)
         parameters = {name: getattr(options, name) for name in PARAMETERS}
-        read_again(runs, parameters, min(READERS, options.jobs))
-        for run in runs:
-            run.update(parameters)
+        for run in read_again(runs, parameters, min(READERS, options.jobs)):
+            print(run.describe(), flush=True)
+            if run.find_reason():  # the report has one if figures before it changed
+                run.execute(parameters)
         return report(runs, profile, time.monotonic() - begin)
     except (ValueError, OSError) as error:  # a ParameterError is a ValueError
         print(f"run_all.sh: {error}", file=sys.stderr)
@@ -61,28 +60,22 @@ def main(words: list[str]) -> int:
 
 def read_arguments(words: list[str]) -> argparse.Namespace:
     """Parse the words of `run_all.sh` as options, `profile`, `requests` and `overrides`."""
-    parser = argparse.ArgumentParser(
-        prog="run_all.sh", usage=argparse.SUPPRESS, add_help=False, allow_abbrev=False
-    )
+    parser = argparse.ArgumentParser("run_all.sh", argparse.SUPPRESS, add_help=False)
     parser.add_argument("requests", nargs="*")
-    parser.add_argument("--set", dest="overrides", nargs="+", action="extend", default=[])
     parser.add_argument("--only", default="")
     parser.add_argument("--seeds")
-    workers = parser.add_mutually_exclusive_group()
-    workers.add_argument("--jobs")  # processes on this machine
-    workers.add_argument("--dask", default=os.environ.get("THESIS_DASK", ""))  # a scheduler's
-    for option in ("--force", "--keep", "--dry-run"):
+    parser.add_argument("--jobs")
+    parser.add_argument("--dask", default=os.environ.get("THESIS_DASK", ""))
+    for option in ("--set", "--force", "--keep", "--dry-run"):
         parser.add_argument(option, action="store_true")
     options = parser.parse_intermixed_args(words)
     options.jobs = jobs.count_processes(options.jobs)
-    # `--set a=1 b=2 fig4_2`: a word without "=" is a request
-    asked = options.requests + [word for word in options.overrides if "=" not in word]
-    options.overrides = [word for word in options.overrides if "=" in word]
-    named = [word for word in dict.fromkeys(asked) if word in profiles.list_profiles()]
+    options.overrides = [word for word in options.requests if "=" in word]
+    named = {word for word in options.requests if word in profiles.list_profiles()}
     if len(named) > 1:
-        raise ParameterError(f"two profiles at once: {' and '.join(named)}; run one after another")
-    options.requests = [word for word in asked if word not in named]
-    options.profile = named[0] if named else "mini"
+        raise ParameterError(f"two profiles at once: {' and '.join(sorted(named))}")
+    options.profile = next(iter(named), "mini")
+    options.requests = [word for word in options.requests if "=" not in word and word not in named]
     return options
 
 
@@ -95,32 +88,33 @@ class Run:
     makes: dict[str, manifest.Entry]
     force: bool = False
     heading: str = ""
-    problem: str = ""  # why it failed and, on further lines, what to do
-    done: bool = False
+    problem: str = ""  # why it failed
 
     def __post_init__(self) -> None:
         self.name, self.folder = self.path.stem, paths.run_folder(self.profile)
         self.names = {self.name, self.name.partition("_")[0], *self.makes}  # what asks for it
         self.files = [path for entry in self.makes.values() for path in entry.paths(self.profile)]
+        self.target = self.folder / "executed" / self.path.name
+        self.log = self.folder / "logs" / f"{self.name}.log"
         self.note = self.folder / "runs" / f"{self.name}.json"  # of its last whole run
         self.last = json.loads(self.note.read_text()) if self.note.is_file() else {}
 
     def find_reason(self) -> str:
         """Say why the notebook must run; empty if its last whole run would be repeated."""
-        missing = [path.name for path in self.files if not path.is_file()]
         if self.force:
             return "--force"
         if self.last.get("hash") != self.hash_inputs():
             return "it has not run to its end with these cells, settings, data and lib"
+        missing = [path.name for path in self.files if not path.is_file()]
         # With `only`, a figure may have nothing to show.
         return f"{missing[0]} is missing" if missing and not self.profile.only else ""
 
     def describe(self) -> str:
-        """Say whether the notebook would run, why, and how long it took last time."""
+        """Say whether the notebook must run, why, and how long it took last time."""
         minutes = sum(entry.minutes for entry in self.makes.values())
         took = self.last.get("took", f"{minutes:.1f} minutes of mini")
         reason = self.find_reason()
-        return f"{self.name}: " + (f"would run ({took}): {reason}" if reason else "up to date")
+        return f"{self.heading}  " + (f"to run ({took}): {reason}" if reason else "up to date")
 
     def hash_inputs(self) -> str:
         """Hash its cells, its settings and all files that results come from.
@@ -128,76 +122,53 @@ class Run:
         A comment counts: what runs again mostly reads the store. Of a person's own data, which may
         be large, names, sizes and times are read.
         """
-        from lib.data import sources  # imports NumPy
-
         cells = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
-        inputs = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
-        roots = {os.environ.get("THESIS_DATA", ""), *self.profile.data_roots} - {"", sources.BUILT}
-        own = {
-            path for root in roots for form in OWN_DATA for path in (paths.ROOT / root).glob(form)
-        }
-        facts = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in sorted(own)]
-        places = [(paths.ROOT, pattern) for pattern in INPUTS]
+        sources = ["".join(cell["source"]) for cell in cells]
+        roots = {os.environ.get("THESIS_DATA", ""), *self.profile.data_roots} - {""}
+        data = sorted(path for root in roots for path in (paths.ROOT / root).rglob("*.*"))
+        facts = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in data]
+        files = {file for pattern in INPUTS for file in paths.ROOT.glob(pattern)}
         if self.name == REPORT:
-            places += [(paths.ROOT, pattern) for pattern in SHOWN]
+            files.update(file for pattern in SHOWN for file in paths.ROOT.glob(pattern))
             earlier = [entry for entry in manifest.load().values() if entry.notebook < REPORT]
-            places += [(paths.figures(self.profile), f"{entry.label}.*") for entry in earlier]
-        files = {file for folder, pattern in places for file in folder.glob(pattern)}
-        text = repr([inputs, self.profile.model_dump(mode="json"), facts])
+            files.update(file for entry in earlier for file in entry.paths(self.profile))
+        text = repr([sources, self.profile.model_dump(mode="json"), facts])
         digest = hashlib.sha256(text.encode())
-        for file in sorted(filter(Path.is_file, files - {*self.files})):
+        for file in sorted(filter(Path.is_file, files.difference(self.files))):
             digest.update(str(file).encode() + file.read_bytes())
         return digest.hexdigest()
 
-    def update(self, parameters: dict[str, Any]) -> None:
-        """Run the notebook if it must run, and print how it went."""
-        if self.done:
-            return
-        reason = self.find_reason()  # the report has one if figures before it changed
-        self.tell(f"runs, because {reason}" if reason else "up to date")
-        if reason:
-            took = self.execute(parameters, self.heading)
-            self.tell(f"failed after {took}" if self.problem else f"made in {took}")
+    def execute(self, parameters: dict[str, Any], *, reading: bool = False) -> None:
+        """Run the notebook, print how it went, and note a whole run.
 
-    def tell(self, words: str) -> None:
-        print(f"{self.heading}  {words}", flush=True)
-
-    def execute(self, parameters: dict[str, Any], heading: str = "") -> str:
-        """Run the notebook, note a whole run, and return how long it took."""
+        If it only reads the store, it may stop at what has to be computed.
+        """
         from lib.runner import execute  # loads papermill
         from lib.store import write_text  # imports NumPy
 
-        target = self.folder / "executed" / self.path.name
-        log = self.folder / "logs" / f"{self.name}.log"
         hashed, begin = self.hash_inputs(), time.monotonic()
-        self.problem = execute.execute(self.path, parameters, target, log, heading)
-        took, self.done = jobs.duration(time.monotonic() - begin), not self.problem
-        if self.problem:
-            jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")
-            executed = os.path.relpath(target if target.exists() else self.path)
-            self.problem += f"\nto see where it failed: {jupyter} lab {executed}"
-            self.problem += f"\nlog: {os.path.relpath(log)}"
-        else:
-            write_text(self.note, json.dumps({"hash": hashed, "took": f"took {took} last time"}))
-        return took
+        heading = "" if reading else self.heading
+        self.problem = execute.execute(self.path, parameters, self.target, self.log, heading)
+        took = jobs.duration(time.monotonic() - begin)
+        if not self.problem:
+            self.force, self.last = False, {"hash": hashed, "took": f"took {took} last time"}
+            write_text(self.note, json.dumps(self.last))
+        told = "has something to compute" if reading else f"failed after {took}"
+        print(f"{self.heading}  {told if self.problem else f'made in {took}'}", flush=True)
 
 
-def read_again(runs: list[Run], parameters: dict[str, Any], readers: int) -> None:
-    """Run notebooks that ran before, several at a time, on what the store has.
+def read_again(runs: list[Run], parameters: dict[str, Any], readers: int) -> list[Run]:
+    """Run notebooks that ran before, several at a time, on what the store has; return the others.
 
-    Those that lack something run afterwards, one after another with all workers. So does the
+    Among these are those that lack something, which run afterwards with all workers, and the
     report, which shows what the others have made.
     """
-    chosen = [run for run in runs if run.last and run.name != REPORT and run.find_reason()]
-
-    def read(run: Run) -> None:
-        took = run.execute(parameters)
-        run.tell("has something to compute" if run.problem else f"made in {took}")
-
+    again = [run for run in runs if run.last and run.name != REPORT and run.find_reason()]
     os.environ["THESIS_READING"] = "1"
     with ThreadPoolExecutor(readers) as pool:
-        [*pool.map(read, chosen)]
+        [*pool.map(lambda run: run.execute(parameters, reading=True), again)]
     del os.environ["THESIS_READING"]
+    return [run for run in runs if run not in again or run.problem]
 
 
 def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> list[Run]:
@@ -215,8 +186,7 @@ def list_runs(profile: Profile, requests: list[str], *, force: bool = False) -> 
     names = {name for run in runs for name in run.names}
     for request in requests:
         if request not in names:
-            valid = names.union(profiles.list_profiles())
-            raise profiles.make_unknown_error(f"{profile.name} label or notebook", request, valid)
+            raise profiles.make_unknown_error(f"{profile.name} label or notebook", request, names)
     if requests:
         runs = [run for run in runs if not run.names.isdisjoint(requests)]
     if profile.only:
@@ -259,9 +229,11 @@ def prepare(profile: Profile, options: argparse.Namespace) -> None:
 def report(runs: list[Run], profile: Profile, seconds: float) -> int:
     """Print why notebooks failed, what is missing now and what to open; return the exit code."""
     failed = [run for run in runs if run.problem]
+    jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")
     for run in failed:
-        print(f"\n{run.name} failed\n{textwrap.indent(run.problem, '    ')}")
-        print(f"    without it: {' '.join(run.makes)}")
+        print(f"\n{run.name} failed: {run.problem}")
+        print(f"    to see where it failed: {jupyter} lab {os.path.relpath(run.target)}")
+        print(f"    log: {os.path.relpath(run.log)}; without it: {' '.join(run.makes)}")
     print(f"\n{len(runs) - len(failed)} of {len(runs)} notebooks done in {jobs.duration(seconds)}")
     executed = os.path.relpath(paths.run_folder(profile) / "executed")
     figures = os.path.relpath(paths.figures(profile))

@@ -48,10 +48,7 @@ def corrected_runs(scores: pd.DataFrame) -> pd.DataFrame:
     runs = corrected.pivot(index=["model", "seed"], columns="task", values="score")
     values = runs.stack(future_stack=True)
     for model, seed, task in values.index[values.isna()]:
-        raise ValueError(
-            f"model {model!r}, seed {seed} has no value for task {task!r}, so means over tasks "
-            "would not be comparable"
-        )
+        raise ValueError(f"model {model!r}, seed {seed} has no value for task {task!r}")
     return runs
 
 

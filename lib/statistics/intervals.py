@@ -2,15 +2,14 @@
 
 Test texts and seeds are sampled together, as in the Multi-Bootstrap (Sellam et al., "The
 MultiBERTs", ICLR 2022), and every model sees the same sample of texts. Scores are means, so the
-variance that a bootstrap over groups of texts estimates has a closed form, without Monte Carlo
-error, and corrected for few seeds and groups: with three seeds and forty articles, a bootstrap's
-percentiles are too narrow. Tasks are not sampled: a finding is about these tasks.
+variance over groups of texts has a closed form, without a bootstrap's Monte Carlo error, corrected
+for few seeds and groups. Tasks are not sampled: a finding is about these tasks.
 """
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,16 +38,20 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
 
         sd^2 = sum_m sum_s (v_ms - mean_s v_ms)^2 / df,   df = sum_m (seeds of m - 1)
 
-    `runs` are (model, seed) x task scores. Models with one seed do not contribute; if no model has
-    two, this raises `ValueError`.
+    `runs` are (model, seed) x task scores. Models with one seed do not contribute; `ValueError` if
+    no model has two.
     """
-    noise = _pooled(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model"))
+    noise = _pool(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model"))
     if noise is None:
-        raise ValueError(
-            "no model has two seeds, so the noise is unknown; "
-            "run the reference models with more seeds"
-        )
+        raise ValueError("no model has two seeds, so the noise is unknown; run more seeds")
     return noise
+
+
+def _pool(values: np.ndarray, models: Any) -> SeedNoise | None:
+    by_model = pd.Series(values).groupby(np.asarray(models, str))
+    df = len(values) - by_model.ngroups
+    apart = values - by_model.transform("mean")
+    return SeedNoise(float(np.sqrt((apart**2).sum() / df)), df) if df else None
 
 
 _UNKNOWN = SeedNoise(np.nan, 1)
@@ -56,18 +59,15 @@ _UNKNOWN = SeedNoise(np.nan, 1)
 
 @dataclass(frozen=True)
 class TaskScores:
-    """Scores of single test examples on one task.
+    """Scores of single test examples on one task."""
 
-    `scores` are model -> (seeds, examples) with means in [0, 1]: the share of heads that classify
-    the example correctly, or the contribution of a query and one of its targets to MAP or MRR. A
-    model has the same seeds, in the same order, on every task. `groups`, (examples,), or
-    (examples, 2) for pairs, name what examples share, such as an article, in all tasks alike.
-    `chance` is the score of guessing.
-    """
-
+    # Model -> (seeds, examples) with means in [0, 1]: the share of heads that classify the example
+    # correctly, or the contribution of a query and one of its targets to MAP or MRR. A model has
+    # the same seeds, in the same order, on every task.
     scores: Mapping[str, np.ndarray]
+    # (examples,), or (examples, 2) for pairs: what examples share across tasks, such as an article
     groups: np.ndarray
-    chance: float
+    chance: float  # the score of guessing
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,15 @@ class Evidence:
     runs: np.ndarray  # (models,) behind a mean; infinity for a model that was not trained here
     classes: np.ndarray  # (models,) names; models of one class are assumed to be equally noisy
     noise: Mapping[str, SeedNoise]  # class -> variation of one run over seeds, if it is known
-    # (models, models) correlation of the effects of seeds: 1 for a model and itself, 0 for two
-    # students, in between if one student is judged twice, with few labels and with many.
+    # (models, models) correlation of the effects of seeds: 0 for two students, up to 1 if one
+    # student is judged twice, with few labels and with many.
     together: np.ndarray
     # (models, models) covariance of the scores due to the choice of test examples: with their
     # groups, and as if all examples were independent. Zero if unknown.
     sampling: np.ndarray
     independent: np.ndarray
     groups: float = np.inf  # effective: as many equal groups would give the same precision
-    # Class -> the part of noise.sd^2 that `sampling` also contains, because seeds disagree on
-    # single examples.
+    # Class -> the part of noise.sd^2 that is in `sampling` too, as seeds disagree on examples.
     overlap: Mapping[str, float] = field(default_factory=dict)
     processor: np.ndarray | float = 0.0  # (models,) variance over processors
 
@@ -99,18 +98,15 @@ class Evidence:
 
     def replaced(self, models: Mapping[str, str]) -> "Evidence":
         """Copy the evidence, with some models replaced: model -> the one that takes its place."""
-        names = list(self.means.index)
-        places = [names.index(models.get(name, name)) for name in names]
-        return replace(
-            self,
-            means=self.means.iloc[places].set_axis(names),
-            runs=self.runs[places],
-            classes=self.classes[places],
-            together=self.together[np.ix_(places, places)],
-            sampling=self.sampling[np.ix_(places, places)],
-            independent=self.independent[np.ix_(places, places)],
-            processor=np.broadcast_to(self.processor, len(names))[places],
-        )
+        names = self.means.index
+        places = names.get_indexer([models.get(name, name) for name in names])
+        changed: dict[str, Any] = {"means": self.means.iloc[places].set_axis(names)}
+        for name in ("runs", "classes"):
+            changed[name] = getattr(self, name)[places]
+        for name in ("together", "sampling", "independent"):
+            changed[name] = getattr(self, name)[np.ix_(places, places)]
+        processor = np.broadcast_to(self.processor, len(names))[places]
+        return replace(self, processor=processor, **changed)
 
     def errors(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Standard errors and degrees of freedom, (sums,), of (sums, models) weighted scores.
@@ -119,13 +115,12 @@ class Evidence:
             R_c = sum over models m, n of class c of w_m w_n r_mn / sqrt(runs_m runs_n)
 
         T is the variance due to test examples: w' sampling w, or w' independent w if that is
-        larger. S_c is the variance of one run over seeds, pooled over a class: pooling students of
-        the contextual loss alone (SD .03) with others (SD .008) made 19 to 28% of verdicts false
-        where there was no effect. r is `together`: three rounds of heads read the same students. P
-        is the variance over processors (docs/reproducibility.md), treated as known; it is
-        conservative, because S contains part of it. NaN where trained models are compared and
-        their seed noise is unknown. Degrees of freedom are Satterthwaite's; T has (groups - 1) / 2
-        of them, no more than its variation in simulations of pairs suggests.
+        larger. S_c is the variance of one run over seeds, pooled over a class, because pooling
+        unlike classes made up to 28% of verdicts false where there was no effect. r is `together`:
+        three rounds of heads read the same students. P is the variance over processors
+        (docs/reproducibility.md); S contains part of it, so the sum is conservative. NaN where
+        trained models are compared and their seed noise is unknown. Degrees of freedom are
+        Satterthwaite's; T has (groups - 1) / 2, as its variation in simulations suggests.
         """
         scaled = sums / np.sqrt(self.runs)
         seeds, contained, seed_part = np.zeros((3, len(sums)))
@@ -147,10 +142,7 @@ class Evidence:
             return np.where(total > 0, np.sqrt(total), np.nan), total**2 / (text_part + seed_part)
 
     def draws(self, count: int) -> np.ndarray:
-        """Draw joint errors of all scores, (count, models), with independent seeds.
-
-        This can only make the largest of several errors larger.
-        """
+        """Draw joint errors, (count, models); seeds are independent, which widens the largest."""
         variance = {
             name: max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
             for name, noise in self.noise.items()
@@ -191,14 +183,12 @@ def from_examples(
 
         score = sum_t weight_t (accuracy_t - chance_t) / (1 - chance_t)
 
-    `weights` are task -> weight, by default one over the number of tasks; tasks without a weight
-    are left out. Models `given` were not trained here: they have no seed noise, and the effect of
-    processors on their heads (.0010) is neglected. Seed noise is pooled within the classes of
-    `class_of`. `student_of` is the student behind a model: if it is judged several times, its seeds
-    add degrees of freedom only once, and the correlation of their effects is measured.
+    `weights` are task -> weight, by default equal; tasks without a weight are left out. Models
+    `given` were not trained here, so they have no seed noise. Seed noise is pooled within the
+    classes of `class_of`. `student_of` is the student behind a model: if it is judged several
+    times, its seeds add degrees of freedom once, and the correlation of their effects is measured.
     `processor_sd` is `PROCESSOR_SD` for trained heads, 0 if nothing is trained by stochastic steps.
-    `ValueError` if tasks differ in models or seeds, scores and groups in their examples, or a mean
-    score is not in [0, 1].
+    `ValueError` if tasks differ in models or seeds, or a mean score is not in [0, 1].
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     weight = np.array([*weights.values()])
@@ -211,7 +201,7 @@ def from_examples(
     for name in dict.fromkeys(map(class_of, trained)):
         members = [model for model in trained if class_of(model) == name]
         rows = np.isin(owner, members)
-        if pooled := _pooled((values @ weight)[rows], owner[rows]):
+        if pooled := _pool((values @ weight)[rows], owner[rows]):
             blocks = [covariance[np.ix_(owner == model, owner == model)] for model in members]
             apart = sum(np.trace(block) - block.mean() * len(block) for block in blocks)
             overlap[name] = max(apart / pooled.df, 0.0)
@@ -247,10 +237,9 @@ def _vary_examples(
 
         covariance = sum over examples i, j with a common group of e_i e_j'
 
-    where e_i, (runs,), is the contribution of example i to the scores. Examples without a common
-    group are treated as independent, although those of one fold share a head: intervals are about
-    other test texts, with the training texts of the heads fixed. Returned are also the covariance
-    as if all examples were independent, and the effective number of groups (Carter et al. 2017).
+    where e_i, (runs,), is the contribution of example i to the scores. The training texts of the
+    heads are taken as fixed. Returned are also the covariance as if all examples were independent,
+    and the effective number of groups (Carter et al. 2017).
     """
     count = sum(seeds.values())
     belongs, in_cell = _share_groups([tasks[name].groups for name in weights])
@@ -258,7 +247,7 @@ def _vary_examples(
     sizes, alone = np.zeros(by_group.shape[1]), np.zeros((count, count))
     values = np.empty((count, len(weights)))
     for column, (name, weight) in enumerate(weights.items()):
-        scores = _chance_corrected(tasks[name], seeds, name)
+        scores = _correct_chance(tasks[name], seeds, name)
         values[:, column] = scores.mean(axis=1)
         parts = weight * (scores - values[:, [column]]) / scores.shape[1]
         sizes += abs(weight) * belongs[column].sum(0) / scores.shape[1]
@@ -302,14 +291,13 @@ def from_runs(
 ) -> Evidence:
     """Collect evidence without test examples, such as published numbers. Seeds are the only noise.
 
-    `runs` are (model, seed) x task scores. All models vary alike over seeds; without `noise`, this
-    is estimated from models with several seeds. The correlation between two scores of one student
-    is unknown here, so it is taken as 1.
+    `runs` are (model, seed) x task scores. All models vary alike over seeds, by `noise` or as those
+    with several seeds do. The correlation between scores of one student is taken as 1.
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
     by_model = table.groupby(level="model", sort=False)
-    noise = noise or _pooled(table.to_numpy() @ weight, table.index.get_level_values("model"))
+    noise = noise or _pool(table.to_numpy() @ weight, table.index.get_level_values("model"))
     means, nothing = by_model.mean(), np.zeros((by_model.ngroups, by_model.ngroups))
     counts, classes = by_model.size().to_numpy(float), np.full(by_model.ngroups, "")
     known = {"": noise} if noise else {}
@@ -321,10 +309,10 @@ def from_runs(
 def _share_groups(
     groups: Sequence[np.ndarray],
 ) -> tuple[list[sparse.csr_array], list[sparse.csr_array]]:
-    """Find the groups, and the pairs of groups (cells), of the examples of several tasks.
+    """For each task, the groups of its examples, and their pairs of two groups (cells).
 
-    For each task, (examples, groups) is 1 if the example belongs to the group, with the groups of
-    all tasks, and (examples, cells) is 1 if the example's two groups differ and form the cell.
+    (examples, groups) is 1 if the example belongs to the group, with the groups of all tasks;
+    (examples, cells) is 1 if the example's two groups differ and form the cell.
     """
     tables = []
     for each in groups:
@@ -332,8 +320,7 @@ def _share_groups(
         tables.append(columns[:, [0, -1]])  # a single text gets its group twice
     names, places = np.unique(np.concatenate(tables), return_inverse=True)
     first, second = np.sort(places.reshape(-1, 2), axis=1).T  # (examples,) each
-    pair_numbers = first * len(names) + second  # one number for each pair of groups
-    cells = np.unique(pair_numbers, return_inverse=True)[1]
+    cells = np.unique(first * len(names) + second, return_inverse=True)[1]
     rows, differ = np.arange(len(first)), (first != second).astype(float)
     ends = np.r_[rows, rows], np.r_[first, second]
     values = np.r_[np.ones(len(rows)), differ]  # a group counts once, even if given twice
@@ -347,13 +334,12 @@ def _share_groups(
 def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float:
     """The factor by which the variance of a mean is underestimated, as residuals add up to zero.
 
-    If each group adds an effect of its own to its examples, x = A a with independent a of variance
-    1, then the variance of the mean is |A'1|^2 / n^2, and the expected value of the estimate is
+    If each group adds an effect of its own, x = A a with independent a of variance 1, the variance
+    of the mean is |A'1|^2 / n^2, and the expected value of the estimate is
 
         (|B'MA|^2 - |C'MA|^2) / n^2,   M x = x - mean(x),   B belongs, C in_cell
 
-    A counts a group twice in a pair of the group with itself. For pairs of G groups, all equally
-    frequent, the factor is G (G - 1) / ((G - 2) (G - 3)).
+    For pairs of G groups, all equally frequent, the factor is G (G - 1) / ((G - 2) (G - 3)).
     """
     # Rows add up to 2: a single text counts its group twice.
     ends = sparse.csr_array(belongs.multiply(2 / belongs.sum(1)[:, None]))
@@ -366,7 +352,7 @@ def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float
     return float(truth / max(expected[0] - expected[1], truth / 4))
 
 
-def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:
+def _correct_chance(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:
     """Return the chance-corrected scores of a task, (runs, examples), in the order of `seeds`."""
     if {model: len(scores) for model, scores in task.scores.items()} != seeds:
         raise ValueError(f"task {name!r} has other models, or another number of seeds, than others")
@@ -374,20 +360,3 @@ def _chance_corrected(task: TaskScores, seeds: Mapping[str, int], name: str) -> 
     if not (abs(scores.mean(axis=1) - 0.5).max() <= 0.5 and 0 <= task.chance < 1):
         raise ValueError(f"task {name!r}: mean scores are not in [0, 1], or chance not in [0, 1)")
     return (scores - task.chance) / (1 - task.chance)
-
-
-def _pooled(values: np.ndarray, models: Collection[str]) -> SeedNoise | None:
-    by_model = pd.Series(values).groupby(np.asarray(models, str))
-    df = len(values) - by_model.ngroups
-    deviations = values - by_model.transform("mean")
-    return SeedNoise(float(np.sqrt((deviations**2).sum() / df)), df) if df else None
-
-
-def paired(
-    ours: Sequence[float], others: Sequence[float], confidence: float
-) -> tuple[float, float, float]:
-    """Return the mean difference of pairs and its Student's t interval, infinite for one pair."""
-    mean, bounds = float(np.subtract(ours, others).mean()), (-np.inf, np.inf)
-    if len(ours) > 1:
-        bounds = stats.ttest_rel(ours, others).confidence_interval(confidence)
-    return mean, float(bounds[0]), float(bounds[1])

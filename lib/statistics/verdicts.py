@@ -12,8 +12,10 @@
 An effect is positive if it has the claimed direction. Intervals account for selection, see `judge`.
 """
 
+import itertools
+import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,8 +38,7 @@ ALPHA = 0.05
 # the comparisons behind a kind of claim.
 RULES = 4
 # A difference too small to matter in the choice of a method: two of every hundred examples that
-# guessing gets wrong. With two classes this is one test text in a hundred. Published single runs
-# cannot show differences below .0190.
+# guessing gets wrong. With two classes this is one test text in a hundred.
 MARGIN = 0.02
 CEILING = 0.97  # chance-corrected; on most tasks the rest is label noise
 DRAWS = 100_000  # with these, a p of .05 varies by about .001 between random generators
@@ -61,11 +62,8 @@ class Judgement:
     decided_by: str  # the deciding comparison in words, and then in numbers
     arithmetic: str
     reason: str  # why a finding is "not testable here", or "open" without an interval
-    # How many parts of the statement hold, each judged with its own interval: "21 of 24". The
-    # verdict on the whole is stricter. Empty if there is a single comparison.
-    holding: str = ""
-    # Share of the squared standard error of the deciding comparison that would vanish with
-    # unlimited runs of each model. Only more test examples would reduce the rest. NaN if unknown.
+    holding: str = ""  # how many units hold, each by itself: "21 of 24"; empty for a single one
+    # Share of the squared standard error that would vanish with unlimited runs of each model.
     seed_share: float = np.nan
 
 
@@ -84,19 +82,17 @@ def judge(
     "A beats all of B" has one unit for each b. Every comparison must hold by itself
     (intersection-union test), and the statement is reversed only if some b wins after correction
     for the number of them. "The best of A beats the best of B" has one unit for each a, with a
-    comparison for each b in the same order, and needs one unit; so does "some a beats all of B".
-    `at_most` judges "in at most so many units", the negation of "at least at_most + 1". `sides` 1
-    gives each bound the whole of ALPHA, for a finding that itself claims equivalence. If the noise
-    of the compared models is unknown, the verdict is "open", with NaN bounds.
+    comparison for each b in the same order, and needs one unit. `at_most` judges "in at most so
+    many units", the negation of "at least at_most + 1". `sides` 1 gives each bound the whole of
+    ALPHA, for a finding that itself claims equivalence. Without known noise, bounds are NaN.
     """
     shape = len(units), len(units[0])
-    if len({*map(len, units)}) > 1:
+    comparisons = list(itertools.chain(*units))
+    if len(comparisons) != math.prod(shape):
         raise ValueError("units differ in their number of comparisons")
-    comparisons = [comparison for unit in units for comparison in unit]
-    if at_most is not None:  # the negation of "at least at_most + 1"
+    count, sign = len(units) if at_least is None else at_least, 1
+    if at_most is not None:
         count, sign = at_most + 1, -1
-    else:
-        count, sign = len(units) if at_least is None else at_least, 1
     sums = _matrix([comparison.weights for comparison in comparisons], evidence)
     offsets = [comparison.offset for comparison in comparisons]
     effects = (sums @ evidence.scores + offsets).reshape(shape)
@@ -112,21 +108,16 @@ def judge(
     clear = sign * effects > special.stdtrit(df, 1 - ALPHA / sides) * errors
     alone = clear.all(1) if sign > 0 else clear.any(1)
     holding = f"{alone.sum()} of {len(units)}" if len(comparisons) > 1 else ""
-    bounds = _Bounds(effects, errors, df, count, *_draw_tails(sums, shape, count, evidence))
-    p_equivalent = np.nan
-    if sides == 2:
-        p_equivalent = max(bounds.tails(MARGIN)[0], bounds.tails(-MARGIN)[1])
-    low, high = sorted(sign * bound for bound in bounds.limits(ALPHA / sides))
-    numbers = low, high, min(1.0, sides * min(bounds.tails(0.0))), p_equivalent
+    tails = _draw_tails(sums, shape, count, evidence)
+    *bounds, p, p_equivalent = _bound(effects, errors, df, count, tails, sides)
+    low, high = sorted(sign * bound for bound in bounds)
+    numbers = low, high, p, p_equivalent
     return replace(_judgement(effect, numbers, decisive, evidence), holding=holding)
 
 
 @dataclass(frozen=True)
 class _Tail:
-    """Upper tail of the largest of several correlated errors (max-T), in the worst case.
-
-    The tail probability is at most Bonferroni's, and at least that of a single error.
-    """
+    """Upper tail of the largest of correlated errors (max-T): from one error's to Bonferroni's."""
 
     noise: np.ndarray  # (draws, cases), the largest error of each draw
     members: int  # how many errors can make a verdict false
@@ -164,38 +155,38 @@ def _draw_tails(
     return above, _Tail(-least, count * shape[1], common)
 
 
-@dataclass(frozen=True)
-class _Bounds:
-    """Simultaneous bounds of the count-th best unit; arrays are (units, rivals)."""
+def _bound(
+    effects: np.ndarray,
+    errors: np.ndarray,
+    df: np.ndarray,
+    count: int,
+    tails: tuple[_Tail, _Tail],
+    sides: int,
+) -> tuple[float, float, float, float]:
+    """Low, high, p and p_equivalent of the count-th best unit; arrays are (units, rivals)."""
+    limits = []
+    for way, tail in zip((-1, 1), tails, strict=True):
+        margins = -special.stdtrit(df, tail.level(ALPHA / sides)) * errors
+        limits.append(float(np.sort((effects + way * margins).min(1))[-count]))
 
-    effects: np.ndarray
-    errors: np.ndarray
-    df: np.ndarray
-    count: int
-    above: _Tail
-    below: _Tail
-
-    def tails(self, shift: float) -> tuple[float, float]:
+    def find_tails(shift: float) -> tuple[float, float]:
         """One-sided p-values of the hypotheses that the effect is at most, and at least, -shift."""
-        t = (self.effects + shift) / self.errors
+        t = (effects + shift) / errors
         # The error that is as improbable in the distribution of the draws.
-        z = -np.sign(t) * special.stdtrit(self.above.df, special.stdtr(self.df, -abs(t)))
-        upper = self.above.p(np.sort(z.min(1))[-self.count])
-        return upper, self.below.p(np.sort((-z).max(1))[self.count - 1])
+        z = -np.sign(t) * special.stdtrit(tails[0].df, special.stdtr(df, -abs(t)))
+        upper = tails[0].p(np.sort(z.min(1))[-count])
+        return upper, tails[1].p(np.sort((-z).max(1))[count - 1])
 
-    def limits(self, level: float) -> Iterator[float]:
-        """Yield the lower and the upper bound of the effect, each false at most at this level."""
-        for way, tail in ((-1, self.above), (1, self.below)):
-            margins = -special.stdtrit(self.df, tail.level(level)) * self.errors
-            yield float(np.sort((self.effects + way * margins).min(1))[-self.count])
+    p_equivalent = max(find_tails(MARGIN)[0], find_tails(-MARGIN)[1]) if sides == 2 else np.nan
+    low, high = limits
+    return low, high, min(1.0, sides * min(find_tails(0.0))), p_equivalent
 
 
 def compare_with_published(judgement: Judgement, published: float) -> Judgement:
     """Replace "open" with "smaller than published" if the interval ends below the published effect.
 
-    Spreads get neither this verdict nor "equivalent" (their p_equivalent is NaN): noise also
-    spreads the narrower group, so the difference looks smaller than it is; in simulations, this
-    verdict denied 19% of true published differences.
+    Spreads get neither this verdict nor "equivalent" (their p_equivalent is NaN): noise makes their
+    difference look smaller than it is.
     """
     smaller = judgement.low <= 0 <= judgement.high < published
     if judgement.verdict == OPEN and smaller and not np.isnan(judgement.p_equivalent):
@@ -207,8 +198,7 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
     """Judge whether the scores of `wider` have a larger standard deviation than `narrower`'s.
 
     Noise alone spreads scores, so the difference is compared with a parametric bootstrap in which
-    both groups have the same true spread (the observed one without its noise), plus noise. Spreads
-    are never called equivalent, because MARGIN is a difference of scores.
+    both groups have the same true spread (the observed one without its noise), plus noise.
     """
     models = list(evidence.means.index)
     groups = [[models.index(name) for name in names] for names in (wider, narrower)]
@@ -235,73 +225,44 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
     return replace(_judgement(effect, numbers, decisive, evidence), arithmetic=arithmetic(*sds))
 
 
-def compare(pairs: Iterable[tuple[str, str]], evidence: Evidence) -> pd.DataFrame:
+def compare(pairs: Iterable[tuple[str, str] | Comparison], evidence: Evidence) -> pd.DataFrame:
     """Judge pairs of models, one row per pair, with q over all rows.
 
-    A pair of which a model has no scores is "not run", without numbers.
+    A pair is two names, or a comparison of several models. If one of these has no scores, the pair
+    is "not run", without numbers.
     """
-    columns = ["left", "right", "difference", "low", "high", "p", "verdict"]
+    columns = ["difference", "low", "high", "p", "verdict"]
     rows: list[tuple[Any, ...]] = []
     for names in pairs:
-        if not {*names} <= {*evidence.means.index}:
-            rows.append((*names, *_UNKNOWN, NOT_RUN))
-            continue
-        judged = judge([[pair(*names)]], evidence)
-        rows.append((*names, judged.effect, judged.low, judged.high, judged.p, judged.verdict))
-    table = pd.DataFrame(rows, columns=columns)
+        each = names if isinstance(names, Comparison) else pair(*names)
+        numbers: tuple[Any, ...] = (*_UNKNOWN, NOT_RUN)
+        if {*each.weights} <= {*evidence.means.index}:
+            judged = judge([[each]], evidence)
+            numbers = judged.effect, judged.low, judged.high, judged.p, judged.verdict
+        rows.append((each.left, each.right, *numbers))
+    table = pd.DataFrame(rows, columns=["left", "right", *columns])
     table.insert(6, "q", q_values(table["p"].tolist()))
     return table
 
 
-def above_chance(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
-    """Compare every model with guessing, on the mean over tasks.
+def above_chance(
+    tasks: Mapping[str, TaskScores], models: Sequence[str], *, mean: bool = False
+) -> pd.DataFrame:
+    """Compare each model, or if `mean` their mean, with guessing, on the mean over tasks.
 
     Columns: model, score (chance-corrected), low and high (over test texts, without seed noise),
-    passed: the interval is above chance and the score below CEILING.
+    passed: the interval is above chance and the score below CEILING. The best of many models may
+    look better than chance by luck; their mean involves no selection.
     """
     evidence = from_examples(tasks, given=[*next(iter(tasks.values())).scores])
-    return pd.DataFrame([_against_chance([model], evidence) for model in models])
-
-
-def learnable(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> pd.DataFrame:
-    """Compare the mean of the models with guessing, one row per task; columns as in `above_chance`.
-
-    The best of many models may look better than chance by luck. Their mean involves no selection.
-    """
     rows = []
-    for task in tasks:
-        evidence = from_examples(tasks, weights={task: 1.0}, given=[*tasks[task].scores])
-        rows.append(_against_chance(models, evidence) | {"task": task})
-    return pd.DataFrame(rows)
-
-
-def _against_chance(models: Sequence[str], evidence: Evidence) -> dict[str, Any]:
-    name = models[0] if len(models) == 1 else f"mean of {len(models)} models"
-    mean = Comparison(dict.fromkeys(models, 1 / len(models)), {}, name, "chance")
-    judged = judge([[mean]], evidence)
-    numbers = {"model": name, "score": judged.effect, "low": judged.low, "high": judged.high}
-    return numbers | {"passed": judged.verdict == HOLDS and judged.effect < CEILING}
-
-
-def weakest(judgements: Sequence[Judgement]) -> Judgement:
-    """Judge statements that must all be true, such as "at least two" and "at most two".
-
-    At most one of the two can be false, so their errors of 2.5% add up to at most 5%.
-    """
-    order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
-    return min(judgements, key=lambda each: (order.index(each.verdict), each.effect))
-
-
-def share_verdict(one: Judgement, other: Judgement) -> str:
-    """Return the verdict on which two readouts agree, or "readouts disagree"."""
-    return one.verdict if one.verdict == other.verdict else DISAGREE
-
-
-def checked(judgement: Judgement, checks: Collection[str], failed: Mapping[str, str]) -> Judgement:
-    """The judgement, or "not testable here" if checks failed: check -> what failed."""
-    if reasons := [failed[check] for check in checks if check in failed]:
-        return replace(judgement, verdict=NOT_TESTABLE, reason="; ".join(reasons))
-    return judgement
+    for names in [[*models]] if mean else [[model] for model in models]:
+        name = names[0] if len(names) == 1 else f"mean of {len(names)} models"
+        average = Comparison(dict.fromkeys(names, 1 / len(names)), {}, name, "chance")
+        judged = judge([[average]], evidence)
+        passed = judged.verdict == HOLDS and judged.effect < CEILING
+        rows.append((name, judged.effect, judged.low, judged.high, passed))
+    return pd.DataFrame(rows, columns=["model", "score", "low", "high", "passed"])
 
 
 def q_values(p: Sequence[float]) -> np.ndarray:
@@ -365,7 +326,7 @@ def _judgement(
 
 
 def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.ndarray:
-    """Return weights as a (sums, models) array, with models in the order of the evidence."""
+    """Weights as (sums, models), with models in the order of the evidence."""
     if missing := {name for row in weights for name in row} - {*evidence.means.index}:
         raise ValueError(f"there are no scores of {min(missing)!r}")
     return np.array([[row.get(model, 0.0) for model in evidence.means.index] for row in weights])

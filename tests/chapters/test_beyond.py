@@ -1,5 +1,9 @@
 """Notebook 10: what each ingredient adds, and students beside what needs no training."""
 
+from dataclasses import replace
+
+import pytest
+
 from lib import published
 from lib.config import profiles
 from lib.config.schema import HeadSettings
@@ -7,7 +11,6 @@ from lib.distillation.variants import MM_MSE, parse
 
 GRID = profiles.grid("beyond")
 INGREDIENTS = {"untrained student": "Longformer"} | GRID["ingredients"]
-EXAMPLES = 60
 
 
 def test_what_the_grid_names_is_there_and_by_its_one_name():
@@ -23,3 +26,13 @@ def test_what_the_grid_names_is_there_and_by_its_one_name():
     assert {*GRID["compared_students"].values()} <= {*INGREDIENTS.values()}
     plain = published.printed("fig4_10")["no-weighting"]
     assert {plain, MM_MSE} < {*INGREDIENTS.values()}, "students of Chapter 4"
+
+
+def test_a_draft_differs_from_its_twin_in_one_thing_and_a_factor_has_its_weight():
+    identities = {name: identity for identity, name in GRID["drafts"].items()}
+    for model, twin in GRID["twins"].items():
+        variants = [replace(parse(identities[name]), label="") for name in (model, twin)]
+        sides = [vars(variant).items() for variant in variants]
+        assert len({*sides[0]} - {*sides[1]}) == 1
+    for factor, lam in GRID["trained_factors"].items():
+        assert (1 - lam) / lam == pytest.approx(factor, rel=0.005)

@@ -1,5 +1,6 @@
 """Which models a figure shows, its noise, and what its findings say."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -7,6 +8,7 @@ from lib import published
 from lib.chapters import chapter4
 from lib.config import profiles
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, parse
+from tests.fake_bench import FakeBench, fake_model
 
 
 def as_records(label, references=()):
@@ -65,3 +67,33 @@ def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone
     records.loc[others & (records["seed"] == 2), "value"] -= 0.04
     noise = chapter4.measure_noise(records, "fig4_7", profiles.load("mini"))
     assert noise.df == 6 and noise.sd == pytest.approx(0.02, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mini", "thesis"])
+def test_tables_of_hyperparameters_follow_the_profile(name):
+    changes = {"heads.hidden": 51, "training.accumulation": 3, "final.accumulation": 7}
+    profile = profiles.load(name, overrides=changes)
+    heads, training, final = (
+        chapter4.tabulate_settings(label, profile).set_index("parameter")
+        for label in ("tab5_6", "tab4_4", "tab5_2")
+    )
+    assert heads.at["Hidden features", "value"] == "51"
+    assert training.at["Gradient accumulation steps", "value"] == "3"
+    assert final.at["Gradient accumulation steps", "value"] == "7"
+    mixed = "Mixed-precision training"
+    assert final.at[mixed, "value"] == "Yes, where the device supports bfloat16"
+    assert heads.at[mixed, "value"] == "No" and final["published"].notna().all()
+
+
+def test_histories_say_what_chance_gives(monkeypatch):
+    """A row for each measurement of each student with a contextual loss, and of no other model."""
+    watched = np.array([[0, 0.5, 0.4, 0.2], [4, 0.6, 0.5, 0.3]])
+    monkeypatch.setattr(chapter4, "chance_cca", lambda student, teacher: 0.1)
+    student = fake_model(np.eye(3), history={"watched": watched}, prepare_rows=np.eye(3))
+    bench = FakeBench("mini", model=lambda *_: student)
+    name = "100d;S:768;C:768"
+    models = {"Longformer": "Longformer", name: f"only-contextual;{name}", "cosine": "cosine"}
+    table = chapter4.collect_histories({"alone": models}, bench)
+    columns = ["group", "model", "dimension", "update", "embedding", "projected", "chance", "share"]
+    assert [*table] == columns and len(table) == 2
+    assert table.iloc[1].tolist() == ["alone", name, "100", 4, 0.6, 0.5, 0.1, 0.3]

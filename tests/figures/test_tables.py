@@ -121,17 +121,6 @@ def test_committed_tables_are_for_people_and_show_their_csv(path):
     assert max(len(cells.columns) for cells in parts.values()) <= 9
 
 
-def test_save(tmp_path):
-    files = tables.save(FRAME, "tab9_1", tmp_path, caption="Corpus")
-    assert files == [tmp_path / f"tab9_1.{suffix}" for suffix in ("md", "tex", "csv")]
-    markdown, latex, csv = first = [file.read_bytes() for file in files]
-    row = "max-margin;MSE;γ=1.0,500000,0.333333,685000000.000000"
-    assert csv.decode().splitlines()[1] == row
-    assert markdown.decode().startswith("Corpus\n") and r"\caption{Corpus}" in latex.decode()
-    tables.save(FRAME, "tab9_1", tmp_path, caption="Corpus")
-    assert [file.read_bytes() for file in files] == first
-
-
 def test_beside():
     ours = pd.DataFrame({"split": ["validation", "train"], "documents": [60, 300]})
     rows = [("train", 500, 1), ("validation", 10, 2), ("test", 7, 3)]

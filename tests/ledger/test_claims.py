@@ -10,17 +10,21 @@ from lib.chapters import published_noise
 from lib.config import paths, roles
 from lib.evaluation.readouts import READOUTS
 from lib.ledger import claims
+from lib.ledger.kinds import Alike, load_claims
 from lib.statistics import effects, verdicts
+from lib.statistics.effects import Comparison
+from tests.fake_ledger import make_ledger
 
 STUDENTS = ("cosine-masked", "MSE-contextual", "only-MSE")
 
 
 @pytest.fixture(scope="module")
 def thesis():
-    """The published side of the ledger in long form, without what is no difference of scores."""
-    rows = claims.judge_sides({})
-    judged = ~rows["verdict"].isin([verdicts.NUMBER, verdicts.NOT_RUN])
-    return rows[(rows["side"] == "published") & judged].set_index("id")
+    """The published side of the ledger, without what is no difference of scores."""
+    ledger = claims.judge_claims({}).set_index("id")
+    judged = ~ledger["published_verdict"].isin([verdicts.NUMBER, verdicts.NOT_RUN])
+    rows = ledger.loc[judged].filter(regex="^published_").rename(columns=lambda name: name[10:])
+    return rows.join(ledger["label"])
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +180,7 @@ def test_the_mean_over_published_rounds_is_no_surer_than_one_round(thesis):
 def test_the_committed_ledger_is_one_of_today(thesis, profile):
     kept = pd.read_csv(paths.ROOT / f"figures/{profile}/tab_claims.csv", keep_default_na=False)
     assert [*kept] == claims.COLUMNS and {*kept["rules"]} == {verdicts.RULES}
-    assert kept["id"].tolist() == [claim.id for claim in claims.load_claims()]
+    assert kept["id"].tolist() == [claim.id for claim in load_claims()]
     kept = kept.set_index("id").loc[thesis.index]
     effect = kept["published_effect"].astype(float).to_numpy()
     assert effect == pytest.approx(thesis["effect"].to_numpy(), abs=1e-6)
@@ -271,7 +275,9 @@ def test_rounds_of_one_student_are_no_more_seeds(with_examples):
     """Three students with two seeds each, in three rounds: three degrees of freedom, not nine."""
     names = (*STUDENTS, "PV", "DM", "SBERT", "Longformer")
     scores = make_records(with_examples, dict.fromkeys(names, 0.6), rounds=("1k", "10k", "all"))
-    evidence = claims._collect_evidence(scores, "fig5_3", "accuracy", {"OC": 1.0}, "compare")
+    evidence = claims._collect_evidence(
+        {"fig5_3": scores}, "fig5_3", "accuracy", "compare", (("OC", 1.0),)
+    )
     df = {name: noise.df for name, noise in evidence.noise.items()}
     assert df == {"student": 3, "paragraph_vector": 2}
     names = list(evidence.means.index)
@@ -332,14 +338,65 @@ def test_cut_texts_against_whole_ones():
     assert row["decided_by"] == "only-MSE;cut;all against only-MSE;all"
 
 
-def test_the_mean_of_the_final_students_is_judged_against_each_rival():
+def test_single_comparisons_are_judged_as_findings_are():
+    """By each readout, on some tasks, with a mean of models on a side; a missing one is not run."""
     scores = dict(zip(STUDENTS, (0.8, 0.7, 0.75), strict=True)) | {"Longformer": 0.6, "TF-IDF": 0.8}
     records = draw_records(scores, number=4000, tasks=["OC", "AAN"]).assign(readout="compare")
-    table = claims.compare_students(records, ["Longformer", "TF-IDF", "LSA"])
-    assert table["rival"].tolist() == ["Longformer", "TF-IDF"]
-    assert table["difference"].tolist() == pytest.approx([0.3, -0.1], abs=0.03)
-    assert table["verdict"].tolist() == [verdicts.HOLDS, verdicts.REVERSED]
-    alone = claims.compare_students(records[records["task"] == "OC"], ["Longformer"])
-    assert claims.compare_students(records, ["Longformer"], ["OC"]).equals(alone)
-    short = claims.compare_students(records.assign(readout="thesis"), ["Longformer", "TF-IDF"])
-    assert short["rival"].tolist() == ["Longformer"], "TF-IDF's classifier always converges"
+    mean = {f"{name};all": 1 / 3 for name in STUDENTS}
+    names = ["Longformer", "TF-IDF", "LSA"]
+    sides = [Comparison(mean, {f"{name};all": 1.0}, "mean", name) for name in names]
+    table = claims.compare_pairs(sides, records, "fig5_3")
+    assert table["right"].tolist() == names and {*table["readout"]} == {"compare"}
+    assert table["difference"].tolist()[:2] == pytest.approx([0.3, -0.1], abs=0.03)
+    words = [verdicts.HOLDS, verdicts.REVERSED, verdicts.NOT_RUN]
+    assert table["verdict"].tolist() == words
+    alone = claims.compare_pairs(sides, records[records["task"] == "OC"], "fig5_3")
+    assert claims.compare_pairs(sides, records, "fig5_3", ["OC"]).equals(alone)
+
+
+# ---- other rules --------------------------------------------------------------------------------
+
+
+NEAR = {"effect": 0.0, "low": -0.01, "high": 0.01}
+WIDE = {"effect": 0.03, "low": -0.01, "high": 0.07}
+
+
+def make(*, alike=False, **values) -> pd.DataFrame:
+    """A ledger whose findings have these numbers by every readout."""
+    values = {"seed_share": 0.0, "p_equivalent": 0.5, "verdict": "open"} | values
+    prefixes = claims.PREFIXES.values()
+    columns = {prefix + name: value for prefix in prefixes for name, value in values.items()}
+    ledger = make_ledger(published_effect=0.01, survives="open", **columns)
+    of_kind = [claim.id for claim in load_claims() if isinstance(claim, Alike)]
+    return ledger[(ledger["id"].isin(of_kind) == alike) & (ledger["verdict"] != verdicts.NUMBER)]
+
+
+def test_the_ledger_s_own_rules_give_its_own_verdicts():
+    file = paths.ROOT / "figures/mini/tab_claims.csv"
+    mini = pd.read_csv(file, keep_default_na=False, na_values=[""])
+    again = claims.judge_again(mini)
+    pd.testing.assert_frame_equal(again, mini[[*again]])
+
+
+@pytest.mark.parametrize(
+    ("values", "rules", "word"),
+    [
+        # At 90% the interval ends at .004 + .839 .019 = .0199.
+        ({"effect": 0.004, "low": -0.015, "high": 0.023}, {"margin": 0.019}, "open"),
+        ({"effect": 0.004, "low": -0.015, "high": 0.023}, {"margin": 0.03}, "equivalent"),
+        (WIDE | {"seed_share": 1.0}, {"runs": 1.7}, "open"),
+        (WIDE | {"seed_share": 1.0}, {"runs": 1.8}, "holds"),  # (4 / 3)^2 = 1.78
+        (WIDE | {"seed_share": 0.4}, {"runs": 100}, "open"),
+        (NEAR, {}, "equivalent"),
+        (NEAR | {"p_equivalent": np.nan}, {}, "open"),  # a spread
+        (NEAR | {"verdict": "not testable here"}, {}, "not testable here"),
+    ],
+)
+def test_other_rules_give_other_verdicts(values, rules, word):
+    assert {*claims.judge_again(make(**values), **rules).to_numpy().ravel()} == {word}
+
+
+def test_a_finding_that_claims_equivalence_has_the_margin_in_its_effect():
+    ledger = make(alike=True, effect=0.01, low=-0.005, high=0.025, p_equivalent=np.nan)
+    words = [claims.judge_again(ledger, margin=margin)["verdict"].item() for margin in (0.02, 0.03)]
+    assert words == ["open", "holds"]

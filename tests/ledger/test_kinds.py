@@ -7,7 +7,7 @@ import pytest
 from lib import published
 from lib.config import paths
 from lib.ledger import claims
-from lib.ledger.kinds import KINDS, Number, match_models
+from lib.ledger.kinds import KINDS, Number, load_claims, match_models
 from lib.statistics.intervals import SeedNoise, from_runs
 
 MEANS = {"cosine": 0.9, "MSE": 0.7, "Longformer": 0.6, "SBERT": 0.8}
@@ -16,7 +16,7 @@ BEATS = {"kind": "beats", "better": ["cosine"], "worse": ["MSE"]}
 
 def make_claim(**fields):
     given = {"section": "4.4", "figure": "fig4_2", "finding": "words", "quote": "thesis", **fields}
-    return claims.parse_claim("test", given, "claims.yaml: test")
+    return KINDS[fields["kind"]].model_validate({"id": "test", **given})
 
 
 def judge(fields, means, sd=0.002):
@@ -28,7 +28,7 @@ def judge(fields, means, sd=0.002):
 
 
 def test_the_yaml_uses_every_kind_quotes_the_thesis_and_names_models_and_tasks():
-    everything = claims.load_claims()
+    everything = load_claims()
     assert {claim.kind for claim in everything} == {*KINDS}
     for names in ("id", "finding"):
         assert len({getattr(claim, names) for claim in everything}) == len(everything)
@@ -41,8 +41,7 @@ def test_the_yaml_uses_every_kind_quotes_the_thesis_and_names_models_and_tasks()
         source = published.load(claim.source)
         assert {*claim.tasks} <= {*source.get("task", ())}, claim.id
         if not isinstance(claim, Number):
-            sides = claim.sides(source["model"].unique().tolist())
-            assert all(sides), claim.id
+            assert claim.units(source["model"].unique().tolist()), claim.id
 
 
 def test_patterns_take_in_and_leave_out():
@@ -108,7 +107,7 @@ def test_alike_needs_equivalence_and_no_difference_is_not_enough(cut, sd, verdic
     evidence = from_runs(pd.DataFrame({"PAN": [0.9, cut]}, index), noise=SeedNoise(sd, 8))
     assert make_claim(**fields).judge_scores(evidence, ["cosine"]).verdict == verdict
     rounds = make_claim(**fields | {"models": ["cosine;all"], "source": "fig5_3"})
-    assert rounds.sides(["cosine;all", "MSE;all"]) == [["cosine;all"], ["cosine;cut;all"]]
+    assert rounds.named(["cosine;all", "MSE;all"]) == {"cosine;all", "cosine;cut;all"}
 
 
 def test_the_easier_task_has_the_higher_mean():

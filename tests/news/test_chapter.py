@@ -9,7 +9,7 @@ from lib.experiments.bench import Bench
 from lib.experiments.embedders import Teacher
 from lib.news import chapter
 from lib.news.chapter import News
-from lib.news.models import DistilledStudent
+from lib.news.training import DistilledStudent
 from lib.store import NotComputed, Store
 from tests.news.conftest import TINY
 
@@ -74,16 +74,16 @@ def test_a_student_has_a_name_before_anything_is_computed(load, monkeypatch, tmp
 def test_triplets_are_capped_and_annotated_documents_are_not(load):
     for identity, capped in (("LSTM;triplet", True), ("LSTM;MSE;annotated", False)):
         few, whole = (load(**{"news.triplets": most}).model(identity) for most in (10, None))
-        counts = [len(each.examples) + len(each.held_out) for each in (few, whole)]
+        counts = [sum(map(len, each.examples)) for each in (few, whole)]
         assert counts[1] > 10 and counts[0] == (10 if capped else counts[1])
         assert few.documents == load().sides["train"].texts  # never of a tested side
-        assert few.examples.max() < len(few.documents)
+        assert few.examples[0].max() < len(few.documents)
 
 
 def test_held_out_windows_are_the_last_and_windows_are_cut_shorter(load):
     news = load(**{"news.words": 10, "news.max_tokens": 64})
     student = news.model("bag;cosine")
-    assert len(student.examples) == 32 and student.held_out.ravel().tolist() == [32, 33, 34]
+    assert [part.ravel().tolist() for part in student.examples] == [[*range(32)], [32, 33, 34]]
     assert (student.taught.embed(student.documents)[:][:, 0] == 12).all()
     assert (news.embed(chapter.TEACHER)["public"][:, 0] == 64).all()
 
@@ -91,7 +91,8 @@ def test_held_out_windows_are_the_last_and_windows_are_cut_shorter(load):
 def test_what_is_there_is_read_and_a_reading_bench_computes_nothing(load, monkeypatch):
     news, pairs = load(), [("bag;cosine", 0), (chapter.TOKENS, 0), (chapter.TFIDF_BEFORE, 0)]
     reading = News(news.bench.reading())
-    reading.prepare(pairs)
+    with pytest.raises(NotComputed):
+        reading.prepare(pairs)
     with pytest.raises(NotComputed):
         reading.embed("bag;cosine")
     news.prepare(pairs)

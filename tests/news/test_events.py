@@ -86,10 +86,8 @@ def test_a_side_of_pairs_joins_what_positive_pairs_connect(write_folder):
 
 
 def draw(place, words, documents, **sides):
-    tested = events.list_tested(dict.fromkeys(events.SIDES, NOTHING) | sides)
-    return Windows(
-        Store(place.parent / "store"), (Documents(place),), tested, words, documents, SEED
-    )
+    sides = dict.fromkeys(events.SIDES, NOTHING) | sides
+    return Windows(Store(place.parent / "store"), (Documents(place),), sides, words, documents, 42)
 
 
 def test_windows_are_words_of_their_documents(tmp_path, write_folder):

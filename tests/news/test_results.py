@@ -1,4 +1,4 @@
-"""From profile to tables: what the threshold may see, and that tables carry both sides' numbers."""
+"""From profile to records: what the threshold may see, and what the ledger gets."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from lib import published
 from lib.config import profiles
 from lib.experiments.bench import Bench
 from lib.ledger import claims
-from lib.news import chapter, clustering, results
+from lib.news import chapter, results
 from lib.news.chapter import News
 from lib.statistics import verdicts
 from tests.news.conftest import TINY
@@ -19,11 +19,10 @@ from tests.news.conftest import TINY
 def test_a_record_for_each_model_seed_and_side_which_is_read_again(smoke):
     news, scores = smoke
     wanted = results.list_models(news)
-    assert {*results.REFERENCES, *chapter.NOT_TRAINED, "bag;cosine"} < {*wanted}
+    assert {*results.REFERENCES, *results.BASELINES} < {*wanted}
     assert len(scores) == 2 * sum(len(seeds) for seeds in wanted.values())
     one = scores[scores["model"] == chapter.ONE]
     assert one["collapsed"].all() and (one["recall"] == 1).all()
-    np.testing.assert_allclose(one["f1"], one["one_cluster"])
     assert scores["f1"].between(0, 1).all() and (scores["draws"].str.len() == results.DRAWS).all()
     timed = scores[~scores["model"].isin({*chapter.NOT_TRAINED} - {chapter.TEACHER})]
     assert (timed[["size_mb", "ms_per_document"]] > 0).all(axis=None)
@@ -37,32 +36,12 @@ def test_the_threshold_never_sees_a_public_or_private_label(smoke):
     order, sides = np.random.default_rng(0), dict(news.sides)
     for name in results.TESTED:
         sides[name] = replace(sides[name], positive=order.permutation(sides[name].positive))
-    weights = {name: clustering.draw_pairs(sides[name], 9, 0) for name in results.TESTED}
+    weights = {name: results.draw_pairs(sides[name], 9, 0) for name in results.TESTED}
     for model in ("bag;cosine", chapter.TEACHER):
         rows = results.score_model(news.embed(model), sides, weights)
         before = scores[(scores["model"] == model) & (scores["seed"] == 0)]
         assert [row["threshold"] for row in rows] == before["threshold"].tolist()
         assert not np.allclose([row["f1"] for row in rows], before["f1"])
-
-
-def test_tables_have_published_values_baselines_and_intervals(smoke):
-    _, scores = smoke
-    ours = results.summarize(scores)
-    assert (ours["low_public"] <= ours["high_public"]).all()
-    extra = {"low_public", "high_public", "f1_all_public", "collapsed_public", "seeds"}
-    for number in range(1, 9):
-        table, printed = results.make_table(number, ours), published.load(f"news_tab{number}")
-        assert table["model"].tolist()[: len(printed)] == printed["identity"].tolist()
-        assert {*results.BASELINES} <= {*table["model"]} and extra <= {*table}
-        assert not table["model"].duplicated().any()
-        values = pd.to_numeric(printed["f1_public"]).to_numpy()
-        assert (table["f1_public (published)"].to_numpy()[: len(printed)] == values).all()
-    frame = results.collect_sizes(ours)
-    assert (frame["source"] == "published").sum() == 48 and (frame["source"] == "ours").sum() >= 8
-    lines = frame[frame["model"] == chapter.ONE].set_index("source")["f1"]
-    assert lines["published"] == pytest.approx(63.06, abs=0.01)  # 63.14 in Table 2, and 62.97
-    mean = scores.loc[scores["model"] == chapter.ONE, "f1"].mean()
-    assert lines["ours"] == pytest.approx(100 * mean)
 
 
 def test_evidence_speaks_to_the_ledger(smoke):
@@ -71,14 +50,24 @@ def test_evidence_speaks_to_the_ledger(smoke):
     assert evidence.noise[""].df == 2
     assert np.isinf(evidence.runs[evidence.means.index == "teacher"]).all()
     assert evidence.processor == pytest.approx(results.PROCESSOR_SD**2 / evidence.runs)
-    numbers = results.compare_with_promise(results.summarize(scores))
-    ledger = claims.judge_claims({published.NEWS: evidence}, numbers=numbers)
-    news = ledger[ledger["label"].str.startswith("news")].set_index("id")
+    news = claims.judge_claims({published.NEWS: evidence})
+    news = news[news["label"].str.startswith("news")].set_index("id")
     assert len(news) >= 16 and news.loc["news-over-small-berts", "verdict"] == verdicts.NOT_RUN
     judged = verdicts.compare([("teacher", chapter.ONE)], evidence)
     expected = evidence.means.loc["teacher"].mean() - evidence.means.loc[chapter.ONE].mean()
     assert judged["difference"][0] == pytest.approx(expected)
     assert judged["low"][0] < judged["high"][0]
+
+
+def test_the_promise_by_hand():
+    assert results.compare_with_promise(pd.DataFrame(columns=["model", *COSTS])) == {}
+    rows = [("teacher", 0.9, 80, 40), ("teacher", 0.8, 80, 40)]
+    rows += [(results.CHOSEN, 0.7, 4, 5), (results.CHOSEN, 0.6, 4, 5)]
+    numbers = results.compare_with_promise(pd.DataFrame(rows, columns=["model", *COSTS]))
+    assert [*numbers.values()] == pytest.approx([0.2, 20, 8])
+
+
+COSTS = ["f1", "size_mb", "ms_per_document"]
 
 
 def test_only_chooses_students_and_references_have_several_seeds():

@@ -1,100 +1,66 @@
 """The thesis' sources, on tiny files in their formats, become dataset folders that read well."""
 
 import csv
-import hashlib
 import json
 import pickle
 import shutil
-from types import SimpleNamespace
 
 import pandas as pd
+import pooch
 import pytest
-from huggingface_hub import constants
 
 from lib import recipes
 from lib.config import profiles
 from lib.data import check, sources, task_files
-from lib.recipes import fetch, thesis
+from lib.recipes import thesis
 from tests import thesis_files
 
 PROFILE = profiles.load("thesis")
 FILES = PROFILE.build.tasks
-TEXT = b"title,sections\n" + b"0123456789" * 300
-
-
-# ---- downloads
+DOI = "doi:10.5281/zenodo.1"
 
 
 @pytest.fixture
 def record(monkeypatch):
-    """A Zenodo record with one file; `send` decides which bytes of it arrive."""
-    checksum = f"md5:{hashlib.md5(TEXT).hexdigest()}"
-    listed = {"key": "wines.txt", "size": len(TEXT), "checksum": checksum, "links": {"self": "x"}}
-    answer = SimpleNamespace(json=lambda: {"files": [listed]})
-    answer.raise_for_status = lambda: answer
-    session = SimpleNamespace(get=lambda url, **_: served.asked.append(url) or answer)
-    served = SimpleNamespace(send=bytes, asked=[])
+    """A record with two files, as pooch reads it; what is fetched is listed."""
+    content, fetched = {"wines.txt": b"0123456789", "more.txt": b"more"}, []
 
-    def http_get(url, file, resume_size, expected_size):
-        served.asked.append(url)
-        file.write(served.send(TEXT[resume_size:]))
+    class Record:
+        def __init__(self, folder, url):
+            self.folder, self.registry = folder, dict.fromkeys(content)
+            assert url == f"{DOI}/"
 
-    monkeypatch.setattr(fetch, "get_session", lambda: session)
-    monkeypatch.setattr(fetch.file_download, "http_get", http_get)
-    return served
+        def load_registry_from_doi(self):
+            pass
+
+        def fetch(self, name, processor):
+            fetched.append(name)
+            if content[name] is None:
+                raise ValueError("hash")
+            (self.folder / name).write_bytes(content[name])
+
+    monkeypatch.setattr(pooch, "create", Record)
+    return content, fetched
 
 
-RECORD = {"wines.txt": "https://zenodo.org/api/records/1"}
-
-
-def test_a_record_is_downloaded_once_and_an_interrupted_download_goes_on(record, tmp_path):
-    def interrupt(body):
-        record.send = bytes
-        raise ConnectionError("the line is dead")
-
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1/wines.txt.part").write_bytes(TEXT[:1000])
-    record.send = interrupt
-    with pytest.raises(ValueError, match="missing: wines.txt: the line is dead"):
-        fetch.fetch_all(RECORD, tmp_path)
+def test_a_record_is_downloaded_once_and_whole(record, tmp_path):
+    content, fetched = record
+    content["more.txt"] = None
+    with pytest.raises(ValueError, match="hash"):
+        thesis.fetch_file(tmp_path, "wines.txt", DOI)
+    assert not list(tmp_path.rglob("wines.txt")), "half a record is none"
+    content["more.txt"] = b"more"
     for _ in range(2):
-        fetch.fetch_all(RECORD, tmp_path)
-        assert (tmp_path / "1/wines.txt").read_bytes() == TEXT
-        assert record.asked == [*RECORD.values(), "x"] * 2
-    assert not list(tmp_path.rglob("*.part"))
+        path = thesis.fetch_file(tmp_path, "wines.txt", DOI)
+        assert path.read_bytes() == b"0123456789" and len(fetched) == 4
+    with pytest.raises(ValueError, match="lost.txt: neither in"):
+        thesis.fetch_file(tmp_path, "lost.txt", DOI)
 
 
-def test_what_comes_damaged_is_never_taken(record, tmp_path):
-    record.send = lambda body: b"!" * len(body)
-    with pytest.raises(ValueError, match=r"^missing: wines\.txt: .*does not have the md5"):
-        fetch.fetch_all(RECORD, tmp_path)
-    assert not list(tmp_path.rglob("wines.txt*"))
-    record.send = bytes
-    fetch.fetch_all(RECORD, tmp_path)
-    assert (tmp_path / "1/wines.txt").read_bytes() == TEXT
-
-
-def test_without_network_every_missing_thing_has_a_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    wanted = thesis.list_sources(PROFILE.build)
-    with pytest.raises(ValueError) as caught:
-        fetch.fetch_all(wanted, tmp_path)
-    lines = str(caught.value).splitlines()
-    assert len(wanted) == 14 + 2 + 2 + 5, "of records, gold lists, the hub"
-    assert [line.split(": ")[1] for line in lines] == [*wanted]
-
-
-def test_half_a_set_of_the_hub_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    place = f"hf://datasets/a/b@{'1' * 40}/data/*.parquet"
-    files = {f"data/train-0000{part}-of-00002.parquet": b"PAR1" * (part + 1) for part in range(2)}
-    thesis_files.put(tmp_path / "hub", "datasets", "a/b", "1" * 40, files)
-    found = fetch.fetch_hub(place)
-    assert [path.name[:11] for path in found] == ["train-00000", "train-00001"]
-    monkeypatch.setattr(fetch, "snapshot_download", lambda *_, **__: found[0].parents[1])
-    found[1].unlink()  # as in a cache of an older library, which has no list of files
-    with pytest.raises(ValueError, match="1 of 2 files are there; build again"):
-        fetch.fetch_hub(place)
+def test_a_copy_at_hand_is_not_downloaded(tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/wines.txt").write_text("own")
+    assert thesis.fetch_file(tmp_path, "wines.txt", DOI) == tmp_path / "own/wines.txt"
 
 
 # ---- dataset folders
@@ -103,7 +69,7 @@ def test_half_a_set_of_the_hub_is_refused(tmp_path, monkeypatch):
 @pytest.fixture
 def root(tmp_path):
     """Downloads of the pair tasks and of the retrievals."""
-    for name in thesis.PAIRS:
+    for name in (name for name, files in FILES.items() if len(files) == 3 and "train" not in files):
         shared = f"{name} shared, text"
         for file, split in zip(FILES[name], ("train", "dev", "test"), strict=True):
             cited, twin = f"cited \001aligned\001 {split}", f"{name} twin {split}"
@@ -125,9 +91,9 @@ def root(tmp_path):
     return tmp_path
 
 
-def write_task(role, folder, root):
+def write_task(place, folder, root):
     folder.mkdir()
-    thesis.write_task(role, FILES[role], "task", root, folder)
+    thesis.write_task(FILES[place], "task", root, folder)
     assert not [line for line in check.findings(folder) if ": error: " in line]
     return folder
 
@@ -141,18 +107,18 @@ def read_documents(folder):
 
 
 def test_pairs(root, tmp_path):
-    folder = write_task("PAN", tmp_path / "out", root)
+    folder = write_task("pan/plagiarism", tmp_path / "out", root)
     texts = {row["id"]: row["text"] for row in read_documents(folder)}
     first, second, twins = read_lines(folder / "tasks/task/validation.jsonl")
     assert (first["label"], second["label"]) == ("1", "0")
     assert first["a"] == second["a"], "equal texts are one text"
-    assert texts[first["a"]] == "PAN shared, text" and texts[second["b"]] == "other\ndev"
+    assert texts[first["a"]] == "pan/plagiarism shared, text" and texts[second["b"]] == "other\ndev"
     assert texts[first["b"]] == "cited  aligned  dev" and texts[twins["a"]] == texts[twins["b"]]
     assert len(read_lines(folder / "tasks/task/train.jsonl")) == 4, "an example may be there twice"
 
 
 def test_retrieval(root, tmp_path):
-    folder = write_task("WINES", tmp_path / "out", root)
+    folder = write_task("wines/similar", tmp_path / "out", root)
     text = "A\nLead.\nTaste\nIt is dry."
     assert read_documents(folder)[0] == {"id": "A", "text": text, "title": ""}
     relevant = json.loads((folder / "tasks/task/relevant.json").read_text())
@@ -166,7 +132,7 @@ def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
 
     (root / "wines.gt").write_bytes(pickle.dumps({"A": Evil()}))
     with pytest.raises(ValueError, match=r"wines\.gt: it holds "):
-        thesis.write_task("WINES", FILES["WINES"], "task", root, tmp_path)
+        thesis.write_task(FILES["wines/similar"], "task", root, tmp_path)
     assert not (tmp_path / "executed").exists()
 
 
@@ -175,9 +141,8 @@ def true_files(tmp_path, monkeypatch):
     """Everything that the profile downloads in the true formats: a hub cache, and a folder."""
     (tmp_path / "data").mkdir()
     thesis_files.hub(tmp_path / "hub", PROFILE)
-    for files in thesis_files.archives(PROFILE).values():
-        for name, content in files.items():
-            (tmp_path / "data" / name).write_bytes(content)
+    for name, content in thesis_files.archives(PROFILE).items():
+        (tmp_path / "data" / name).write_bytes(content)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(
@@ -203,15 +168,6 @@ def test_the_whole_profile_is_built_once_and_read(true_files, monkeypatch):
     assert sources.find_built(PROFILE.build, None) == built
 
 
-def test_a_corpus_without_texts_is_refused(tmp_path):
-    (tmp_path / "blank.jsonl").write_text('{"text": " "}')
-    (tmp_path / "news").mkdir()
-    for name in ("blank.jsonl", "nothing.jsonl"):
-        shutil.rmtree(tmp_path / "news/documents", ignore_errors=True)
-        with pytest.raises(ValueError, match="news: there are no texts in its files"):
-            thesis.write_corpus([str(tmp_path / name)], tmp_path / "news")
-
-
 @pytest.mark.parametrize(
     "content, told",
     [
@@ -222,4 +178,4 @@ def test_a_corpus_without_texts_is_refused(tmp_path):
 def test_a_damaged_file_of_a_task_is_refused_by_its_name(root, tmp_path, content, told):
     (root / "dev_ai2_ab.csv").write_bytes(content)
     with pytest.raises(ValueError, match=rf"dev_ai2_ab\.csv{told}"):
-        thesis.write_task("OC", FILES["OC"], "task", root, tmp_path)
+        thesis.write_task(FILES["oc/citations"], "task", root, tmp_path)

@@ -42,7 +42,6 @@ def test_start_gives_the_checked_profile_also_if_its_cell_runs_again():
     [
         ({"typo": 1}, "unknown parameter 'typo'; nearest: .*restart the kernel"),
         ({"overrides": {"training.document": 6}}, "nearest: training.documents"),
-        ({"only": "cosine, DM;*"}, "unknown model in only 'DM;\\*'"),  # of notebook 04
         ({"profile": "published"}, "'published' is not for this notebook"),
     ],
 )

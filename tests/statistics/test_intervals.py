@@ -16,7 +16,6 @@ from lib.statistics.intervals import (
     TaskScores,
     from_examples,
     from_runs,
-    paired,
     seed_noise,
     task_scores,
 )
@@ -267,19 +266,6 @@ def test_draws_have_the_covariance_of_the_errors(simulate):
         error = evidence.errors(np.array([weights]))[0][0]
         assert (draws @ weights).std() == pytest.approx(error, rel=0.03)
     assert (evidence.draws(5) == evidence.draws(5)).all()
-
-
-def test_the_interval_of_pairs_by_hand():
-    """Differences 1, 2, 3: mean 2, standard error 1 / sqrt(3); t with 2 degrees of freedom is
-    4.3027 at 95 %.
-    """
-    mean, low, high = paired([4, 6, 8], [3, 4, 5], 0.95)
-    half = 4.3027 / np.sqrt(3)
-    assert mean == 2
-    assert low == pytest.approx(2 - half, abs=1e-3)
-    assert high == pytest.approx(2 + half, abs=1e-3)
-    assert paired([4, 6, 8], [3, 4, 5], 0.99)[1] < low
-    assert paired([4], [3], 0.95) == (1, -np.inf, np.inf)
 
 
 @pytest.mark.parametrize(

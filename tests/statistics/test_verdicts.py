@@ -24,9 +24,7 @@ from lib.statistics.verdicts import (
     compare_with_published,
     judge,
     judge_spread,
-    learnable,
     q_values,
-    weakest,
 )
 
 
@@ -178,14 +176,6 @@ def test_what_noise_explains_is_no_spread_of_the_models():
     assert judged.high - judged.low == pytest.approx(3.92 * np.sqrt(2) * 0.308 * 0.016, rel=0.1)
 
 
-def test_the_weakest_of_several_statements():
-    data = evidence(a=0.9, b=0.5, c=0.51)
-    clear, unclear, wrong = (judge(units(*names), data) for names in ("ab", "cb", "ba"))
-    assert weakest([clear, unclear]).verdict == OPEN
-    assert weakest([unclear, wrong]).verdict == REVERSED
-    assert weakest([clear]) is clear
-
-
 def test_a_pair_without_scores_has_no_verdict():
     """A missing model must not count as one that scores 0."""
     table = compare([("a", "gone"), ("a", "b")], evidence(a=0.6, b=0.5)).set_index("right")
@@ -225,7 +215,7 @@ def test_a_model_that_guesses_and_one_at_the_ceiling(simulate):
         for name, task in scores.items()
     }
     assert not above_chance(top, ["m0"])["passed"].any()
-    assert not learnable(top, ["m0"])["passed"].any()
+    assert not above_chance(top, ["m0"], mean=True)["passed"].any()
 
 
 def test_arithmetic():
