@@ -24,7 +24,6 @@ from lib.student import Student
 
 LENGTHS = [400, 1300, 1500, 600, 2600, 300]
 WORDS = ["<unk>", "<pad>", *(f"w{number}" for number in range(30_000))]
-REPEATS = 3
 
 
 def make_student() -> Student:
@@ -34,8 +33,7 @@ def make_student() -> Student:
     words = {word: index for index, word in enumerate(WORDS)}
     backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    special = {"unk_token": "<unk>", "pad_token": "<pad>"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **special)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
     return Student(LongformerConfig(attention_window=512, **sizes), tokenizer).eval()
 
 
@@ -53,7 +51,7 @@ def main() -> None:
     }
     for encode in sides.values():
         np.testing.assert_allclose(encode(), student.encode(texts), atol=1e-4)
-    for side, seconds in least_seconds(sides, REPEATS).items():
+    for side, seconds in least_seconds(sides, rounds=3).items():
         print(f"{side:37} {sum(LENGTHS) / seconds:5.0f} tokens per second")
 
 
