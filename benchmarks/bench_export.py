@@ -33,7 +33,9 @@ def make_student() -> Student:
     words = {word: index for index, word in enumerate(WORDS)}
     backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>"
+    )
     return Student(LongformerConfig(attention_window=512, **sizes), tokenizer).eval()
 
 

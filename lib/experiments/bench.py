@@ -363,7 +363,8 @@ class Bench:
             group.append((product, self.model(*pair), pair[1]))
         jobs: list[Job] = []
         for (task, classifier), given in groups.items():
-            for part in itertools.batched(given, MODELS_PER_JOB):
+            for start in range(0, len(given), MODELS_PER_JOB):
+                part = given[start : start + MODELS_PER_JOB]
                 work = (self.store, part, examples[task], self.profile.heads, classifier)
                 jobs.append((task, judge_and_keep, work))
         self._run_jobs(jobs, "classification heads")
