@@ -8,20 +8,21 @@ the same command continues from there.
 """
 
 import argparse
+import contextlib
 import json
 import sys
 import warnings
 from pathlib import Path
 
 from lib.config import environment
-from lib.config.console import escape_unprintable, exit_in_one_line, name_command
-from lib.vectors.names import SIMPLEST_FIRST
+from lib.config.environment import escape_unprintable, exit_in_one_line
+from lib.vectors import SIMPLEST_FIRST
 
 
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
     parser = argparse.ArgumentParser(
-        prog=name_command("lib.embed"),
+        prog="python -m lib.embed",
         description="Embed your own texts, and measure how good the vectors are.",
     )
     add = parser.add_argument
@@ -33,16 +34,16 @@ def main(arguments: list[str] | None = None) -> None:
     add("--label", metavar="NAME", help="column of a table that has the labels")
     add("--json", action="store_true", help="print only one JSON object")
     given = parser.parse_args(arguments)
-    stream = sys.stderr if given.json else sys.stdout
     # From scikit-learn's shares of variance, which are unused, if a fold has one text to fit to.
     warnings.filterwarnings("ignore", "invalid value", RuntimeWarning, "sklearn")
-    with exit_in_one_line(parser, code=2):
-        environment.set_process_environment(offline=True)  # before NumPy is imported
-        from lib.vectors.own import OwnTexts
+    with contextlib.redirect_stdout(sys.stderr if given.json else sys.stdout):
+        with exit_in_one_line(parser, code=2):
+            environment.set_process_environment(offline=True)  # before NumPy is imported
+            from lib.vectors.own import OwnTexts
 
-        texts = OwnTexts(given)
-    with exit_in_one_line(parser, code=1):
-        report = texts.embed(lambda line: print(line, file=stream, flush=True))
+            texts = OwnTexts(given)
+        with exit_in_one_line(parser, code=1):
+            report = texts.embed()
     line = report.pop("line")
     print(json.dumps(report) if given.json else line)
 

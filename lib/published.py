@@ -9,7 +9,7 @@ from itertools import product
 
 import pandas as pd
 
-from lib.config import paths, profiles, roles
+from lib.config import manifest, paths, profiles
 
 FOLDER = paths.PARAMS / "published"
 # The figures that rank models.
@@ -64,7 +64,7 @@ def load(label: str) -> pd.DataFrame:
     scores = scores.assign(accuracy=scores["correct"] / scores["examples"])
     scores["chance"] = scores["task"].map(load_chances("test" if final else "validation"))
     scores = scores[["identity", "task", "accuracy", "examples", "chance"]]
-    scores = scores.sort_values("task", key=lambda tasks: tasks.map(roles.CLASSIFICATION.index))
+    scores = scores.sort_values("task", key=lambda tasks: tasks.map(manifest.CLASSIFICATION.index))
     rows = _read_csv("boxplots")
     rows = rows.loc[rows["label"] == label, ["row", "model", "identity"]]
     frame = rows.merge(scores, on="identity", how="left", validate="one_to_many")

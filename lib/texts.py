@@ -44,7 +44,7 @@ def check_texts(texts: Iterable[Any]) -> Iterator[str]:
 
 def list_texts(texts: Iterable[Any]) -> list[str]:
     """Read texts from any iterable, as a Series with any index; errors as `check_texts`."""
-    return list(check_texts(list_items(texts)))
+    return [*check_texts(texts)]
 
 
 def tokenize_texts(tokenizer: Any, texts: Sequence[str], **options: Any) -> Iterator[list[int]]:
@@ -76,14 +76,7 @@ def list_terms(text: str) -> list[str]:
 
 def count_words(text: str) -> int:
     """Count the words of a text. Every `LONGEST` characters of a long word count as a word."""
-    return sum(1 + (len(word) - 1) // LONGEST for word in split_words(text))
-
-
-def cut_words(text: str, most: int) -> str:
-    """Return the first `most` words of a text, with white space normalised."""
-    text = " ".join(text.split())
-    starts = itertools.islice(_find_starts(text), most, None)
-    return text[: next(starts, len(text))].rstrip()
+    return sum(1 for _ in _find_starts(text))
 
 
 def halve_text(text: str) -> tuple[str, str]:
@@ -96,19 +89,17 @@ def halve_text(text: str) -> tuple[str, str]:
 
 def cut_halves(text: str, most: int) -> tuple[str, str] | None:
     """Return the halves of the first `most` words; None for one word or a half without a token."""
-    read = cut_words(text, most)
+    text = " ".join(text.split())
+    starts = [*itertools.islice(_find_starts(text), most + 1)]
+    read = text[: starts[most]].rstrip() if len(starts) > most else text
     parts = halve_text(read)
-    return parts if count_words(read) > 1 and all(map(has_token, parts)) else None
+    return parts if len(starts) > 1 and all(map(has_token, parts)) else None
 
 
 def shorten_text(text: str, most: int) -> str:
-    """The beginning of a text on one line of at most `most` characters, mostly of whole words."""
+    """The beginning of a text on one line of at most `most` characters."""
     line = " ".join(text.split())
-    if len(line) <= most:
-        return line
-    start = line[: most - 2]
-    words = start.rpartition(" ")[0]
-    return f"{words if 2 * len(words) > most else start} …"
+    return line if len(line) <= most else f"{line[: most - 2]} …"
 
 
 def _find_starts(text: str) -> Iterator[int]:

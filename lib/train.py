@@ -2,8 +2,10 @@
 
 With `--data`, sizes follow from the documents, and a table tells how good the student is. With
 `--profile`, `torchrun --nproc_per_node 2 -m lib.train ...` spreads batches over all processes
-(docs/scale.md). A failure is reported in one line, with exit code 1.
-Everything that was computed is kept, so the same command continues from there.
+(docs/scale.md). Everything that was computed is kept, so the same command continues from there.
+
+In our trials no student of a few hundred documents was better than models that need no training.
+Compare those first: `python -m lib.embed my_texts` (docs/own_documents.md).
 """
 
 import argparse
@@ -11,20 +13,14 @@ import json
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from lib.config import environment, versions
-from lib.config.console import escape_unprintable, exit_in_one_line, name_command
-
-IS_MAIN = os.environ.get("RANK", "0") == "0"  # whether this process prints and saves
-ADVICE = """Train one student and save it. In our trials no student of a few hundred documents was
-better than models that need no training (docs/own_documents.md). Compare those first:
-python -m lib.embed my_texts"""
+from lib.config import environment
+from lib.config.environment import escape_unprintable, exit_in_one_line
 
 
 def main(arguments: list[str] | None = None) -> None:
     escape_unprintable()
-    parser = argparse.ArgumentParser(prog=name_command("lib.train"), description=ADVICE)
+    parser = argparse.ArgumentParser(prog="python -m lib.train", description=__doc__)
     add = parser.add_argument
     add("model", help="losses: max-margin;MSE;γ=1.0, or cosine;100d;S:768x100;C:-")
     add("--data", type=Path, help="a dataset folder, or a folder of them")
@@ -44,11 +40,12 @@ def train(given: argparse.Namespace) -> None:
     """Check what is asked for, train the student unless the store has it, judge it, and save it."""
     from tqdm import tqdm
 
-    from lib.data import check, task_files
+    from lib.data import check
     from lib.distillation import variants
     from lib.experiments.bench import Bench
-    from lib.experiments.model import count_ranks
     from lib.store import check_target
+    from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
+    from lib.vectors.judging import compare_models, judge_all
 
     variant = variants.parse(given.model)
     if variant.kind != "student" or variant.pooling != "mean":
@@ -63,74 +60,49 @@ def train(given: argparse.Namespace) -> None:
     name = given.profile or ("lab" if given.data else "mini")
     bench = Bench.load(name, overrides=overrides, seeds=[given.seed])
     environment.set_process_environment(offline=bench.profile.offline)
-    task_files.check_data(bench.roots, bench.profile.corpus, bench.profile.tasks)
-    alone = count_ranks() == 1  # refuses incomplete launcher variables before any work
     model = bench.model(variant, given.seed)
-    if IS_MAIN:
-        print("reading the corpus and the teachers' embeddings; missing ones are computed")
-        bench.embed([model], [])  # what the student learns from
-    with tqdm(desc="training", total=model.updates, unit="update", disable=not IS_MAIN) as bar:
+    if os.environ.get("RANK", "0") != "0":  # another process prints and saves
+        if not model.store.has(model.weights):
+            model.train()  # without the store's lock, as all processes take part in every update
+        return
+    print("reading the corpus and the teachers' embeddings; missing ones are computed")
+    bench.embed([model], [])  # what the student learns from
+    with tqdm(desc="training", total=model.updates, unit="update") as bar:
 
         def advance(number: int, loss: float) -> None:
             bar.n = number
             bar.set_postfix_str(f"loss {loss:.4f}")
 
-        if alone:
-            model.history([advance])
-        elif not model.store.has(model.weights):
-            # Processes wait for each other in every update, so none may wait for a lock.
-            arrays = model.train([advance])
-            if IS_MAIN:
-                model.store.get(model.weights, lambda: arrays)
-    if not IS_MAIN:
-        return
-    base, losses = bench.profile.student.model, model.history()["loss"]
-    told = f"{losses[0]:.4f} -> {losses[-1]:.4f}"
+        losses = model.history([advance])["loss"]
+    base, told = bench.profile.student.model, f"{losses[0]:.4f} -> {losses[-1]:.4f}"
     training = {"seed": model.seed, "updates": len(losses), "loss": told}
     card = {
         "title": f"{variant.identity}, of documents from {', '.join(bench.profile.corpus.names)}",
-        # Of a local folder only the name, because its path is private.
-        "base_model": Path(base).name if Path(base).is_dir() else base,
+        "base_model": Path(base).name if Path(base).is_dir() else base,  # no private path
         "teachers": [each.product.label for each in (model.structural, model.contextual) if each],
         "losses": variant.losses,
         "training": model.profile.training.model_dump(mode="json") | training,
-        "provenance": versions.commit() | versions.versions(),
+        "provenance": environment.commit() | environment.versions(),
     }
     try:
-        if given.data:
+        if given.data:  # judge it as `lib.embed` does, on texts that no training has read
             print("trained; now comparing it with base, teacher and TF-IDF", flush=True)
-            card |= compare_student(bench, model)
+            models = {BASE: bench.base, CUT: bench.teacher, STUDENT: model}
+            models |= {CHUNKS: bench.model("SBERT, mean of chunks"), TFIDF: bench.model("TF-IDF")}
+            documents = {each.text: each.group or each.id for each in bench.corpus.validation}
+            for task in bench.tasks.values():
+                documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
+            tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
+            judged = judge_all([*documents], [*documents.values()], tasks, lambda texts: models)
+            report = compare_models(judged)
+            print(report["line"])
+            card |= {"scores": report["table"], "verdict": report["line"]}
     finally:  # the student is saved all the same
         if given.export:
             model.loaded.export(given.out, card)
         else:
             model.loaded.save(given.out)
         print(f"saved to {given.out}: loss {told}")
-
-
-def compare_student(bench: Any, student: Any) -> dict[str, Any]:
-    """Compare a student with its base, its teacher, the mean of the teacher's chunks and TF-IDF.
-
-    They are judged as by `lib.embed`, by the halves of documents that no training has read and by
-    the tasks. Prints the table and the choice, and returns them for a model card.
-    """
-    from lib.vectors.choice import choose_model, make_table
-    from lib.vectors.judging import judge_all
-    from lib.vectors.names import BASE, CHUNKS, CUT, STUDENT, TFIDF
-
-    models = {BASE: bench.base, CUT: bench.teacher, CHUNKS: bench.model("SBERT, mean of chunks")}
-    models |= {STUDENT: student, TFIDF: bench.model("TF-IDF")}
-    documents = {each.text: each.group or each.id for each in bench.corpus.validation}
-    for task in bench.tasks.values():
-        documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
-    tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
-    measures = judge_all([*documents], [*documents.values()], tasks, lambda texts: models, print)
-    if not measures:
-        return {}
-    table, line = make_table(measures), choose_model(measures)["line"]
-    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format), line, sep="\n")
-    rows = table.astype(object).where(table.notna(), "").to_dict("records")
-    return {"scores": rows, "verdict": line}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Set-up that every test shares: no network, one thread, and shape annotations that are checked."""
 
-import errno
 import functools
 import inspect
 import os
@@ -68,18 +67,6 @@ def shared(tmp_path_factory):
     return folder / "shared"
 
 
-@pytest.fixture(scope="session", autouse=True)
-def dataset_folders_are_built_once(shared):
-    """Writing the folders of mini takes seconds: once for all tests, whatever their artifact
-    root."""
-    from lib import recipes
-    from lib.data import sources
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "find_built", lambda build, _: recipes.write_folders(build, shared))
-        yield
-
-
 @pytest.fixture(scope="session")
 def filled_store(shared):
     """A store in which three models of smoke were trained and judged; to be copied, or read."""
@@ -95,22 +82,24 @@ def filled_store(shared):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def tests_are_quick_and_leave_the_checkout_alone():
-    """Fewer draws than a p takes that is kept; no wait for a disk; no test draws into the
-    checkout's `figures`, where a notebook that is run beside it would find them changed."""
+def tests_are_quick_and_leave_the_checkout_alone(shared):
+    """Folders of mini are written once; fewer draws than a p takes that is kept; no wait for a
+    disk; no test draws into the checkout's `figures`, where others would find them changed."""
+    from lib import recipes
     from lib.config import paths
+    from lib.data import dataset_folder
     from lib.statistics import verdicts
 
     figures, replace = paths.ROOT / "figures", os.replace
 
     def checked(source, target, **folders):
         if figures in Path(os.path.abspath(target)).parents:
-            raise OSError(
-                errno.EPERM, "a test draws into the checkout; load a profile with a changed setting"
-            )
+            raise OSError(1, "a test draws into the checkout; load a profile with other settings")
         replace(source, target, **folders)
 
     with pytest.MonkeyPatch.context() as patch:
+        build = lambda build, _: recipes.write_folders(build, shared)  # noqa: E731
+        patch.setattr(dataset_folder, "find_built", build)
         patch.setattr(verdicts, "DRAWS", 4000)
         patch.setattr(os, "sync", lambda: None)
         patch.setattr(os, "fsync", lambda file: None)
@@ -137,16 +126,11 @@ def with_examples():
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, so that no process waits for another at the end: all
-    notebooks and the rehearsal above all. Tests marked `gpu` are skipped, and said to be, where
-    there is none."""
-    items.sort(
-        key=lambda item: (
-            item.path.name not in ("test_smoke.py", "test_rehearsal.py"),
-            not any(map(item.get_closest_marker, ("smoke", "slow"))),
-        )
-    )
-    if not torch.cuda.is_available():
-        for item in items:
-            if item.get_closest_marker("gpu"):
-                item.add_marker(pytest.mark.skip(reason="no GPU here"))
+    """What takes longest begins first, so that no process waits for another at the end. Tests
+    marked `gpu` are skipped, and said to be, where there is none."""
+    longest = ("test_smoke.py", "test_lab.py", "test_rehearsal.py")
+    marked = {item for item in items if any(map(item.get_closest_marker, ("smoke", "slow")))}
+    items.sort(key=lambda item: (item.path.name not in longest, item not in marked))
+    for item in items:
+        if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+            item.add_marker(pytest.mark.skip(reason="no GPU here"))

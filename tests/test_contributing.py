@@ -11,7 +11,6 @@ import pytest
 from lib.config import paths
 
 BLOCK = re.compile(r"^```(python|diff) (\S+\.(?:py|yaml))\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COPIED = ("lib", "params", "pyproject.toml")
 SCRIPT = """
 from lib.experiments.bench import Bench
 
@@ -41,23 +40,13 @@ def apply(root, language, name, body):
 
 @pytest.mark.smoke
 def test_a_loss_and_a_task_work_by_the_recipe(tmp_path):
-    for name in COPIED:
-        source = paths.ROOT / name
-        copy = shutil.copytree if source.is_dir() else shutil.copy
-        copy(source, tmp_path / name)
-    recipes = (paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for block in BLOCK.findall(recipes):
+    for name in ("lib", "params"):
+        shutil.copytree(paths.ROOT / name, tmp_path / name)
+    shutil.copy(paths.ROOT / "pyproject.toml", tmp_path)
+    for block in BLOCK.findall((paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")):
         apply(tmp_path, *block)
-    environment = os.environ | {
-        "PYTHONPATH": str(tmp_path),
-        "THESIS_ARTIFACTS": str(tmp_path / "artifacts"),
-    }
-    for command in (["my_data/make.py"], ["-c", SCRIPT]):
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+    ours = {"PYTHONPATH": str(tmp_path), "THESIS_ARTIFACTS": str(tmp_path / "artifacts")}
+    options = {"cwd": tmp_path, "env": os.environ | ours, "capture_output": True, "text": True}
+    for words in (["my_data/make.py"], ["-c", SCRIPT]):
+        done = subprocess.run([sys.executable, *words], **options)
         assert done.returncode == 0, done.stderr[-3000:]

@@ -1,17 +1,13 @@
 """The profile `lab` on somebody's own texts: what it lists is made, and nothing else is trained."""
 
-from __future__ import annotations
-
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from lib.chapters import chapter4, final_students
 from lib.config import manifest, paths, profiles
 from lib.experiments.bench import Bench
+from tests.test_smoke import run
 from tests.vectors.conftest import make_text, write_lines
 
 TASKS = (
@@ -28,50 +24,37 @@ TINY = [
 ]
 
 
-@pytest.fixture
-def profile(tmp_path, monkeypatch):
-    """`lab` on 60 texts of two kinds, of which tasks use 24."""
-    own = tmp_path / "data" / "own"
-    kinds = [("river", "court")[number % 2] for number in range(60)]
-    texts = [{"id": str(n), "text": make_text(n)} for n in range(60)]
-    write_lines(own / "documents.jsonl", texts)
-    labelled = [{"id": str(number), "label": kinds[number]} for number in range(24)]
-    write_lines(own / "tasks/kinds/train.jsonl", labelled[:12])
-    write_lines(own / "tasks/kinds/test.jsonl", labelled[12:])
+def write_texts(own):
+    """60 texts of two kinds, of which tasks use 24."""
+    write_lines(own / "documents.jsonl", [{"id": str(n), "text": make_text(n)} for n in range(60)])
+    kinds = [{"id": str(n), "label": ("river", "court")[n % 2]} for n in range(24)]
     pairs = [(first, first + 1 + first // 2 % 2) for first in range(0, 24, 4)]
     pairs += [(first, first + 2) for first in range(1, 22, 4)]
-    rows = [{"a": str(a), "b": str(b), "label": str(kinds[a] == kinds[b])} for a, b in pairs]
-    write_lines(own / "tasks/same/train.jsonl", rows[::2])
-    write_lines(own / "tasks/same/test.jsonl", rows[1::2])
+    same = [{"a": str(a), "b": str(b), "label": str(a % 2 == b % 2)} for a, b in pairs]
+    for name, rows in {"kinds": kinds, "same": same}.items():
+        write_lines(own / f"tasks/{name}/train.jsonl", rows[: len(rows) // 2])
+        write_lines(own / f"tasks/{name}/test.jsonl", rows[len(rows) // 2 :])
     relevant = {str(first): [str(first + 2), str(first + 4)] for first in range(0, 18, 6)}
     (own / "tasks/near").mkdir()
     (own / "tasks/near/relevant.json").write_text(json.dumps(relevant))
-    monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
-    return profiles.load("lab", overrides=TINY)
-
-
-def list_students(profile) -> set[str]:
-    """Names in the store of the students behind the figures that `lab` lists."""
-    bench, models = Bench(profile), {*profiles.grid("beyond")["compared_students"].values()}
-    for label in {"fig4_2", "fig4_12"} & {*profile.labels}:
-        models |= {*chapter4.list_models(label, profile).values(), *chapter4.list_references(label)}
-    final = final_students.load_models()
-    wanted = [(bench, model) for model in models]
-    wanted += [
-        (final_students.prepare_bench(bench), final[n]) for n in final_students.list_students()
-    ]
-    made = [each.model(model, seed) for each, model in wanted for seed in (0, 1)]
-    return {f"{model.weights.name}.npz" for model in made if hasattr(model, "weights")}
 
 
 @pytest.mark.smoke
-def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(profile):
-    variables = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    command = [sys.executable, "-P", "-m", "lib.runner.run_all", "lab", "--set", *TINY]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    entries, saved = manifest.load(), {path.name for path in paths.figures(profile).iterdir()}
+def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_path, monkeypatch):
+    write_texts(tmp_path / "data/own")
+    monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    profile, entries = profiles.load("lab", overrides=TINY), manifest.load()
+    run(tmp_path / "artifacts", "lab", "--set", *TINY)
+    saved = {path.name for path in paths.figures(profile).iterdir()}
     assert saved == {name for label in profile.labels for name in entries[label].files}
-    students = {f"student/{path.name}" for path in paths.store().glob("student/*.npz")}
-    assert students and students - list_students(profile) == set()
+    bench, models = Bench(profile), {*profiles.grid("beyond")["compared_students"].values()}
+    for label in {"fig4_2", "fig4_12"} & {*profile.labels}:
+        models |= {*chapter4.list_models(label, profile).values(), *chapter4.list_references(label)}
+    wanted = [(bench, model) for model in models]
+    final, students = final_students.load_models(), final_students.list_students()
+    wanted += [(final_students.prepare_bench(bench), final[name]) for name in students]
+    made = [each.model(model, seed) for each, model in wanted for seed in (0, 1)]
+    listed = {f"{model.weights.name}.npz" for model in made if hasattr(model, "weights")}
+    trained = {f"student/{path.name}" for path in paths.store().glob("student/*.npz")}
+    assert trained and trained <= listed

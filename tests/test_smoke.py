@@ -1,8 +1,6 @@
 """All notebooks, at the smallest scale, through the runner: what they leave behind is what
 counts."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -21,12 +19,22 @@ pytestmark = pytest.mark.smoke
 ENTRIES = manifest.load()
 
 
-def run(artifacts, *words: str, root=paths.ROOT) -> str:
-    environment = {**os.environ, "THESIS_ARTIFACTS": str(artifacts), "PYTHONPATH": str(root)}
+def run(artifacts, *words, root=paths.ROOT):
+    ours = {"THESIS_ARTIFACTS": str(artifacts), "PYTHONPATH": str(root)}
     command = [sys.executable, "-P", "-m", "lib.runner.run_all", *words]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    options = {"cwd": root, "env": os.environ | ours, "capture_output": True, "text": True}
+    done = subprocess.run(command, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def read_outputs(folder):
+    """Notebook -> the outputs of its cells."""
+    outputs = {}
+    for path in folder.glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        outputs[path.stem] = [output for cell in cells for output in cell.get("outputs", [])]
+    return outputs
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +47,7 @@ def artifacts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def outputs(artifacts):
-    """Notebook -> the outputs of its cells."""
-    executed = {path.stem: path for path in (artifacts / "smoke/executed").glob("*.ipynb")}
-    cells = {name: json.loads(path.read_text())["cells"] for name, path in executed.items()}
-    return {
-        name: [output for cell in part for output in cell.get("outputs", [])]
-        for name, part in cells.items()
-    }
+    return read_outputs(artifacts / "smoke/executed")
 
 
 def test_every_label_is_made_with_its_provenance_and_nothing_else(artifacts):
@@ -55,29 +57,22 @@ def test_every_label_is_made_with_its_provenance_and_nothing_else(artifacts):
     for label in ENTRIES:
         note = json.loads((artifacts / f"smoke/provenance/{label}.json").read_text())
         assert (note["profile"], note["label"]) == ("smoke", label)
-
-
-def test_a_boxplots_csv_tells_everything_alone(artifacts):
-    profile = profiles.load("smoke")
-    frame = pd.read_csv(paths.figures(profile) / "fig4_3.csv")
+    frame = pd.read_csv(figures / "fig4_3.csv")  # a boxplot's tells everything alone
     assert {"model", "task", "value", "published", "seeds", "noise"} <= {*frame}
     assert frame["value"].between(0, 1).all() and frame["task"].nunique() == 6
     assert frame["value"].nunique() > 5, "real scores, not a constant"
-    assert {*frame.loc[frame["model"] == "cosine", "seeds"]} == {len(profile.reference_seeds)}
+    reference = profiles.load("smoke").reference_seeds
+    assert {*frame.loc[frame["model"] == "cosine", "seeds"]} == {len(reference)}
 
 
 def test_executed_notebooks_show_every_figure_and_no_errors(outputs):
     """A notebook may draw more than it saves, but not less."""
-    notebooks = [entry.notebook for entry in ENTRIES.values()]
-    assert {*outputs} == {*notebooks}
+    assert {*outputs} == {entry.notebook for entry in ENTRIES.values()}
     for name, shown in outputs.items():
         assert shown and not [part for part in shown if part["output_type"] == "error"], name
         drawn = sum("image/png" in part.get("data", {}) for part in shown)
         kinds = [entry.kind for entry in ENTRIES.values() if entry.notebook == name]
         assert drawn >= kinds.count("figure") + kinds.count("drawing"), name
-
-
-def test_the_line_that_00_prints_loads_its_export_from_any_folder(outputs):
     printed = "".join("".join(part.get("text", "")) for part in outputs["00_start_here"])
     assert "the same embeddings: True" in printed
     (folder,) = re.findall(r'SentenceTransformer\("(.+?)"\)\.encode', printed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,7 +20,7 @@ from lib.teachers.sbert import SBERT
 from lib.texts import (
     LONGEST,
     count_words,
-    cut_words,
+    cut_halves,
     halve_text,
     has_token,
     list_terms,
@@ -29,7 +28,6 @@ from lib.texts import (
     shorten_text,
     split_words,
 )
-from tests.threads import call_in_threads
 
 TEXTS = [
     "the red fox runs home",
@@ -106,14 +104,6 @@ def test_what_is_no_text_and_what_has_no_order_are_refused(models, encoder):
             encode(models, whole)
 
 
-@pytest.mark.parametrize("encoder", ["Student.encode", "SBERT.encode", "ParagraphVector.encode"])
-def test_threads_get_what_a_single_call_gives(models, encoder):
-    encode = partial(ENCODERS[encoder], models, TEXTS * 10)
-    expected = encode()
-    for vectors in call_in_threads(*[encode] * 4):
-        np.testing.assert_array_equal(vectors, expected)
-
-
 # ---- scripts
 
 SCRIPTS = {
@@ -133,29 +123,6 @@ SCRIPTS = {
 SPACED = ("English", "Hindi", "Arabic", "Korean")
 
 
-def make_text(script, seed=0, length=400, between=""):
-    parts = random.Random(f"{script}{seed}").choices(SCRIPTS[script], k=length)
-    return (between or " " * (script in SPACED)).join(parts)
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_halves_and_cuts_count_words_in_any_script(script):
-    for between in ("", "\n", "\u200b"):
-        text = make_text(script, between=between)
-        first, second = halve_text(text)
-        assert abs(len(first) - len(second)) <= 0.1 * len(text)
-        assert abs(count_words(first) - count_words(second)) <= 2
-        assert (first + second).replace(" ", "") == "".join(text.split()), "nothing is lost"
-        count = count_words(text)
-        for most in (0, 1, count // 3, count - 1):
-            assert count_words(cut_words(text, most)) == most
-        assert cut_words(text, count) == cut_words(text, count + 9) == " ".join(text.split())
-        for most in (10, 40):
-            shown = shorten_text(text, most)
-            assert most / 2 < len(shown) <= most and shown.endswith(" …")
-            assert " ".join(text.split()).startswith(shown.removesuffix(" …"))
-
-
 PIECES = [
     *(word for words in SCRIPTS.values() for word in words),
     *" \n\u3000\u200b\u0301",
@@ -165,15 +132,26 @@ PIECES = [
 
 @settings(derandomize=True, deadline=None, database=None)
 @given(text=st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
-def test_halves_of_any_mixture_of_scripts_have_its_words(text):
+def test_halves_and_cuts_of_any_mixture_of_scripts_have_its_words(text):
     first, second = halve_text(text)
-    count = count_words(text)
+    count, whole = count_words(text), " ".join(text.split())
+    shown = shorten_text(text, 20)
+    assert len(shown) <= 20 and whole.startswith(shown.removesuffix(" …"))
     if count < 2:
-        assert first == second == " ".join(text.split())
+        assert first == second == whole and cut_halves(text, 9) is None
         return
     assert (count_words(first), count_words(second)) == (count // 2, count - count // 2)
-    assert (first + second).replace(" ", "") == "".join(text.split())
-    assert [cut_words(text, count // 2), cut_words(text, count)] == [first, " ".join(text.split())]
+    assert (first + second).replace(" ", "") == "".join(text.split()), "nothing is lost"
+    assert cut_halves(text, count) == cut_halves(text, count + 9)
+    if halves := cut_halves(text, count - 1):
+        assert sum(map(count_words, halves)) == count - 1 and whole.startswith(halves[0])
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_words_are_counted_alike_in_every_script(script):
+    words = random.Random(0).choices(SCRIPTS[script], k=400)
+    first, second = halve_text((" " * (script in SPACED)).join(words))
+    assert abs(len(first) - len(second)) <= 0.1 * len(first + second)
 
 
 def test_words_of_spaced_scripts_are_what_white_space_divides():

@@ -32,22 +32,16 @@ from lib.recipes import thesis
 
 SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>"]
-SIZES = {
-    "hidden_size": 32,
-    "num_attention_heads": 2,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-}
+SIZES = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
+SIZES |= {"num_hidden_layers": 2}
 
 
 def words(topic, count, seed):
     """A text of so many words, half of them of a vocabulary that is the topic's own."""
     draw, own = random.Random(f"{topic} {seed}"), random.Random(f"{topic}")
     of_topic = ["".join(own.choices(SYLLABLES, k=3)) for _ in range(30)]
-    text = [
-        draw.choice(of_topic) if draw.random() < 0.5 else "".join(draw.choices(SYLLABLES, k=2))
-        for _ in range(count)
-    ]
+    others = ["".join(draw.choices(SYLLABLES, k=2)) for _ in range(count)]
+    text = [draw.choice((word, draw.choice(of_topic))) for word in others]
     sentences = (" ".join(text[start : start + 12]) for start in range(0, count, 12))
     return ". ".join(map(str.capitalize, sentences)) + "."
 
@@ -83,50 +77,45 @@ def json_lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
+def draw_rows(count, topic, size=30, **fields):
+    """Rows with a text each; what a function says of their number."""
+    rows = []
+    for n in range(count):
+        length = size(n) if callable(size) else size
+        others = {name: field(n) for name, field in fields.items()}
+        rows.append({"text": words(topic(n), length, n)} | others)
+    return rows
+
+
 def hub(folder, profile):
     """A hub cache with all that `profile` needs of it."""
-    build = profile.build
-    wikipedia, news, films, papers = {}, {}, {}, {}
-    for part in range(2):
-        numbers = range(part * 30, part * 30 + 30)
-        lengths = [40 + 11 * (number % 30) for number in numbers]
-        texts = [
-            words(n % 11, size, f"wikipedia {n}") for n, size in zip(numbers, lengths, strict=True)
-        ]
-        rows = [
-            {"title": f"Article {n}", "text": text} for n, text in zip(numbers, texts, strict=True)
-        ]
-        wikipedia[f"data/20220301.en/train-{part:05d}-of-00002.parquet"] = parquet(rows)
-        texts = [words(n % 7, size, f"news {n}") for n, size in zip(numbers, lengths, strict=True)]
-        rows = [{"text": text, "url": "https://news.org"} for text in texts]
+    tasks = profile.build.tasks
+    sizes = {"size": lambda n: 40 + 11 * (n % 30)}
+    wikipedia = draw_rows(60, lambda n: n % 11, title="Article {}".format, **sizes)
+    news = draw_rows(60, lambda n: n % 7, url="https://news.org/{}".format, **sizes)
+    files = {profile.build.wikipedia[0]: {}, profile.build.news[0]: {}}
+    for part, half in enumerate((slice(30), slice(30, 60))):
+        name = f"data/20220301.en/train-{part:05d}-of-00002.parquet"
+        files[profile.build.wikipedia[0]][name] = parquet(wikipedia[half])
         name = f"realnewslike/c4-train.{part:05d}-of-00002.json.gz"
-        news[name] = gzip.compress(json_lines(rows))
-    for split in ("train", "test"):
-        texts = [words(f"film {n // 20}", 30, f"{split} {n}") for n in range(40)]
-        rows = [{"text": text, "label": n // 20} for n, text in enumerate(texts)]
-        films[f"plain_text/{split}-00000-of-00001.parquet"] = parquet(rows)
+        files[profile.build.news[0]][name] = gzip.compress(json_lines(news[half]))
+    films = draw_rows(80, lambda n: f"film {n // 20 % 2}", label=lambda n: n // 20 % 2)
+    halves = {"train": parquet(films[:40]), "test": parquet(films[40:])}
+    named = {f"plain_text/{name}-00000-of-00001.parquet": half for name, half in halves.items()}
+    files[tasks["imdb/sentiment"]["test"]], papers = named, {}
     for split, count in {"train": 66, "val": 22, "test": 22}.items():
-        labels = [thesis.ARXIV_CLASSES[number % 11] for number in range(count)]
-        texts = [f"[{label}] {words(label, 60, f'{split} {n}')}" for n, label in enumerate(labels)]
-        rows = [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)]
+        rows = draw_rows(count, lambda n: n % 11, label=lambda n: thesis.ARXIV_CLASSES[n % 11])
+        for n, row in enumerate(rows):
+            row["text"] = f"[{row['label']}] {row['text']} {split} {n}."
         papers[f"{split}_data.txt"] = json_lines(rows)
-    places = {build.wikipedia[0]: wikipedia, build.news[0]: news}
-    places |= {
-        build.tasks["imdb/sentiment"]["test"]: films,
-        build.tasks["arxiv/categories"]["test"]: papers,
-    }
-    for place, files in places.items():
-        put(
-            folder,
-            "datasets",
-            *re.fullmatch("hf://datasets/([^@]+)@([^/]+)/.*", place).groups(),
-            files,
-        )
-    for section, files in (
-        (profile.student, longformer(folder.parent / "longformer")),
-        (profile.structural_teacher, mpnet(folder.parent / "mpnet")),
-    ):
-        put(folder, "models", section.model, section.revision, files)
+    files[tasks["arxiv/categories"]["test"]] = papers
+    for place, content in files.items():
+        names = re.fullmatch("hf://datasets/([^@]+)@([^/]+)/.*", place).groups()
+        put(folder, "datasets", *names, content)
+    student, teacher = profile.student, profile.structural_teacher
+    thin = longformer(folder.parent / "longformer")
+    put(folder, "models", student.model, student.revision, thin)
+    put(folder, "models", teacher.model, teacher.revision, mpnet(folder.parent / "mpnet"))
 
 
 def train_tokenizer(folder, tokenizer, kind, **options):

@@ -1,8 +1,18 @@
-"""Environment variables that make results repeatable on the same machine, and fast."""
+"""The process that a command runs in: its variables, its versions, and what a person sees of it."""
 
+import argparse
+import functools
 import os
+import platform
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+from lib.config import paths
 
 # 1 and 2 threads give different bits; jobs run in parallel as processes. By default, MKL chooses
 # kernels by the alignment of the data; with AUTO, a row does not depend on the rows around it.
@@ -15,6 +25,8 @@ _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2
 # every number of tokens is a shape of its own.
 _MEMORY |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
 OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
+PACKAGES = "torch transformers sentence-transformers gensim numpy scipy".split()
+PACKAGES += "scikit-learn pandas matplotlib seaborn".split()
 
 
 def process_variables(*, offline: bool) -> dict[str, str]:
@@ -33,3 +45,69 @@ def set_process_environment(*, offline: bool) -> None:
     os.environ.update(process_variables(offline=offline))
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """The versions of Python, the system and `PACKAGES`."""
+    installed = {package: metadata.version(package) for package in PACKAGES}
+    return {"python": platform.python_version(), "platform": platform.platform(), **installed}
+
+
+def commit() -> dict[str, Any]:
+    """The commit, and whether files differ from it; None without git or a checkout."""
+    unknown = {"commit": None, "dirty": None}
+    if not (paths.ROOT / ".git").exists():  # installed, perhaps inside somebody else's checkout
+        return unknown
+    command = ["git", "-C", str(paths.ROOT), "status", "--porcelain=v2", "--branch"]
+    try:
+        lines = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return unknown
+    # Lines about the branch begin with #, and the first of them ends with the commit.
+    return {"commit": lines[0].split()[-1], "dirty": not lines[-1].startswith("#")}
+
+
+def escape_unprintable() -> None:
+    """Print characters that the terminal's encoding lacks as code points instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a replaced stream, as in tests, may not have it
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence transformers' progress bars and reports while a model is loaded."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def one_line_errors(task: str) -> Iterator[None]:
+    """Turn any error into a ValueError, "cannot <task>: ...". The hub's are of many types."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:250]
+        raise ValueError(f"cannot {task}: {type(error).__name__}: {reason}") from error
+
+
+@contextmanager
+def exit_in_one_line(parser: argparse.ArgumentParser, code: int) -> Iterator[None]:
+    """End a command in one line and with this exit code if what a person can mend goes wrong."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        parser.exit(1, "interrupted; the same command continues from what was kept\n")
+    except (ValueError, OSError, ArithmeticError, ImportError, MemoryError, RuntimeError) as error:
+        told = " ".join(str(error).split()) or type(error).__name__
+        parser.exit(code, f"{parser.prog}: {told}\n")

@@ -1,7 +1,10 @@
-"""Which notebook makes which figure and table: `params/manifest.yaml`."""
+"""Which notebook makes which figure and table, and the thesis' tasks and rounds in its order.
+
+A profile's task has the role of the thesis' task with the same name. Others come after them.
+"""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +14,13 @@ from lib.config import paths, profiles
 from lib.config.schema import Profile, Settings, Text
 
 PUBLISHED = "published"  # a profile, and its only notebook
-_WORDS = {"news_": "Trofimchuk (2022), ", None: "", "fig": "Figure", "tab": "Table"}
+# Sections 4.2 and 5.2.1, as the boxplots count them, and 5.2.2.
+CLASSIFICATION = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
+ROLES = (*CLASSIFICATION, "WINES", "GAMES")
+# Section 5.3.1: numbers of labelled examples, in the order of Figure 5.3.
+ROUNDS = {"1k": 1000, "10k": 10000, "all": None}
+# The columns of Chapter 5's scores.
+TABLE_5_7 = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")
 
 
 class Entry(Settings):
@@ -36,7 +45,7 @@ class Entry(Settings):
 
 
 def load() -> dict[str, Entry]:
-    """Read the manifest as label -> entry, in its order; ParameterError for an invalid entry."""
+    """Read `params/manifest.yaml` as label -> entry, in its order."""
     return {
         label: profiles.validated(Entry, {"label": label, **fields}, where)
         for label, fields, where in profiles.entries("manifest.yaml")
@@ -46,7 +55,11 @@ def load() -> dict[str, Entry]:
 def full_name(label: str) -> str:
     """Write out a label: `figA_1` is "Figure A.1", `news_tab1` "Trofimchuk (2022), Table 1"."""
     match = re.fullmatch(r"(news_)?(fig|tab)(?=[_\dA-Z])_?(.+)", label)
-    return f"{_WORDS[match[1]]}{_WORDS[match[2]]} {match[3].replace('_', '.')}" if match else label
+    if not match:
+        return label
+    paper = "Trofimchuk (2022), " if match[1] else ""
+    word = {"fig": "Figure", "tab": "Table"}[match[2]]
+    return f"{paper}{word} {match[3].replace('_', '.')}"
 
 
 def promised(
@@ -65,3 +78,18 @@ def promised(
         if (notebook == entry.notebook and (labels is None or label in labels))
         or (notebook == PUBLISHED and (label[3:4].isdigit() or label.startswith("news_")))
     }
+
+
+def ordered(names: Iterable[str], order: Collection[str] = ROLES) -> list[str]:
+    """Sort names without repetition: first those of `order`, in its order, then alphabetically."""
+    return sorted(set(names), key=lambda name: ([*order, name].index(name), name))
+
+
+def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:
+    """Round -> its name: "1k" with as many examples as the thesis, else "25 (1k)" or "25% (1k)"."""
+    names = dict(zip(rounds, rounds, strict=True))
+    for name, size in rounds.items():
+        if ROUNDS.get(name, size) != size:
+            told = f"{size:.0%}" if size and size < 1 else size or "all"
+            names[name] = f"{told} ({name})"
+    return names

@@ -17,31 +17,29 @@ def artifacts() -> Path:
 
     A package that pip installed has no checkout; its root is in the user's cache.
     """
-    home = ROOT
-    if not (ROOT / "pyproject.toml").is_file():
-        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        home = Path(cache) / "thesis-companion"
+    installed = not (ROOT / "pyproject.toml").is_file()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = cache / "thesis-companion" if installed else ROOT
     return home / (os.environ.get("THESIS_ARTIFACTS") or "artifacts")
 
 
 def store() -> Path:
-    """Return the folder of products (`lib.store`), which all profiles share."""
+    """The folder of products (`lib.store`), which all profiles share."""
     return artifacts() / "store"
 
 
 def run_name(profile: Profile) -> str:
-    """Return the folder name of a run; a changed profile has its own, which ends in a hash."""
-    if not profile.departures:
-        return profile.name
+    """The folder name of a run; a changed profile has its own, which ends in a hash."""
     text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False)
-    return f"{profile.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    ending = f"-{hashlib.sha256(text.encode()).hexdigest()[:8]}" if profile.departures else ""
+    return profile.name + ending
 
 
 def figures(profile: Profile) -> Path:
-    """Return where figures are saved: in the checkout, or of a changed profile with artifacts."""
+    """Where figures are saved: in the checkout, or of a changed profile with artifacts."""
     return (artifacts() if profile.departures else ROOT) / "figures" / run_name(profile)
 
 
 def run_folder(profile: Profile) -> Path:
-    """Return the folder for the rest of a run: executed notebooks, logs, notes, provenance."""
+    """The folder for the rest of a run: executed notebooks, logs, notes, provenance."""
     return artifacts() / run_name(profile)

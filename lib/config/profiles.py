@@ -8,7 +8,7 @@ import fnmatch
 import re
 import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
@@ -59,17 +59,22 @@ def load(
     values = _read_profile(name)
     before = validated(Profile, values, where).flat()
     for key, value in _read_overrides(overrides).items():
-        _assign(values, str(key), value)
+        *sections, field = key.split(".")
+        place = values
+        for section in sections:
+            if not isinstance(place.get(section), dict):
+                place[section] = {}
+            place = place[section]
+        place[field] = value
     if seeds is not None:
         values["seeds"] = seeds
     if only:
         values["only"] = only
-    profile = validated(Profile, values, f"override of {where}")
+    profile = validated(Profile, values, f"override of {where}", before)
     if profile.name != name:  # its results would be saved as those of another
         raise ParameterError(f"{where}: name: expected {name!r}, got {profile.name!r}")
-    for key, value in profile.flat().items():
-        if before.get(key, ...) != value:
-            profile._departures[key] = value
+    changes = {key: value for key, value in profile.flat().items() if before.get(key, ...) != value}
+    profile.departures.update(changes)
     return profile
 
 
@@ -87,21 +92,22 @@ def _read_profile(name: str) -> Any:
     return extended
 
 
+def _read_overrides(overrides: Overrides) -> Mapping[str, Any]:
+    """Convert overrides of either form to dotted key -> value."""
+    if isinstance(overrides, Mapping):
+        return overrides
+    values = {}
+    for text in overrides or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ParameterError(f"override {text!r}: expected key=value, as in heads.repeats=2")
+        values[key] = _parse(value, f"override {key}")
+    return values
+
+
 def grid(name: str) -> dict[str, Any]:
     """Read the grid `params/grids/<name>.yaml`, what the thesis varied in one section."""
     return read_yaml(f"grids/{name}.yaml")
-
-
-def matches(name: str, only: str) -> bool:
-    """Whether a model's name matches one of the comma-separated shell patterns in `only`."""
-    return any(fnmatch.fnmatchcase(name, pattern.strip()) for pattern in only.split(","))
-
-
-def check_only(only: str, names: Collection[str]) -> None:
-    """Raise ParameterError if a pattern of `only` matches no name of a model."""
-    for pattern in only.split(","):
-        if not any(matches(name, pattern) for name in names):
-            raise make_unknown_error("model in only", pattern.strip(), names)
 
 
 def read_yaml(file: str) -> Any:
@@ -122,49 +128,30 @@ def _parse(text: str | bytes, where: str) -> Any:
         raise ParameterError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from None
 
 
-def _read_overrides(overrides: Overrides) -> Mapping[str, Any]:
-    """Convert overrides of either form to dotted key -> value."""
-    if isinstance(overrides, Mapping):
-        return overrides
-    values = {}
-    for text in overrides or ():
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise ParameterError(f"override {text!r}: expected key=value, as in heads.repeats=2")
-        values[key] = _parse(value, f"override {key}")
-    return values
+def matches(name: str, only: str) -> bool:
+    """Whether a model's name matches one of the comma-separated shell patterns in `only`."""
+    return any(fnmatch.fnmatchcase(name, pattern.strip()) for pattern in only.split(","))
 
 
-def _assign(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key in nested values. Whether there is such a key is checked later."""
-    *sections, field = key.split(".")
-    for section in sections:
-        if not isinstance(values.get(section), dict):
-            values[section] = {}
-        values = values[section]
-    values[field] = value
+def check_only(only: str, names: Collection[str]) -> None:
+    """Raise ParameterError if a pattern of `only` matches no name of a model."""
+    for pattern in only.split(","):
+        if not any(matches(name, pattern) for name in names):
+            raise make_unknown_error("model in only", pattern.strip(), names)
 
 
-def names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield every dotted key of a model."""
-    for name, field in model.model_fields.items():
-        yield prefix + name
-        for kind in (field.annotation, *get_args(field.annotation)):  # a section, or section | None
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from names(kind, f"{prefix}{name}.")
+def validated(model: type[BaseModel], values: Any, where: str, keys: Iterable[str] = ()) -> Any:
+    """Check values and make a `model` of them; a ParameterError begins with `where`.
 
-
-def validated(model: type[BaseModel], values: Any, where: str) -> Any:
-    """Check values and make a `model` of them; a ParameterError begins with `where`."""
+    For a key that is not among the model's it suggests the nearest of `keys`.
+    """
     try:
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        if first["type"] == "extra_forbidden":
+        if first["type"] == "extra_forbidden" and keys:
             key = ".".join(map(str, first["loc"]))
-            raise ParameterError(
-                f"{where}: {make_unknown_error('key', key, names(model))}"
-            ) from None
+            raise ParameterError(f"{where}: {make_unknown_error('key', key, keys)}") from None
         raise ParameterError(f"{where}: {describe_error(error)}") from None
 
 

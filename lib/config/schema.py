@@ -4,8 +4,6 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from lib.config import roles
-
 T = TypeVar("T")
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Several = Annotated[int, Field(ge=2)]
@@ -79,11 +77,6 @@ class TaskSettings(Settings):
     folders: dict[Text, Annotated[TaskFolder, _NAMED]]  # perhaps none
     limit: Count
     seed: Seed
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The thesis' tasks first, in its order, then others alphabetically."""
-        return tuple(roles.ordered(self.folders))
 
 
 class MiniBuild(Settings):
@@ -292,22 +285,16 @@ class Profile(Settings):
         return self._departures
 
     def changed(self, section: str, **values: Any) -> Self:
-        """Copy the profile with other values in one section; pydantic's error for a bad one."""
-        before = getattr(self, section)
-        after = type(before).model_validate(before.model_dump() | values)
-        return self.model_copy(update={section: after})
-
-    def reseeded(self, seed: int) -> Self:
-        """Copy the profile, with `seed` added to the seed of Paragraph Vectors."""
-        seed += self.contextual_teacher.seed
-        return self.changed("contextual_teacher", seed=seed % 2**32)
+        """Copy the profile with other values in one section; `ValueError` if they do not fit."""
+        settings = getattr(self, section)
+        changed = type(settings).model_validate(dict(settings) | values)
+        return self.model_copy(update={section: changed})
 
     def flat(self) -> dict[str, Any]:
         """Return the profile as dotted key -> plain value; a mapping in a field is one value."""
         values: dict[str, Any] = {}
         for key, value in self.model_dump(mode="json").items():
-            if isinstance(getattr(self, key), Settings):
-                values |= {f"{key}.{field}": part for field, part in value.items()}
-            else:
-                values[key] = value
+            section = isinstance(getattr(self, key), Settings)
+            parts = {f"{key}.{name}": part for name, part in value.items()} if section else {}
+            values |= parts or {key: value}
         return values

@@ -1,7 +1,7 @@
 """The distillation corpus, drawn from dataset folders (thesis Sections 4.1 and 5.1.1)."""
 
+import itertools
 import json
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,7 +12,6 @@ import pandas as pd
 from lib.config.schema import CorpusSettings
 from lib.data.dataset_folder import Document, Documents
 
-_BATCH = 1000  # documents whose tokens are counted at once, to limit memory
 # "train" and "validation", (documents, 2) with folder and row, and "left_out" as JSON.
 Selection = dict[str, np.ndarray]
 
@@ -36,11 +35,8 @@ class PickedDocuments(Sequence[Document]):
     @property
     def contents(self) -> np.ndarray:
         """Checksums of the texts, (documents,) uint64, which identify the corpus."""
-        contents = np.zeros(len(self.picks), dtype=np.uint64)
-        for number, documents in enumerate(self.folders):
-            chosen = self.picks[:, 0] == number
-            contents[chosen] = documents.contents[self.picks[chosen, 1]]
-        return contents
+        picks = self.picks.tolist()
+        return np.array([self.folders[folder].contents[row] for folder, row in picks], np.uint64)
 
 
 @dataclass(frozen=True)
@@ -54,11 +50,8 @@ class Corpus:
     @classmethod
     def read(cls, selection: Selection, folders: list[Documents]) -> Self:
         """Make the corpus that `draw` selected from these folders."""
-        return cls(
-            PickedDocuments(folders, selection["train"]),
-            PickedDocuments(folders, selection["validation"]),
-            json.loads(str(selection["left_out"])),
-        )
+        parts = (PickedDocuments(folders, selection[part]) for part in ("train", "validation"))
+        return cls(*parts, json.loads(str(selection["left_out"])))
 
 
 def draw(
@@ -90,16 +83,18 @@ def draw(
         rows = np.flatnonzero(~empty & ~tested & ~copied)
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, number]).permutation(rows)
-        options = (entry.min_tokens, count_tokens, left_out[entry.folder])
-        draws.append(_skip_short(documents, rows, *options))
+        counted = (entry.min_tokens, count_tokens, left_out[entry.folder])
+        draws.append(_skip_short(documents, rows, *counted))
     shares = [entry.share for entry in section.folders]
-    validation = _interleave(draws, shares, section.validation_documents)
-    train = _interleave(draws, shares, section.train_documents)
-    wanted = section.validation_documents + section.train_documents
-    if (usable := len(validation) + len(train)) < wanted:
-        told = f"left out: {json.dumps(left_out)}; lower corpus.train_documents"
-        raise ValueError(f"{usable} of {wanted} documents, {told}")
-    return {"validation": validation, "train": train, "left_out": np.array(json.dumps(left_out))}
+    selection = {}
+    for part in ("validation", "train"):
+        wanted = getattr(section, f"{part}_documents")
+        picks = [*itertools.islice(_interleave(draws, shares), wanted)]
+        if len(picks) < wanted:
+            told = f"left out: {json.dumps(left_out)}; lower corpus.train_documents"
+            raise ValueError(f"{len(picks)} of {wanted} {part} documents, {told}")
+        selection[part] = np.array(picks, dtype=np.int64)
+    return selection | {"left_out": np.array(json.dumps(left_out))}
 
 
 def _skip_short(
@@ -113,8 +108,8 @@ def _skip_short(
     if not min_tokens:
         yield from rows.tolist()
         return
-    for start in range(0, len(rows), _BATCH):
-        batch = rows[start : start + _BATCH].tolist()
+    for start in range(0, len(rows), 1000):
+        batch = rows[start : start + 1000].tolist()
         lengths = count_tokens([documents[row].text for row in batch])
         for row, length in zip(batch, lengths, strict=True):
             if length >= min_tokens:
@@ -123,19 +118,17 @@ def _skip_short(
                 left_out["too short"] += 1
 
 
-def _interleave(draws: list[Iterator[int]], shares: list[float], wanted: int) -> np.ndarray:
-    """Take the next document from the folder furthest below its share (Webster's method).
+def _interleave(draws: list[Iterator[int]], shares: list[float]) -> Iterator[tuple[int, int]]:
+    """Yield folder and row, always of the folder furthest below its share (Webster's method).
 
-    The first folder wins a tie. Returns (wanted, 2), or fewer if the folders run out.
+    The first folder wins a tie. It ends when all folders run out.
     """
     taken = dict.fromkeys(range(len(draws)), 0)
-    picks = array("q")
-    while taken and len(picks) < 2 * wanted:
+    while taken:
         folder = min(taken, key=lambda number: (taken[number] + 0.5) / shares[number])
         row = next(draws[folder], None)
         if row is None:
             del taken[folder]
         else:
             taken[folder] += 1
-            picks.extend((folder, row))
-    return np.array(picks, dtype=np.int64).reshape(-1, 2)
+            yield folder, row

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from lib.data.dataset_folder import content
 from lib.evaluation.ranking import Queries
 from lib.evaluation.readouts import Examples, Part
 
 if TYPE_CHECKING:
     from lib.data.task_files import Task
 
+Inputs = Sequence[tuple[str, ...]]  # the ids of examples, one or two
 FOLDS, FOLD = 5, 20  # at most so many folds of groups; fewer if a fold would have fewer items
 
 
@@ -45,21 +45,20 @@ def read_examples(
         groups = group_examples(task, trained)
         parts = make_folds(labels[0], task.folds, None if groups is None else groups[kept])
     else:
-        trained_on, tested = map(len, labels)
-        parts = [(np.arange(trained_on), trained_on + np.arange(tested))]
+        train, test = np.split(np.arange(len(inputs)), [len(labels[0])])
+        parts = [(train, test)]
     numbers = np.concatenate(labels)
     if limit is not None:
         whole, parts = parts, []
         for train, test in whole:
             size = int(limit) if limit >= 1 else max(1, round(limit * len(train)))
             parts.append((train[downsample(numbers[train], size)], test))
-    ids = list(dict.fromkeys(itertools.chain.from_iterable(inputs)))
-    rows = {text_id: row for row, text_id in enumerate(ids)}
+    given = np.array(inputs, dtype=object)
+    rows, ids = pd.factorize(given.ravel())
     texts = [task.texts[text_id] for text_id in ids]
-    contents = dict(zip(ids, map(content, texts), strict=True))
-    shared = number_dependent(inputs, task.groups, contents)
-    places = np.array([[rows[text_id] for text_id in example] for example in inputs])
-    return Examples(name, ids, texts, places, numbers, len(task.classes), parts, shared)
+    shared = number_dependent(task, inputs)
+    places, classes = rows.reshape(given.shape), len(task.classes)
+    return Examples(name, [*ids], texts, places, numbers, classes, parts, shared)
 
 
 def read_queries(task: Task) -> Queries:
@@ -68,26 +67,25 @@ def read_queries(task: Task) -> Queries:
     Of a clustering, texts that are given again are left out: they would find each other.
     `ValueError` if no cluster has two texts.
     """
-    ids = list(task.texts)
+    ids = pd.Series(task.texts.keys())
     if task.kind == "clustering":
-        contents = pd.Series([content(text) for text in task.texts.values()], ids)
-        ids = contents.drop_duplicates().index.tolist()
-    rows = {text_id: row for row, text_id in enumerate(ids)}
-    relevant = {
-        rows[source]: sorted({rows[target] for target in targets if target in rows})
-        for source, targets in task.relevant.items()
-    }
-    if task.kind == "clustering":
-        members = pd.Series(range(len(ids))).groupby([task.clusters[text_id] for text_id in ids])
+        ids = ids[~ids.map(task.contents).duplicated()].reset_index(drop=True)
+        clusters = ids.index.to_series().groupby(ids.map(task.clusters)).apply(list)
         relevant = {
             row: [other for other in cluster if other != row]
-            for cluster in members.apply(list)
+            for cluster in clusters
             for row in cluster
             if len(cluster) > 1
         }
+    else:
+        rows = dict(zip(ids, ids.index, strict=True))
+        relevant = {
+            rows[source]: sorted({rows[target] for target in targets})
+            for source, targets in task.relevant.items()
+        }
     if not relevant:
         raise ValueError("no cluster has two texts, so there is nothing to find")
-    return Queries(ids, [task.texts[text_id] for text_id in ids], relevant)
+    return Queries([*ids], [task.texts[text_id] for text_id in ids], relevant)
 
 
 def group_examples(task: Task, split: str) -> np.ndarray | None:
@@ -98,54 +96,42 @@ def group_examples(task: Task, split: str) -> np.ndarray | None:
     inputs = task.inputs[split]
     if task.blocks:
         return np.array([(task.blocks[ids[0]], task.blocks[ids[-1]]) for ids in inputs])
-    used = {*itertools.chain.from_iterable(inputs)}
-    contents = {text_id: content(task.texts[text_id]) for text_id in used}
-    return number_groups(inputs, task.groups, contents, linked=True)
+    return number_groups(task, inputs, linked=True)
 
 
-def number_groups(
-    inputs: Sequence[tuple[str, ...]],
-    groups: Mapping[str, str],
-    contents: Mapping[str, int],
-    *,
-    linked: bool = False,
-) -> np.ndarray | None:
-    """Number examples of one or two ids, (examples,) int64, equal where they depend on each other.
+def number_groups(task: Task, inputs: Inputs, *, linked: bool) -> np.ndarray | None:
+    """Number examples, (examples,) int64, equal where they depend on each other; None if none do.
 
     Two do if they have the same texts, if the text of one is given again as another document of the
     other, if they share a group or, with `linked`, a text; also through further examples. Where
-    there are groups, a text without one is a group of its own. None if no two depend on each other.
+    there are groups, a text without one is a group of its own.
     """
     used = {*itertools.chain.from_iterable(inputs)}
-    grouped = not used.isdisjoint(groups)
-    copies = Counter(contents[text_id] for text_id in used)
+    grouped = not used.isdisjoint(task.groups)
+    copies = Counter(task.contents[text_id] for text_id in used)
     names = []
     for ids in inputs:
-        read = sorted(contents[text_id] for text_id in ids)
+        read = sorted(task.contents[text_id] for text_id in ids)
         each: set[Hashable] = {tuple(read), *(text for text in read if linked or copies[text] > 1)}
         if grouped:
-            each |= {f"group {groups[i]}" if i in groups else f"id {i}" for i in ids}
+            each |= {f"group {task.groups[i]}" if i in task.groups else f"id {i}" for i in ids}
         names.append(each)
     numbers = _number_linked(names)
     return numbers if grouped or len(np.unique(numbers)) < len(numbers) else None
 
 
-def number_dependent(
-    inputs: Sequence[tuple[str, ...]], groups: Mapping[str, str], contents: Mapping[str, int]
-) -> np.ndarray | None:
+def number_dependent(task: Task, inputs: Inputs) -> np.ndarray | None:
     """`number_groups`, linked unless most examples would hang together, as in most pair tasks.
 
     Intervals then count pairs that share a text as independent.
     """
-    linked = number_groups(inputs, groups, contents, linked=True)
-    return number_groups(inputs, groups, contents) if hang_together(linked, 2) else linked
+    linked = number_groups(task, inputs, linked=True)
+    return number_groups(task, inputs, linked=False) if hang_together(linked, 2) else linked
 
 
 def hang_together(numbers: np.ndarray | None, count: int) -> bool:
     """Whether groups of `number_groups` are fewer than `count`, or one has most examples."""
-    if numbers is None:
-        return False
-    sizes = np.bincount(numbers)
+    sizes = np.bincount(np.arange(2 * count) if numbers is None else numbers)
     return len(sizes) < count or bool(2 * sizes.max() > sizes.sum())
 
 
@@ -174,13 +160,11 @@ def make_folds(labels: np.ndarray, count: int, groups: np.ndarray | None) -> lis
         inside = [groups == number for number in range(count)]
         folds = [(np.flatnonzero(~i.any(1)), np.flatnonzero(i.all(1))) for i in inside]
     else:
-        if groups is not None and len(np.unique(groups)) < count:
-            told = f"there are fewer groups than folds, {len(np.unique(groups))} for {count}"
-            raise ValueError(f"folds part neither groups nor equal texts, and {told}")
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         folds = list(kind(count, shuffle=False).split(labels, labels, groups))
     if any(not len(test) or len(np.unique(labels[train])) < 2 for train, test in folds):
-        raise ValueError(f"one of {len(folds)} folds is empty, or only one class is outside it")
+        told = "is empty, or leaves one class outside; folds part neither groups nor equal texts"
+        raise ValueError(f"one of {count} folds {told}")
     return folds
 
 

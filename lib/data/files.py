@@ -1,4 +1,4 @@
-"""Reads rows of JSON Lines, Parquet and CSV files as they stand, with the place of each.
+"""Reads rows of JSON Lines, Parquet and CSV files as they stand, and writes dataset folders.
 
 Nothing is guessed: ids such as 007, dates, and texts such as NA come out as they went in. A mistake
 is a `ValueError` with file and line.
@@ -11,42 +11,31 @@ import json
 import lzma
 import pickle
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow
+from filelock import FileLock
 from pyarrow import parquet
 
+from lib.store import replace_folder
+
 Rows = Iterator[tuple[str, dict[str, Any]]]  # file:line, and the fields of that row
-_BATCH = 1000  # rows that are in memory at once
-_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}  # byte order marks; UTF-8's is skipped
+Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
 
 
-def read_rows(files: Iterable[Path], names: Collection[str]) -> Rows:
+def read_rows(files: Iterable[Path], names: Collection[str] | None = None) -> Rows:
     """Yield the rows of Parquet and JSON Lines files; of Parquet only the columns in `names`."""
     for path in files:
-        yield from (read_json_lines(path) if not _is_parquet(path) else _read_parquet(path, names))
-
-
-def read_fields(path: Path) -> list[str]:
-    """List the names of all fields in a Parquet or JSON Lines file, in order of appearance."""
-    if not _is_parquet(path):
-        return [*dict.fromkeys(name for _, row in read_json_lines(path) for name in row)]
-    with name_errors(path), parquet.ParquetFile(path) as file:
-        return file.schema_arrow.names
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() == ".parquet"
-
-
-def _read_parquet(path: Path, names: Collection[str]) -> Rows:
-    with name_errors(path), parquet.ParquetFile(path) as file:
-        columns = [name for name in file.schema_arrow.names if name in names]
-        batches = file.iter_batches(_BATCH, columns=columns)
-        rows = (row for batch in batches for row in batch.to_pylist())
-        yield from ((f"{path}:{number}", row) for number, row in enumerate(rows, start=1))
+        if path.suffix.lower() != ".parquet":
+            yield from read_json_lines(path)
+            continue
+        with name_errors(path), parquet.ParquetFile(path) as file:
+            columns = [name for name in file.schema_arrow.names if names is None or name in names]
+            batches = file.iter_batches(1000, columns=columns)
+            rows = (row for batch in batches for row in batch.to_pylist())
+            yield from ((f"{path}:{number}", row) for number, row in enumerate(rows, start=1))
 
 
 def read_json_lines(path: Path) -> Rows:
@@ -106,8 +95,8 @@ def read_csv(path: Path, delimiter: str = "") -> Iterator[tuple[str, list[str]]]
     with name_errors(path), open_text(path) as file:
         header = file.readline()
         file.seek(0)
-        counts = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in ",;\t"}
-        mark = delimiter or max(counts, key=counts.__getitem__)
+        parts = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in ",;\t"}
+        mark = delimiter or max(parts, key=parts.__getitem__)
         reader, line = csv.reader(file, delimiter=mark, strict=True), 0
         try:
             for row in filter(None, reader):
@@ -120,8 +109,8 @@ def read_csv(path: Path, delimiter: str = "") -> Iterator[tuple[str, list[str]]]
 def open_text(path: Path) -> Any:
     """Open a file in UTF-8, or in UTF-16 if it has a byte order mark; line ends stay."""
     with open(path, "rb") as file:
-        encoding = _MARKS.get(file.read(2), "utf-8-sig")
-    return open(path, encoding=encoding, newline="")
+        wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    return open(path, encoding="utf-16" if wide else "utf-8-sig", newline="")
 
 
 @contextlib.contextmanager
@@ -132,3 +121,38 @@ def name_errors(path: Path) -> Iterator[None]:
         yield
     except (OSError, UnicodeError, *damaged) as error:
         raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def write_once(folder: Path, write: Callable[[Path], Any]) -> Path:
+    """Return a folder, after `write` has filled it if it was missing: whole, or not at all.
+
+    If several processes call this, one writes and the others wait.
+    """
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(f".{folder.name}.lock")):
+            if not folder.exists():
+                replace_folder(folder, "data", write)
+    return folder
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a JSON Lines file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def write_examples(task: Path, examples: Examples) -> None:
+    """Write the splits of a task with single documents or pairs."""
+    for split, rows in examples.items():
+        keys = ("id", "label") if rows and len(rows[0][0]) == 1 else ("a", "b", "label")
+        lines = (dict(zip(keys, (*ids, label), strict=True)) for ids, label in rows)
+        write_lines(task / f"{split}.jsonl", lines)
+
+
+def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
+    """Write the relevant documents of each source of a retrieval task."""
+    task.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(relevant, ensure_ascii=False, indent=1) + "\n"
+    (task / "relevant.json").write_text(text, encoding="utf-8")

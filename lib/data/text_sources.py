@@ -1,27 +1,33 @@
 """Turns tables (JSON Lines, CSV, Parquet) and folders of plain text into dataset folders.
 
 They are written under the artifact root, once for each content; the original files are never
-changed. The columns `text`, `id`, `title`, `group` and `label` of a table are read, in upper or
-lower case. Without a column `id`, row numbers are the ids. Labels become a task.
+changed. The columns `text`, `id`, `title`, `group` and `label` of a table are read. Without a
+column `id`, row numbers are the ids. Labels become a task.
 """
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from lib.config import paths
 from lib.data.dataset_folder import FORMS, Document, OptionalName, compose_name, validate_rows
-from lib.data.files import Rows, name_errors, open_text, read_csv, read_fields, read_rows
-from lib.data.writing import write_lines, write_once
+from lib.data.files import (
+    Rows,
+    name_errors,
+    open_text,
+    read_csv,
+    read_rows,
+    write_lines,
+    write_once,
+)
 from lib.store import MARKER, hash_code, hash_file, hash_value
 
 TABLES = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".csv", ".parquet")
 PLAIN = (".txt", ".md")
-LABELS = "label"  # the column of labels, and the task that they become
-COLUMNS = ("text", "id", "title", "group", LABELS)
+COLUMNS = ("text", "id", "title", "group", "label")  # labels become a task of this name
 # Next to a table, files of these names are not texts but describe it.
 _ABOUT = ("readme", "license", "licence", "notice", "changelog", "citation")
 
@@ -30,48 +36,52 @@ class _Row(Document, frozen=True):
     label: OptionalName = ""
 
 
-class TextSource(NamedTuple):
-    """Texts as a dataset folder."""
-
-    folder: Path
-    name: str  # from the original file or folder
-    notes: list[str]  # one line for files, and one for columns, that are not read
-
-
 def find_dataset_folder(
     path: Path, text: str | None = None, label: str | None = None
-) -> TextSource:
+) -> tuple[Path, str, list[str]]:
     """Find or write the dataset folder with the texts of a file or folder.
 
     `path` is a dataset folder, a table, a folder with one table, or one of .txt and .md files.
-    `text` and `label` are columns of a table that have other names. `ValueError` with file and
-    line for files that cannot be read.
+    `text` and `label` are columns of a table that have other names. Returns the folder, a name from
+    the original, and a note on files that are not read. `ValueError` with file and line for files
+    that cannot be read.
     """
-    path = path.expanduser().resolve()
-    asked = {key: name for key, name in (("text", text), (LABELS, label)) if name is not None}
-    if not path.exists():
-        raise ValueError(f"{path}: no such file or folder")
+    path = path.expanduser().resolve(strict=True)
+    asked = {key: name for key, name in (("text", text), ("label", label)) if name is not None}
     if not asked and any(any(path.glob(form)) for form in FORMS):
-        return TextSource(path, path.name, [])
+        return path, path.name, []
     root, files = (path, sorted(_walk(path))) if path.is_dir() else (path.parent, [path])
     tables = [file for file in files if file.name.lower().endswith(TABLES)]
     plain = [file for file in files if file.suffix.lower() in PLAIN]
     plain = [file for file in plain if not tables or file.stem.lower() not in _ABOUT]
     if len(tables) + bool(plain) != 1 or (asked and plain):
-        forms = f"one table ({', '.join(TABLES)}), or {' and '.join(PLAIN)} files"
-        names = _join(root, tables + plain or files) or "nothing"
-        raise ValueError(f"{path}: expected {forms}, which have no columns; found {names}")
-    unread = [file for file in files if file not in tables + plain]
-    notes = [f"{path.name}: note: files not read: {_join(root, unread)}"] if unread else []
+        names = ", ".join(file.name for file in files[:5])
+        forms = f"one table ({', '.join(TABLES)}), or {' and '.join(PLAIN)} files without columns"
+        raise ValueError(f"{path}: expected {forms}; found {names}")
+    unread = [str(file.relative_to(root)) for file in files if file not in tables + plain]
+    notes = [f"{path.name}: note: files not read: {', '.join(unread[:5])}"] if unread else []
     # A table in a folder is named after it, because tables have the same name in many folders.
-    ending = max((end for end in TABLES if path.name.lower().endswith(end)), key=len, default="")
-    name = path.name[: len(path.name) - len(ending)] or "texts"
-    columns = {}
-    if tables:
-        columns, others = _choose_columns(tables[0], asked)
-        told = f"{tables[0].name}: note: columns not read: {', '.join(map(repr, others[:5]))}"
-        notes += [told] if others else []
-    return TextSource(_write_folder(name, tables or plain, root, columns), name, notes)
+    name = path.name if path.is_dir() else path.name.split(".")[0] or "texts"
+
+    sums = [[str(file.relative_to(root)), hash_file(file)] for file in tables or plain]
+    code = hash_code(("data.text_sources", "data.files", "data.dataset_folder"))
+    target = paths.artifacts() / "data" / "texts" / hash_value([code, sums, asked]) / name
+
+    labels = list[dict[str, str]]()
+
+    def read() -> Iterator[dict[str, str]]:
+        rows = _read_table(tables[0], asked) if tables else _read_plain(plain, root)
+        for _, row in validate_rows(path, rows, TypeAdapter(_Row)):
+            if row.label:
+                labels.append({"id": row.id, "label": row.label})
+            yield row.model_dump(exclude={"source", "label"})
+
+    def write(folder: Path) -> None:
+        write_lines(folder / "documents.jsonl", read())
+        if labels:
+            write_lines(folder / "tasks/label/train.jsonl", labels)
+
+    return write_once(target, write), name, notes
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -84,50 +94,6 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield from (Path(place, name) for name in files if not name.startswith("."))
 
 
-def _join(root: Path, files: Sequence[Path]) -> str:
-    names = [repr(file.relative_to(root).as_posix()) for file in files[:5]]
-    return ", ".join(names + ([f"{len(files) - 5} more"] if len(files) > 5 else []))
-
-
-def _choose_columns(path: Path, asked: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """{field of a dataset folder: column of the table}, the text first, and the other columns."""
-    is_csv = path.suffix.lower() == ".csv"
-    names = next((row for _, row in read_csv(path)), []) if is_csv else read_fields(path)
-    # Upper and lower case, surrounding spaces and forms of Unicode make no difference.
-    folded = [compose_name(name).strip().lower() for name in names]
-    columns = {}
-    for key in COLUMNS:
-        wanted = compose_name(asked.get(key, key)).strip().lower()
-        if folded.count(wanted) == 1:
-            columns[key] = names[folded.index(wanted)]
-        elif wanted in folded or key == "text" or key in asked:
-            told = f"expected one column {wanted!r}; --text NAME and --label NAME name others"
-            raise ValueError(f"{path}: {told}: {', '.join(names)}")
-    return columns, [name for name in names if name.strip() and name not in columns.values()]
-
-
-def _write_folder(name: str, files: Sequence[Path], root: Path, columns: Mapping[str, str]) -> Path:
-    """Write the dataset folder of a table with these columns, or of plain files."""
-    sums = [[path.relative_to(root).as_posix(), hash_file(path)] for path in files]
-    code = hash_code(("data.text_sources", "data.files", "data.dataset_folder"))
-    target = paths.artifacts() / "data" / "texts" / hash_value([code, sums, columns]) / name
-    labels = []
-
-    def read_documents() -> Iterator[dict[str, Any]]:
-        rows = _read_table(files[0], columns) if columns else _read_plain(files, root)
-        for _, row in validate_rows(files[0], rows, TypeAdapter(_Row)):
-            if row.label:
-                labels.append({"id": row.id, "label": row.label})
-            yield row.model_dump(exclude={"source", LABELS})
-
-    def write(folder: Path) -> None:
-        write_lines(folder / "documents.jsonl", read_documents())
-        if labels:
-            write_lines(folder / "tasks" / LABELS / "train.jsonl", labels)
-
-    return write_once(target, write)
-
-
 def _read_plain(files: Sequence[Path], root: Path) -> Rows:
     for path in files:
         with name_errors(path), open_text(path) as file:
@@ -135,14 +101,26 @@ def _read_plain(files: Sequence[Path], root: Path) -> Rows:
             yield str(path), fields | {"title": path.stem}
 
 
-def _read_table(path: Path, columns: Mapping[str, str]) -> Rows:
+def _read_table(path: Path, asked: Mapping[str, str]) -> Rows:
     """Yield the rows of a table, with the field names of a dataset folder."""
-    rows = _read_csv(path) if path.suffix.lower() == ".csv" else read_rows([path], columns.values())
+    names = {key: _fold(asked.get(key, key)) for key in COLUMNS}
+    seen = set[str]()
+    rows = _read_csv(path) if path.suffix.lower() == ".csv" else read_rows([path])
     for number, (where, row) in enumerate(rows, start=1):
-        fields = {key: _spell(row[name]) for key, name in columns.items() if name in row}
-        if "id" in columns and "id" not in fields:
-            raise ValueError(f"{where}: no id; give one to every row, or to none")
+        folded = {_fold(name): value for name, value in row.items()}
+        fields = {key: _spell(folded[name]) for key, name in names.items() if name in folded}
+        if number > 1 and ("id" in fields) != ("id" in seen):
+            raise ValueError(f"{where}: no id, or the first; give one to every row, or to none")
+        seen.update(fields)
         yield where, {"id": number} | fields
+    if missing := {"text", *asked} - seen:
+        told = ", ".join(names[key] for key in missing)
+        raise ValueError(f"{path}: no column {told}; --text NAME and --label NAME name others")
+
+
+def _fold(name: str) -> str:
+    """A column's name, whatever its case, the spaces around it and its form of Unicode."""
+    return compose_name(name).strip().lower()
 
 
 def _spell(value: Any) -> Any:
@@ -155,7 +133,9 @@ def _spell(value: Any) -> Any:
 def _read_csv(path: Path) -> Rows:
     """Yield the rows below the header; pandas would fill short ones."""
     rows = read_csv(path)
-    _, names = next(rows)
+    _, names = next(rows, ("", []))
+    if len({*map(_fold, names)}) < len(names):
+        raise ValueError(f"{path}: two columns have the same name")
     for where, row in rows:
         if len(row) != len(names):
             told = f"expected {len(names)} values, as in the header, found {len(row)}"

@@ -3,14 +3,13 @@
     logits = W2 dropout(relu(W1 x + b1)) + b2,   x = the embedding, or both embeddings of a pair
 
 The training follows the author's code: frozen embeddings, cross-entropy with label smoothing, AdamW
-with decoupled decay on all parameters including biases, a cosine schedule to 0 over all steps, and
-no early stopping.
+with decoupled decay on all parameters including biases, a cosine schedule to 0, no early stopping.
 
-The heads of a task are stacked, the backward pass is written out, and one fused optimiser step
-updates the whole stack: two (pairs) to five times (single texts) as fast as autograd, with the
-accuracies of the plain loop in `tests/evaluation/test_heads.py`. Each head has its own random
-generator, and no operation mixes heads. With one torch thread and `MKL_CBWR` as in
-`lib.config.environment`, a head has the same bits in any stack.
+Heads are stacked, the backward pass is written out, and one fused optimiser step updates them all:
+two (pairs) to five times (single texts) as fast as autograd, with the accuracies of the plain loop
+in `tests/evaluation/test_heads.py`. Each head has its own random generator, and no operation mixes
+heads. With one torch thread and `MKL_CBWR` as in `lib.config.environment`, a head has the same bits
+in any stack.
 """
 
 import functools
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import linear, normalize
 from torch.optim.adamw import adamw
 
 from lib.config.schema import HeadSettings
@@ -39,8 +39,8 @@ def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> li
     The settings' `features` are "raw" embeddings (the author's code), of "unit norm", or
     "standardized" over the texts of the job's training items: the scale, which losses do not fix,
     decides how far a head gets with raw ones in a few hundred steps. `clip` is the largest norm of
-    the gradient of each head. `ValueError`, with the job's name, for features that are not finite,
-    and weights that are not finite after training.
+    the gradient of each head. `ValueError`, with the job's name, for embeddings or trained weights
+    that are not finite.
     """
     data = _prepare(jobs, settings.features)
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -69,9 +69,8 @@ def _prepare(jobs: Sequence[Job], scale: str) -> list[Job]:
         key = (id(job.features), id(job.inputs), id(job.train))
         if key not in shared:
             features = torch.as_tensor(job.features).detach().to("cpu", torch.float32).contiguous()
-            if not (finite := features.isfinite().all(1)).all():
-                row = int(finite.int().argmin())
-                raise ValueError(f"{job.name}: NaN or infinity in the embeddings, row {row}")
+            if not features.isfinite().all():
+                raise ValueError(f"{job.name}: NaN or infinity in the embeddings")
             shared[key] = _scale(features, numbers["inputs"][numbers["train"]], scale)
         data.append(replace(job, features=shared[key], **numbers))
     return data
@@ -80,7 +79,7 @@ def _prepare(jobs: Sequence[Job], scale: str) -> list[Job]:
 def _scale(features: Tensor, inputs: Tensor, scale: str) -> Tensor:
     """Scale embeddings, (texts, dim); `inputs` are the training items."""
     if scale == "unit norm":
-        return torch.nn.functional.normalize(features, dim=1)
+        return normalize(features, dim=1)
     if scale == "standardized":
         seen = features[inputs.unique()]
         spread = seen.std(0, correction=0)
@@ -92,18 +91,16 @@ def _scale(features: Tensor, inputs: Tensor, scale: str) -> Tensor:
 
 def _train(data: list[Job], classes: int, settings: HeadSettings) -> list[Tensor]:
     """Train heads of one shape: W1 (heads, hidden, width), b1, W2 (heads, classes, hidden), b2."""
-    stack = _Stack(data, classes, settings)
+    stack, step = _Stack(data, classes, settings), 0
     batches, epochs = math.ceil(stack.rows / settings.batch_size), settings.epochs
     if settings.steps is not None:
         epochs = math.ceil(settings.steps / batches)
-    steps = epochs * batches
-    step = 0
     for _ in range(epochs):
         stack.shuffle()
         for start in range(0, stack.rows, settings.batch_size):
             stack.compute_gradients(start, min(start + settings.batch_size, stack.rows))
-            stack.clip_gradients()
-            stack.update(lr=settings.learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps)))
+            done = step / (epochs * batches)
+            stack.update(lr=settings.learning_rate * 0.5 * (1 + math.cos(math.pi * done)))
             step += 1
     for item, healthy in zip(data, stack.weights.isfinite().all(1), strict=True):
         if not healthy:
@@ -135,9 +132,8 @@ class _Stack:
         # A step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step.
         moments = [torch.zeros_like(self.weights)], [torch.zeros_like(self.weights)]
         state: Any = ([self.weights], [self.gradients], *moments, [], [torch.zeros(())])
-        constants: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
-        constants |= {"weight_decay": settings.weight_decay}
-        constants |= {"fused": True, "amsgrad": False, "maximize": False}
+        constants: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "fused": True}
+        constants |= {"amsgrad": False, "maximize": False, "weight_decay": settings.weight_decay}
         self.update = functools.partial(adamw, *state, **constants)
 
         smoothing = settings.label_smoothing
@@ -160,7 +156,7 @@ class _Stack:
             torch.mul(kept, scale, out=self.gates[row])
 
     def compute_gradients(self, start: int, stop: int) -> None:
-        """Compute the gradients of the mean loss of the shuffled items `start` to `stop`."""
+        """Compute the clipped gradients of the mean loss of shuffled items `start` to `stop`."""
         w1, b1, w2, b2 = self.parameters
         w1_gradient, b1_gradient, w2_gradient, b2_gradient = self.parameter_gradients
         x = self.batch[:, : stop - start]  # (heads, batch, width), without copying the data set
@@ -185,7 +181,6 @@ class _Stack:
         torch.bmm(back, x, out=w1_gradient)
         b1_gradient.copy_(back.sum(2))
 
-    def clip_gradients(self) -> None:
         norms = torch.linalg.vector_norm(self.gradients, dim=1, keepdim=True)
         shrink = self.settings.clip / (norms + 1e-6)
         if bool((shrink < 1).any()):
@@ -202,6 +197,6 @@ def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
 def _predict(item: Job, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> np.ndarray:
     predictions = []
     for rows in item.inputs[item.test].split(_EVALUATION_ROWS):
-        hidden = torch.relu(torch.nn.functional.linear(item.features[rows].flatten(1), w1, b1))
-        predictions.append(torch.nn.functional.linear(hidden, w2, b2).argmax(1))
+        hidden = torch.relu(linear(item.features[rows].flatten(1), w1, b1))
+        predictions.append(linear(hidden, w2, b2).argmax(1))
     return torch.cat(predictions).numpy()

@@ -47,9 +47,7 @@ def reciprocal_rank(
     return 1.0 / ranks[0] if ranks else 0.0
 
 
-def _find_ranks(
-    relevant: Collection[Hashable], ranking: Sequence[Hashable], top: int | None
-) -> list[int]:
+def _find_ranks(relevant: Any, ranking: Sequence[Hashable], top: int | None) -> list[int]:
     """The ranks of relevant items that are within `top`, ascending from 1."""
     wanted = set(relevant)
     return [rank for rank, name in enumerate(ranking[:top], 1) if name in wanted]
@@ -67,11 +65,8 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
     x_basis, y_basis = _orthonormal_columns(x), _orthonormal_columns(y)
     certain = x_basis.shape[1] + y_basis.shape[1] - (len(x) - 1)
     if certain > 0:
-        warnings.warn(
-            f"cca of {tuple(x.shape)} and {tuple(y.shape)}: {certain} correlations are 1 for any "
-            "data, because these rows are too few for these dimensions; use more rows",
-            stacklevel=2,
-        )
+        what = f"cca of {tuple(x.shape)} and {tuple(y.shape)}: {certain} correlations are 1 for any"
+        warnings.warn(f"{what} data, because the rows are too few; use more rows", stacklevel=2)
     correlations = np.linalg.svd(x_basis.T @ y_basis, compute_uv=False)
     return float(np.clip(correlations, 0, 1)[:k].sum())
 
@@ -85,8 +80,7 @@ def _orthonormal_columns(values: Any) -> np.ndarray:
     if hasattr(values, "detach"):  # a tensor of any device and precision
         values = values.detach().cpu()
         values = (values if values.element_size() >= 8 else values.float()).numpy()
-    x = values.astype(np.float64)
-    eps = 2.0**-52 if values.itemsize >= 8 else 2.0**-23
+    x, eps = values.astype(np.float64), 2.0**-52 if values.itemsize >= 8 else 2.0**-23
     left, sizes, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     # Rounded entries change singular values by less than eps times this norm; 10 allows for sums.
     return left[:, sizes > 10 * eps * np.linalg.norm(x)]

@@ -81,6 +81,10 @@ class Job:
     name: str = ""
     groups: np.ndarray | None = None
 
+    def fit(self, classifier: Any, x: Any) -> np.ndarray:
+        """Fit a classifier to the training rows of x, (m, width), and predict those of the test."""
+        return classifier.fit(x[self.train], self.labels[self.train]).predict(x[self.test])
+
 
 def judge(
     vectors: Any,
@@ -88,22 +92,18 @@ def judge(
     classifier: str,
     settings: HeadSettings | None = None,
     seed: int = 0,
-    name: str = "",
 ) -> np.ndarray:
     """(tested,) for each tested example, the share of right answers; see `judge_models`."""
-    return judge_models([(name, seed, vectors)], examples, classifier, settings)[0]["scores"]
+    return judge_models([("", seed, vectors)], examples, classifier, settings)[0]["scores"]
 
 
 def judge_folds(
-    embed: Callable[[Examples], Any],
-    examples: Examples,
-    classifier: str,
-    settings: HeadSettings | None = None,
+    embed: Callable[[Examples], Any], examples: Examples, classifier: str
 ) -> np.ndarray:
     """`judge` with vectors of all texts that `embed` fits anew to none of a fold's tests."""
     each = np.full(len(examples.labels), np.nan)
     for fold in examples.folds:
-        each[fold.tested] = judge(embed(fold), fold, classifier, settings)
+        each[fold.tested] = judge(embed(fold), fold, classifier)
     return each[examples.tested]
 
 
@@ -124,8 +124,7 @@ def judge_models(
     are right. `ValueError` for vectors that are not finite.
     """
     heads = settings if classifier == "head" else None
-    repeats = heads.repeats if heads else 1
-    jobs = []
+    repeats, jobs = heads.repeats if heads else 1, []
     for name, seed, vectors in models:
         values, label = _read_vectors(vectors), f"{name}, seed {seed}, {examples.task}"
         for head in range(repeats):
@@ -176,7 +175,7 @@ def by_comparing(job: Job) -> np.ndarray:
         v = embeddings[job.inputs[:, 1]]
         x = np.hstack([abs(u - v), u * v])
     x = StandardScaler().fit(x[job.train]).transform(x)
-    return _classify(LogisticRegression(C=1 / x.shape[1], tol=TOLERANCE, max_iter=1000), x, job)
+    return job.fit(LogisticRegression(C=1 / x.shape[1], tol=TOLERANCE, max_iter=1000), x)
 
 
 def by_similarity(job: Job) -> np.ndarray:
@@ -194,9 +193,9 @@ def by_similarity(job: Job) -> np.ndarray:
     embeddings = job.features if kept else np.asarray(job.features, dtype=np.float64)
     first = embeddings[job.inputs[:, 0]]
     if job.inputs.shape[1] == 1:
-        return _classify(NearestCentroid(), normalize(first), job)
+        return job.fit(NearestCentroid(), normalize(first))
     x = 1 - paired_cosine_distances(first, embeddings[job.inputs[:, 1]])[:, None]
-    return _classify(DecisionTreeClassifier(max_depth=1), x, job)  # one threshold
+    return job.fit(DecisionTreeClassifier(max_depth=1), x)  # one threshold
 
 
 def by_words(job: Job) -> np.ndarray:
@@ -210,57 +209,44 @@ def by_words(job: Job) -> np.ndarray:
 
     if job.inputs.shape[1] == 2:
         return by_similarity(job)
-    x = job.features[job.inputs[:, 0]]
-    return _classify(LogisticRegression(C=10, max_iter=1000), x, job)
+    return job.fit(LogisticRegression(C=10, max_iter=1000), job.features[job.inputs[:, 0]])
 
 
 def by_both(job: Job) -> np.ndarray:
     """Classify [TF-IDF; weight x dense vectors] as `by_words`; features are the pair of both.
 
-    Rows have norm 1. The weight is that of `choose_weight`, and 1 for pairs of texts.
-    """
-    words, dense = job.features
-    weight, rows = 1.0, job.inputs[job.train, 0]
-    if job.inputs.shape[1] == 1:
-        groups = None if job.groups is None else job.groups[job.train]
-        weight = choose_weight(words[rows], dense[rows], job.labels[job.train], groups)
-    return by_words(replace(job, features=join_words(words, dense, weight)))
-
-
-def choose_weight(
-    words: sparse.csr_array, dense: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
-) -> float:
-    """The smallest of the `WEIGHTS` with the most right answers in three folds; 0.5 without folds.
-
-    `groups` number what folds must not part; they are ignored if one holds a whole class.
+    Rows have norm 1. For single texts the weight is the smallest of the `WEIGHTS` with the most
+    right answers in three folds of the training items, 0.5 if these cannot be made; for pairs 1.
+    Folds part no groups, unless one holds a whole class.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    if groups is not None and any(len({*groups[labels == each]}) == 1 for each in {*labels}):
-        groups = None  # else a class of one group would be tested without having been learned
+    words, dense = job.features
+    if job.inputs.shape[1] == 2:
+        return by_words(replace(job, features=sparse.hstack([words, dense], format="csr")))
+    labels, groups = job.labels[job.train], None
+    if job.groups is not None:
+        groups = job.groups[job.train]
+        if any(len({*groups[labels == each]}) == 1 for each in {*labels}):
+            groups = None  # else a class of one group would be tested without having been learned
+
+    def classify(weight: float, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        x = sparse.hstack([words, weight * dense], format="csr") if weight else words
+        return by_words(replace(job, features=x, train=train, test=test))
+
     splitter = StratifiedKFold(3) if groups is None else StratifiedGroupKFold(3)
-    texts, right = np.arange(len(labels))[:, None], []
+    right, best = np.zeros(len(WEIGHTS)), 0.5
     try:
         with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
-            folds = list(splitter.split(labels, labels, groups))
-        for weight in WEIGHTS:
-            x = join_words(words, dense, weight)
-            answers = (by_words(Job(x, texts, labels, *fold)) == labels[fold[1]] for fold in folds)
-            right.append(sum(int(each.sum()) for each in answers))
+            folds = [*splitter.split(labels, labels, groups)]
+        for place, weight in enumerate(WEIGHTS):
+            for train, test in folds:
+                answers = classify(weight, job.train[train], job.train[test])
+                right[place] += (answers == labels[test]).sum()
+        best = WEIGHTS[int(right.argmax())]
     except ValueError:  # a class of too few texts, or a fold without texts or other classes
-        return 0.5
-    return WEIGHTS[int(np.argmax(right))]
-
-
-def join_words(words: sparse.csr_array, dense: np.ndarray, weight: float) -> sparse.csr_array:
-    """[TF-IDF; weight x dense vectors], (texts, words + dim), for a linear classifier."""
-    if not weight:
-        return sparse.csr_array(words)
-    return sparse.hstack([words, weight * dense], format="csr")
-
-
-def _classify(classifier: Any, x: Any, job: Job) -> np.ndarray:
-    return classifier.fit(x[job.train], job.labels[job.train]).predict(x[job.test])
+        pass
+    return classify(best, job.train, job.test)
 
 
 # Values of a profile's `heads.classifier` besides "head"; "words" and "joint" are for TF-IDF.

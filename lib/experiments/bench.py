@@ -23,9 +23,9 @@ import pandas as pd
 from lib.config import paths, profiles
 from lib.config.schema import HeadSettings, Profile
 from lib.data import corpus as corpora
-from lib.data import sources, task_files
+from lib.data import task_files
 from lib.data.corpus import Corpus
-from lib.data.dataset_folder import Documents, content
+from lib.data.dataset_folder import Documents, content, find_dataset, find_roots
 from lib.data.examples import read_examples, read_queries
 from lib.data.task_files import Task
 from lib.distillation import variants
@@ -117,7 +117,7 @@ class Bench:
     def roots(self) -> list[Path]:
         """The folders that hold dataset folders."""
         profile = self.profile
-        return sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
+        return find_roots(profile.build, profile.data_roots, paths.artifacts())
 
     @shared_property
     def tasks(self) -> dict[str, Task]:
@@ -138,7 +138,7 @@ class Bench:
     def corpus(self) -> Corpus:
         """The distillation corpus, without what tasks are validated or tested on."""
         section, student = self.profile.corpus, self.profile.student
-        folders = [Documents(sources.find_dataset(self.roots, name)) for name in section.names]
+        folders = [Documents(find_dataset(self.roots, name)) for name in section.names]
         contents = [folder.contents for folder in folders]
         held_out = task_files.held_out_contents(self.tasks)
         inputs = section.model_dump(mode="json") | {"documents": hash_arrays(*contents)}
@@ -191,8 +191,9 @@ class Bench:
             return Joined(self.store, tuple(parts))
         if label == variants.LSA:
             return self.model(label)
-        section = self.profile.reseeded(seed).contextual_teacher
+        section = self.profile.contextual_teacher
         settings = section.model_dump(exclude={"documents"})
+        settings["seed"] = (section.seed + seed) % 2**32
         documents = self.first_texts(section.documents)
         return ParagraphVector(self.store, label, self.profile.width, settings, documents)
 

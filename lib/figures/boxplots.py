@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from lib import published
-from lib.config import roles
+from lib.config import manifest
 from lib.figures.style import DARK, INK, WIDTH, labelled, rows_from_top, settings, style
 from lib.statistics.intervals import SeedNoise
 
@@ -58,9 +58,9 @@ def boxplot_frame(
     # Rounded, so that ties keep the published order.
     frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)
     frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
-    orders = {"round": roles.ordered(frame["round"], roles.ROUNDS)}
+    orders = {"round": manifest.ordered(frame["round"], manifest.ROUNDS)}
     orders |= {"mean": sorted(frame["mean"].unique())}
-    orders |= {"identity": [*names, *frame["identity"]], "task": roles.ordered(frame["task"])}
+    orders |= {"identity": [*names, *frame["identity"]], "task": manifest.ordered(frame["task"])}
     return sort_rows(frame, orders)[_COLUMNS]
 
 
@@ -92,7 +92,7 @@ def boxplot(
     label: str,
     *,
     order: str = "published",
-    rounds: dict[str, int | None] = roles.ROUNDS,
+    rounds: dict[str, int | None] = manifest.ROUNDS,
     untrained: str = "",
 ) -> Figure:
     """Draw the data of `boxplot_frame`: our boxes and the published ones in two panels.
@@ -102,7 +102,7 @@ def boxplot(
     order "published", models that the thesis lacks come first; the other is "ours". `rounds` are
     those of the profile; `untrained` describes our models of `UNTRAINED`.
     """
-    printed = roles.printed_rounds(rounds)
+    printed = manifest.printed_rounds(rounds)
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
     data = data.replace({"model": ends}, regex=True)
     if order == "published":
@@ -150,8 +150,8 @@ def _draw_panel(
     axis.axvline(first, color=INK, linewidth=0.9, zorder=0.6, label=_BEST[as_printed])
     if np.isfinite(level := guessed.groupby(tasks).first().mean()):
         axis.axvline(level, **settings()["chance"], label="guessing, mean of the tasks")
-    shared = roles.ordered(data.loc[data["published"].notna(), "task"])
-    if name == "published" and {*shared} != {*roles.CLASSIFICATION}:
+    shared = manifest.ordered(data.loc[data["published"].notna(), "task"])
+    if name == "published" and {*shared} != {*manifest.CLASSIFICATION}:
         name += ",\n" + textwrap.fill(f"but on {' '.join(shared)} only", 24)  # as wide as a panel
     axis.set(title=name, xlabel=_AXES[as_printed])
     axis.grid(axis="y", visible=False)

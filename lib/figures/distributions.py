@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lib import published
-from lib.config import roles
+from lib.config import manifest
 from lib.figures.style import COLORS, INK, labelled, panels, rows_from_top, settings, style
 
 _BIN = 30  # tokens, as published
@@ -108,7 +108,7 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
 def ecdf(data: pd.DataFrame) -> Figure:
     """Figure 5.2: a panel for each task; with texts of ours, only for tasks that have some."""
     own = data[data["curve"] == "ours"]
-    tasks = roles.ordered((data if own.empty else own)["task"])
+    tasks = manifest.ordered((data if own.empty else own)["task"])
     rows, colors = math.ceil(len(tasks) / 4), settings()["sides"]
     height = settings()["heights"]["fig5_2"] * max(rows, 1.3) / 2
     figure, axes = panels(4, height, rows=rows, sharex=True, sharey=True)

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from scipy import stats
 
 from lib import published
-from lib.config import roles
+from lib.config import manifest
 from lib.figures.boxplots import UNTRAINED, seed_means, sort_rows
 from lib.figures.style import INK, labelled, panels, rows_from_top, settings, style
 from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
@@ -46,8 +46,8 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     for metric, tasks in frame["task"].groupby(metrics):
         chances = published.load_chances("test", metric)
         frame.loc[tasks.index, "published_chance"] = tasks.map(chances)
-    orders = {"model": _order(frame), "task": roles.ordered(frame["task"], roles.TABLE_5_7)}
-    orders |= {"round": list(roles.ROUNDS), "metric": ["MAP", "MRR"]}
+    orders = {"model": _order(frame), "task": manifest.ordered(frame["task"], manifest.TABLE_5_7)}
+    orders |= {"round": list(manifest.ROUNDS), "metric": ["MAP", "MRR"]}
     columns = ["value", "low", "high", "published", "seeds", "chance", "published_chance"]
     return sort_rows(frame, {key: orders[key] for key in keys})[[*keys, *columns]]
 
@@ -66,7 +66,9 @@ def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
 
 
 @style()
-def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = roles.ROUNDS) -> Figure:
+def dots(
+    data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = manifest.ROUNDS
+) -> Figure:
     """Draw the data of `score_frame`: a row for each model, ours filled, published hollow.
 
     The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
@@ -81,7 +83,7 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
         half=(data["high"] - data["value"]) / (1 - guessed),
     )
     if not by_row:
-        tasks = roles.ordered(data["task"], roles.TABLE_5_7)
+        tasks = manifest.ordered(data["task"], manifest.TABLE_5_7)
         if not {*tasks} >= {*published.load(label)["task"]}:
             only = f"\non {' '.join(tasks)} only"
         groups = data.groupby([by_column, "model"], sort=False)
@@ -102,13 +104,14 @@ def dots(data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = role
             look = {"fmt": "o", "ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
             look |= {"xerr": shown["half"], "label": "ours, with a 95% interval"}
             axis.errorbar(shown["ours"], places, **look)
+        axis.axvline(0, **settings()["chance"], label="guessing")
         axis.xaxis.set_major_locator(MaxNLocator(3))
         axis.grid(axis="y", visible=False)
         if row == rows[0]:
             axis.set_title(f"{column}{only}")
         if column == columns[0]:
             rows_from_top(axis, models)
-            told = {"round": f"{roles.printed_rounds(rounds).get(row)} labels", "metric": row}
+            told = {"round": f"{manifest.printed_rounds(rounds).get(row)} labels", "metric": row}
             axis.set_ylabel(told.get(by_row, ""))
     figure.supxlabel("score above chance: 0 is guessing, 1 is perfect", fontsize=9)
     figure.legend(handles=labelled(axes.flat), loc="outside upper right", ncols=3)

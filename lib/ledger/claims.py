@@ -28,18 +28,7 @@ from lib.ledger.kinds import Alike, Claim, Number, load_claims
 from lib.statistics import effects, intervals, verdicts
 from lib.statistics.effects import Comparison
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, SeedNoise
-from lib.statistics.verdicts import (
-    ALPHA,
-    EQUIVALENT,
-    HOLDS,
-    MARGIN,
-    NOT_RUN,
-    NOT_TESTABLE,
-    NUMBER,
-    OPEN,
-    REVERSED,
-    SMALLER,
-)
+from lib.statistics.verdicts import HOLDS, MARGIN, NOT_RUN, NOT_TESTABLE, NUMBER
 from lib.store import NotComputed
 
 RANKINGS = theirs.BOXPLOTS
@@ -82,11 +71,11 @@ def judge_claims(
     is "not testable here" if a check that it needs has failed, for all findings, its figure or
     itself. `numbers` are ours, for claims of the kind `number`.
 
-    Columns of the published numbers begin with "published_", ours with one of `PREFIXES`; they are
-    those of `Judgement`, vacuous (whether the untrained base passes in the student's place), and q
-    over all findings of the thesis or of the news paper. survives is the verdict that the two
-    readouts with little training share; survives_p is the larger p of the two, 1 if their effects
-    have different signs. Without scores of a model, the verdict is "not run".
+    Columns of the published numbers begin with "published_", ours with one of `PREFIXES`: those of
+    `Judgement`, vacuous (whether the untrained base passes in the student's place), and q over all
+    findings of the thesis or of the news paper. survives is the verdict that the two readouts with
+    little training share, survives_p the larger p of the two, 1 if their effects have different
+    signs. Without scores of a model, the verdict is "not run".
     """
     collect = functools.cache(functools.partial(_collect_evidence, scores))
     rows, kept = [], {"id", "section", "finding", "quote", "read_off", "note"}
@@ -95,10 +84,12 @@ def judge_claims(
         row["checks"] = ", ".join(claim.needed)
         sides = {"published_": _judge_published(claim)}
         for readout, prefix in PREFIXES.items():
-            if isinstance(claim, Number):
-                sides[prefix] = _tell_number(claim, (numbers or {}).get(claim.number))
-            else:
+            if not isinstance(claim, Number):
                 sides[prefix] = _judge_ours(claim, scores, collect, readout, failures or {})
+            elif numbers and claim.number in numbers:
+                sides[prefix] = {"effect": numbers[claim.number], "verdict": NUMBER}
+            else:
+                sides[prefix] = _refuse(f": make {claim.source} first")
         for prefix, judged in sides.items():
             row |= {prefix + name: value for name, value in judged.items()}
         rows.append(row)
@@ -134,7 +125,7 @@ def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1
     """
     alike = {claim.id for claim in load_claims() if isinstance(claim, Alike)}
     shift = np.where(ledger["id"].isin(alike), margin - MARGIN, 0.0)  # their effects contain it
-    one_sided = stats.norm.ppf(1 - ALPHA) / stats.norm.ppf(1 - ALPHA / 2)
+    one_sided = stats.norm.ppf(1 - verdicts.ALPHA) / stats.norm.ppf(1 - verdicts.ALPHA / 2)
     published, again = ledger["published_effect"].astype(float), pd.DataFrame(index=ledger.index)
     for prefix in PREFIXES.values():
         names = [prefix + name for name in ("effect", "low", "high", "seed_share", "p_equivalent")]
@@ -148,8 +139,8 @@ def judge_again(ledger: pd.DataFrame, *, margin: float = MARGIN, runs: float = 1
         word = ledger[f"{prefix}verdict"]
         unmoved = word.isin([NOT_RUN, NOT_TESTABLE, NUMBER])
         cases = [unmoved, low > 0, high < 0, inside & with_tie, smaller & with_tie]
-        words = [word, HOLDS, REVERSED, EQUIVALENT, SMALLER]
-        again[f"{prefix}verdict"] = np.select(cases, words, OPEN)
+        words = [word, HOLDS, verdicts.REVERSED, verdicts.EQUIVALENT, verdicts.SMALLER]
+        again[f"{prefix}verdict"] = np.select(cases, words, verdicts.OPEN)
     return again.assign(survives=share_verdicts(again))
 
 
@@ -169,14 +160,8 @@ def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
     return judge_figure(figure, scores, failures)
 
 
-def _refuse(reason: str = "") -> dict[str, Any]:
-    return {"verdict": NOT_RUN, "reason": reason, "vacuous": ""}
-
-
-def _tell_number(claim: Number, value: float | None) -> dict[str, Any]:
-    if value is None:
-        return _refuse(f"No records: make {claim.source} first.")
-    return {"effect": value, "verdict": NUMBER}
+def _refuse(missing: str = "") -> dict[str, Any]:
+    return {"verdict": NOT_RUN, "reason": f"No records{missing}." * bool(missing), "vacuous": ""}
 
 
 def _judge_ours(
@@ -185,7 +170,7 @@ def _judge_ours(
     """The columns of our verdict by a readout, or what is missing for it."""
     given, models = scores.get(claim.source), _list_models(claim)
     if given is None:
-        return _refuse(f"No records: make {claim.source} first.")
+        return _refuse(f": make {claim.source} first")
     wanted, weights = claim.named(models), {}
     if isinstance(given, Evidence):
         present = {*given.means.index}
@@ -196,7 +181,7 @@ def _judge_ours(
         wanted |= {*claim.tasks, *weights}
     if missing := sorted(wanted - present):
         more = f" and {len(missing) - 1} more" if missing[1:] else ""
-        return _refuse(f"No records of {missing[0]}{more}.")
+        return _refuse(f" of {missing[0]}{more}")
     evidence = collect(claim.source, claim.metric, readout, tuple(weights.items()))
     judgement = claim.judge_scores(evidence, models)
     vacuous = judgement.verdict == HOLDS and _is_vacuous(claim, evidence, models)
@@ -235,7 +220,7 @@ def _judge_published(claim: Claim) -> Mapping[str, Any]:
     if isinstance(claim, Alike):
         return _refuse()
     if isinstance(claim, Number):
-        return _tell_number(claim, claim.published)
+        return {"effect": claim.published, "verdict": NUMBER}
     source, models = claim.source, _list_models(claim)
     scores = _load_published_scores(source, claim.metric)
     score = scores["value"] if claim.metric == "F1" else effects.chance_corrected
@@ -328,8 +313,8 @@ def _collect_evidence(
     if isinstance(given, Evidence):
         return given
     shown = _select_scores(given, source, metric, readout)
-    in_chapter4 = source in theirs.CHAPTER_4
-    identities = theirs.printed(source) if in_chapter4 else final_students.load_models()
+    printed = source in theirs.CHAPTER_4
+    identities = theirs.printed(source) if printed else final_students.load_models()
 
     def split(model: str) -> str:
         return _split_round(source, model)[0]

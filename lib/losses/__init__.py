@@ -1,4 +1,4 @@
-"""The losses of the thesis, one file each; they return a value per row, and the caller averages.
+"""The losses of the thesis. They return a value per row, and the caller averages.
 
 Structural losses are of Section 4.4, contextual ones (`SoftCCA`, `cca`) of Section 4.5.2.
 """

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from torch.utils.data import ConcatDataset
 
-from lib.data import sources, task_files
-from lib.data.dataset_folder import Documents
+from lib.data import task_files
+from lib.data.dataset_folder import Documents, find_dataset
 from lib.experiments.bench import Bench
 from lib.experiments.embedders import Teacher, Words
 from lib.experiments.model import Model
@@ -41,7 +41,7 @@ class News:
     @functools.cached_property
     def windows(self) -> Windows:
         """The texts to distil on."""
-        places = (sources.find_dataset(self.bench.roots, name) for name in self.settings.texts)
+        places = (find_dataset(self.bench.roots, name) for name in self.settings.texts)
         folders, settings = tuple(map(Documents, places)), self.settings
         options = (settings.words, settings.documents, self.profile.corpus.seed)
         return Windows(self.store, folders, self.sides, *options)

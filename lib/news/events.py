@@ -121,19 +121,17 @@ class Windows(Sequence[str]):
     seed: int
 
     @functools.cached_property
-    def _tested(self) -> tuple[list[int], list[str]]:
+    def _tested(self) -> list[list[Any]]:
         """Checksums of the texts on tested sides, and their groups."""
         tested = [self.sides[name] for name in TESTED]
         contents = {content(text) for side in tested for text in side.texts}
-        return sorted(contents), sorted({group for side in tested for group in side.groups} - {""})
+        return [sorted(contents), sorted({*tested[0].groups, *tested[1].groups} - {""})]
 
     @functools.cached_property
     def product(self) -> Product:
-        inputs = {
-            "files": [[hash_file(path) for path in folder.files] for folder in self.folders],
-            "tested": self._tested,
-            "settings": [self.words, self.documents, self.seed],
-        }
+        files = [hash_file(path) for folder in self.folders for path in folder.files]
+        inputs = {"files": files, "tested": self._tested}
+        inputs["settings"] = [self.words, self.documents, self.seed]
         return Product("news_windows", inputs, ("news.events", "texts"), (), "windows")
 
     @functools.cached_property

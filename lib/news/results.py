@@ -3,7 +3,7 @@
 import functools
 import time
 import timeit
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -111,11 +111,8 @@ def score_draws(clusters: np.ndarray, side: Side, weights: np.ndarray) -> np.nda
 def score_model(
     vectors: Mapping[str, Any], sides: Mapping[str, Side], weights: Mapping[str, np.ndarray]
 ) -> list[dict[str, Any]]:
-    """A model's scores on both tested sides, with the threshold that suits the training pairs.
-
-    Those of `score`, and side, threshold, events (their number), draws ((`DRAWS`,) F1 with redrawn
-    events, the same draws for every model).
-    """
+    """A model's scores on both tested sides, with the threshold that suits the training pairs:
+    side, threshold, events (their number), draws ((draws,) F1 with redrawn events), `score`."""
     threshold = choose_threshold(link(vectors["train"]), sides["train"])
     rows = []
     for name in TESTED:
@@ -142,21 +139,18 @@ def list_models(news: News) -> dict[str, tuple[int, ...]]:
 
 
 def make_records(news: News) -> pd.DataFrame:
-    """A row for each model, seed and tested side. Missing models are trained.
-
-    Columns: model, seed, those of `score_model`, size_mb, ms_per_document.
-    """
+    """A row for each model, seed and tested side: model, seed, size_mb, ms_per_document, and what
+    `score_model` gives. Missing models are trained."""
     seeds_of = list_models(news)
     pairs = [(model, seed) for model, seeds in seeds_of.items() for seed in seeds]
     news.prepare(pairs)
-    costs = measure_costs(news, [model for model in seeds_of if model not in NOT_TRAINED])
+    sizeless = (chapter.ONE, chapter.TFIDF, chapter.TFIDF_BEFORE)
+    costs = {model: measure_cost(news, model) for model in seeds_of if model not in sizeless}
     sides, records = news.sides, []
     weights = {name: draw_pairs(sides[name], DRAWS, seed) for seed, name in enumerate(TESTED)}
     for model, seed in pairs:
-        facts = {"model": model, "seed": seed}
-        facts |= zip(
-            ("size_mb", "ms_per_document"), costs.get(model, (np.nan, np.nan)), strict=True
-        )
+        size, time_ms = costs.get(model, (np.nan, np.nan))
+        facts = {"model": model, "seed": seed, "size_mb": size, "ms_per_document": time_ms}
         records += [facts | row for row in score_model(news.embed(model, seed), sides, weights)]
     return pd.DataFrame(records)
 
@@ -169,37 +163,30 @@ def read_records(bench: Bench) -> pd.DataFrame | None:
         return None
 
 
-def measure_costs(news: News, students: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """{model: (megabytes, CPU milliseconds per document, one at a time)}, also of the teacher.
-
-    The shortest of several times counts. Students are untrained: weights do not matter. Costs are
-    kept, because a second measurement would differ.
-    """
-    teacher, width, texts = news.teacher, news.profile.width, news.sides["public"].texts[:TIMED]
-    inputs = {"teacher": teacher.product, "students": [*students], "width": width}
+def measure_cost(news: News, name: str) -> tuple[float, float]:
+    """Megabytes of a model, and CPU milliseconds per document, one at a time: the shortest of
+    several times. Students are untrained: weights do not matter. Costs are kept, because a second
+    measurement would differ."""
+    teacher, texts, width = news.teacher, news.sides["public"].texts[:TIMED], news.profile.width
+    inputs = {"teacher": teacher.product, "model": name, "width": width}
     inputs["texts"] = hash_arrays(hash_texts(texts))
-    packages = ("torch", "transformers")
-    product = Product("news_costs", inputs, training.MODULES, packages, "sizes and times")
-    table = training.read_table(teacher)
+    product = Product("news_costs", inputs, training.MODULES, ("torch", "transformers"), name)
 
     def measure() -> Arrays:
-        sbert, ids = teacher.sbert, training.read_ids(teacher, texts)[:]
-        sbert.model.to("cpu")  # even if there is a GPU: the paper's times are CPU times
-        costs = [(count_megabytes(sbert.model), _time(sbert.encode, texts))]
-        for name in students:
-            student = NewsStudent(name, table.shape, sbert.dim, width)
-            costs.append((count_megabytes(student), _time(student.encode, ids)))
-        return {"costs": costs}
+        sbert, table = teacher.sbert, training.read_table(teacher)
+        if name == chapter.TOKENS:
+            return {"cost": [4 * table.size / 2**20, np.nan]}
+        if name == TEACHER:  # on the CPU even if there is a GPU, as the students
+            model, encode, rows = sbert.model.to("cpu"), sbert.encode, texts
+        else:
+            model = NewsStudent(name, table.shape, sbert.dim, width)
+            encode, rows = model.encode, training.read_ids(teacher, texts)[:]
+        options = {"timer": time.process_time, "repeat": REPEATS, "number": 1}
+        calls = (functools.partial(encode, [row]) for row in rows)
+        times = [min(timeit.repeat(call, **options)) for call in calls]
+        return {"cost": [count_megabytes(model), 1000 * np.median(times)]}
 
-    costs = news.store.get(product, measure)["costs"]
-    tokens = (4 * table.size / 2**20, np.nan)
-    return dict(zip((TEACHER, *students), costs, strict=True)) | {chapter.TOKENS: tokens}
-
-
-def _time(encode: Callable[[Any], Any], rows: Sequence[Any]) -> float:
-    options = {"timer": time.process_time, "repeat": REPEATS, "number": 1}
-    calls = (functools.partial(encode, [row]) for row in rows)
-    return 1000 * float(np.median([min(timeit.repeat(call, **options)) for call in calls]))
+    return tuple(news.store.get(product, measure)["cost"].tolist())
 
 
 def collect_evidence(scores: pd.DataFrame) -> Evidence:

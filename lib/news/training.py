@@ -30,10 +30,8 @@ MARGIN = 0.5  # with which the organisers' reproduction trains the teacher
 SORTED = 16  # batches whose documents are sorted by length together, so that padding is rare
 SPREAD = 0.5  # standard deviation of new token embeddings that start from principal components
 SETTINGS = {"tokens", "epochs", "batch_size", "rates", "patience", "plateau_patience"}
-MODULES = (
-    *("news.training", "news.students", "losses._checks", "losses.cosine", "losses.mse"),
-    *("teachers.sbert", "texts"),
-)
+LOSSES = ("losses._checks", "losses.cosine", "losses.mse")
+MODULES = ("news.training", "news.students", *LOSSES, "teachers.sbert", "texts")
 
 Three = tuple[Tensor, Tensor, Tensor]  # of anchors, positives and negatives
 
@@ -58,8 +56,7 @@ def triplet(
 def complex_loss(students: Three, teachers: Three, *, alpha: float) -> Float[Tensor, " batch"]:
     """Triplet loss and distillation together, for anchors, positives and negatives (Eq. 1).
 
-    complex_i = alpha * triplet_i
-                + (1 - alpha) * 1/3 * sum of MSE(student, teacher) over the three documents
+    complex_i = alpha * triplet_i + (1 - alpha) * mean of the three MSE(student, teacher)
     """
     copied = sum(mse(*pair) for pair in zip(students, teachers, strict=True)) / 3
     return alpha * triplet(*students) + (1 - alpha) * copied

@@ -3,10 +3,8 @@
 import argparse
 
 from lib.config import paths, profiles
-from lib.data import sources
+from lib.data.dataset_folder import find_roots
 from lib.recipes.thesis import fetch_hub
-
-MODEL_FILES = "*.json,*.txt,*.safetensors,pytorch_model.bin"
 
 
 def main() -> None:
@@ -17,8 +15,9 @@ def main() -> None:
         profile = profiles.load(parser.parse_args().profile)
         for model in (profile.structural_teacher, profile.student):
             if model.revision:
-                fetch_hub(f"hf://{model.model}@{model.revision}/{MODEL_FILES}")
-        print(*sources.find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
+                files = "*.json,*.txt,*.safetensors,pytorch_model.bin"
+                fetch_hub(f"hf://{model.model}@{model.revision}/{files}")
+        print(*find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
     except (ValueError, OSError) as error:
         parser.error(str(error))
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from lib.config.schema import MiniBuild
-from lib.data.writing import write_examples, write_lines, write_once, write_relevant
+from lib.data.files import write_examples, write_lines, write_once, write_relevant
 from lib.recipes import gensim_files
 from lib.recipes.mini_tasks import MiniTasks, Passage
 

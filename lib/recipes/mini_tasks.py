@@ -20,8 +20,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as FUNCTION_WORDS
 from sklearn.neighbors import NearestNeighbors
 
 from lib.config.schema import MiniBuild
+from lib.data.files import Examples
 from lib.data.task_files import SPLITS
-from lib.data.writing import Examples
 from lib.recipes import gensim_files
 from lib.recipes.gensim_files import Section
 
@@ -40,7 +40,6 @@ LOST, LOST_FUNCTION_WORDS = 0.2, 0.5  # shares of content and function words tha
 MOVE = 3  # a word moves past fewer others than this
 HOST_WORDS = 5  # words of another article before the copies, and after them
 ORDERS = 10  # random orders in which pairs are balanced; the one that keeps most pairs is used
-EMBEDDINGS = "embeddings.word_embeddings.weight"
 NEAREST = 5  # largest number of neighbours of a word
 LEAST = 0.3  # smallest cosine of a neighbour, after the mean of all words is subtracted
 SAME_START = 4  # words with as many equal first letters are forms of one: "produce", "producing"
@@ -123,20 +122,22 @@ class MiniTasks:
         mixed = [p for p in self.passages if p.use == "mixed"]
         neighbours = find_neighbours(word for p in mixed for word in _words(p.text))
         for split, articles in self.articles.items():
-            for number, (title, passages) in enumerate(articles.items()):
+            for number, title in enumerate(articles):
                 block = [*articles][number % blocks :: blocks]  # which are tested together
                 host = block[block.index(title) - 1]
-                candidates = [p for p in passages if p.use == "mixed"]
-                for own in articles[host][: COPIES * len(candidates) // COPIED]:
-                    chosen = shuffled(candidates, rng)[:COPIED]
-                    copies = [obfuscate(_words(p.text), neighbours, rng) for p in chosen]
-                    words = own.text.split()
-                    before, after = words[:HOST_WORDS], words[HOST_WORDS : 2 * HOST_WORDS]
-                    text = " ".join(itertools.chain(before, *copies, after))
-                    place = (f"copies/{title}/{own.id}", text, title, host)
-                    pairs += [(Passage(*place, True, "copies", split), p) for p in chosen]
-        borrowing = dict.fromkeys(a for a, _ in pairs)
-        return [*mixed, *borrowing], self._cross_fit("PAN", pairs)
+                own = [p for p in mixed if (p.article, p.split) == (title, split)]
+                for container in articles[host][: COPIES * len(own) // COPIED]:
+                    chosen, words = shuffled(own, rng)[:COPIED], container.text.split()
+                    parts = [obfuscate(_words(p.text), neighbours, rng) for p in chosen]
+                    parts = [words[:HOST_WORDS], *parts, words[HOST_WORDS : 2 * HOST_WORDS]]
+                    text, text_id = (
+                        " ".join(itertools.chain(*parts)),
+                        f"copies/{title}/{container.id}",
+                    )
+                    copy = Passage(text_id, text, title, host, True, "copies", split)
+                    pairs += [(copy, p) for p in chosen]
+        copies = dict.fromkeys(copy for copy, _ in pairs)
+        return [*mixed, *copies], self._cross_fit("PAN", pairs)
 
     def related(self) -> dict[str, list[str]]:
         """GAMES: find the other passages of an article that is new in Chapter 5."""
@@ -278,7 +279,7 @@ def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
     ids = gensim_files.load_tokenizer().get_vocab()
     known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))
     with safe_open(f"{get_model_path()}/model.safetensors", framework="np") as weights:
-        table = weights.get_tensor(EMBEDDINGS)
+        table = weights.get_tensor("embeddings.word_embeddings.weight")
     # float64, so that which neighbour is nearer does not depend on the processor's rounding.
     vectors = table[[ids[word] for word in known]].astype(np.float64)
     vectors -= vectors.mean(0)

@@ -2,11 +2,10 @@
 
     write_dataset(archives, pairs, folder)
 
-`archives` is a folder of the Telegram contest's `.tar.gz` files, or of unpacked folders, with one
-HTML page per document; the name holds month and day in four digits (`20200525.tar.gz`). `pairs` is
-a folder with `ru_clustering_<day>*.tsv` from the organisers' repository, with the columns
-first_url, second_url and quality (OK or BAD). Documents of the three annotated days have their side
-as group; those of other days are the texts to distil on.
+`archives` is a folder of the Telegram contest's `.tar.gz` files with one HTML page per document,
+unpacked or not, named `20200525.tar.gz`. `pairs` is one of `ru_clustering_<day>*.tsv` from the
+organisers' repository: first_url, second_url, quality (OK or BAD). Documents of the annotated days
+have their side as group; those of other days are the texts to distil on.
 """
 
 import csv
@@ -17,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 from bs4 import BeautifulSoup
 
-from lib.data.writing import write_lines
+from lib.data.files import write_lines
 
 DAYS = {"0525": "train", "0527": "public", "0529": "private"}
 LABELS = {"OK": "yes", "BAD": "no"}  # of a pair's quality

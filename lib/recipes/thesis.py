@@ -1,9 +1,5 @@
-"""The recipe of thesis: the published corpora and tasks (Sections 4.1 and 5.2.1).
-
-What is neither in the hub's cache (`HF_HOME`) nor among the downloads (`THESIS_DATA`, or below the
-artifact root) is downloaded from the hub, the records of Zhou et al. 2020 and Ginzburg et al. 2021
-on Zenodo, and, for gold lists, from the code of the latter.
-"""
+"""The recipe of thesis: the published corpora and tasks (Sections 4.1 and 5.2.1), downloaded to the
+hub's cache (`HF_HOME`) and to `THESIS_DATA`, or below the artifact root, unless they are there."""
 
 import ast
 import functools
@@ -24,9 +20,16 @@ from huggingface_hub import snapshot_download
 
 from lib.config import paths
 from lib.config.schema import ThesisBuild
-from lib.data.files import name_errors, read_csv, read_rows
+from lib.data.files import (
+    Examples,
+    name_errors,
+    read_csv,
+    read_rows,
+    write_examples,
+    write_once,
+    write_relevant,
+)
 from lib.data.task_files import SPLITS
-from lib.data.writing import Examples, write_examples, write_once, write_relevant
 from lib.texts import has_token
 
 MODULES, PACKAGES = ("recipes.thesis",), ()
@@ -58,42 +61,37 @@ def fetch_hub(place: str) -> list[Path]:
 
 
 def fetch_file(root: Path, name: str, url: str) -> Path:
-    """The file `name`, from anywhere in `root`, or downloaded to it: from `url`, or the record
-    `doi:<record>` that contains it, whose files are all downloaded, checked and unpacked."""
+    """The file `name` in `root`, if need be downloaded: from `url`, or with all others of the
+    record `doi:<record>` that contains it, which are checked and unpacked."""
+    if not (root / name).exists() and url.startswith("doi:"):
+        fetch = functools.partial(_fetch_record, f"{url}/")
+        record = write_once(root / url.rpartition(".")[2], fetch)
+        return sorted(record.rglob(name))[0]
+    return Path(pooch.retrieve(url, None, name, root))
 
-    def fetch_record(folder: Path) -> None:
-        record = pooch.create(folder, f"{url}/")
-        record.load_registry_from_doi()
-        for file in record.registry:
-            record.fetch(file, processor=pooch.Unzip() if file.endswith(".zip") else None)
 
-    def find() -> list[Path]:  # not in hidden folders, which are not complete
-        return sorted([*root.glob(name), *root.glob(f"[!.]*/**/{name}")])
-
-    if not find() and url.startswith("doi:"):
-        write_once(root / url.rpartition(".")[2], fetch_record)
-    elif not find():
-        pooch.retrieve(url, None, name, root)
-    if not find():
-        raise ValueError(f"{name}: neither in {root} nor in {url}")
-    return find()[0]
+def _fetch_record(url: str, folder: Path) -> None:
+    record = pooch.create(folder, url)
+    record.load_registry_from_doi()
+    for file in record.registry:
+        record.fetch(file, processor=pooch.Unzip() if file.endswith(".zip") else None)
 
 
 def write_corpus(places: Sequence[str], folder: Path) -> None:
     """Write the rows of files as documents of a folder, except rows whose text has no token."""
-    numbered = enumerate(itertools.chain.from_iterable(map(_read_rows, places)))
-    rows = ((str(number), row) for number, row in numbered if has_token(row["text"] or ""))
-    _write_documents(folder, ((key, row["text"], row.get("title") or "") for key, row in rows))
+    rows = enumerate(itertools.chain.from_iterable(map(_read_rows, places)))
+    kept = ((str(n), row["text"], row.get("title") or "") for n, row in rows)
+    _write_documents(folder, (row for row in kept if has_token(row[1] or "")))
 
 
 def _write_documents(folder: Path, rows: Iterator[tuple[str, str, str]]) -> None:
     """Write (id, text, title) as Parquet."""
     (folder / "documents").mkdir()
-    for piece in itertools.count():
-        frame = pd.DataFrame(itertools.islice(rows, PIECE), columns=["id", "text", "title"])
-        if frame.empty:
-            break
-        frame.to_parquet(folder / "documents" / f"{piece:05d}.parquet")
+    names, piece = ["id", "text", "title"], 0
+    while batch := [*itertools.islice(rows, PIECE)]:
+        path = folder / "documents" / f"{piece:05d}.parquet"
+        pd.DataFrame(batch, columns=names).to_parquet(path)
+        piece += 1
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
@@ -106,6 +104,7 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
 def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) -> None:
     """Write a task of a dataset folder from {split: place on the hub} of single documents, or
     {file: URL}: three tables of pairs, or articles and gold lists. Downloads lie in `root`."""
+    gold: Any
     if "train" in files:
         texts, gold = _read_singles(files)
     else:
@@ -118,9 +117,9 @@ def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) ->
 
 def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
     """Read single documents, one place for each split."""
-    texts: dict[str, str] = {}
-    examples: Examples = {split: [] for split in places}
+    texts, examples = dict[str, str](), Examples()
     for split, place in places.items():
+        examples[split] = []
         for number, row in enumerate(_read_rows(place)):
             text_id, text = f"{split}/{number}", row["text"]
             texts[text_id] = _CLASS.sub("", text) if "arxiv" in place else text
@@ -134,10 +133,9 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
     Equal texts get the same id, except both texts of a pair. What a dataset folder refuses is left
     out: a pair that is repeated with the other label (in either order), or in a later split.
     """
-    texts: dict[str, str] = {}
-    examples: Examples = {split: [] for split in SPLITS}
-    first: dict[tuple[str, str], tuple[str, str]] = {}
+    texts, examples, first = dict[str, str](), Examples(), dict[tuple[str, str], Any]()
     for split, path in zip(SPLITS, files, strict=True):
+        examples[split] = []
         for where, row in read_csv(path, ","):
             if len(row) != 3 or row[0] not in ("0", "1"):
                 raise ValueError(f"{where}: expected label (0 or 1), text, text; got {row!r:.40}")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lib.config import environment, manifest, paths, profiles, roles, versions
+from lib.config import environment, manifest, paths, profiles
 from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
 
@@ -48,7 +48,7 @@ class Notebook:
 
     def versions(self) -> None:
         """Print what the numbers below depend on."""
-        print(*(f"{name} {version}" for name, version in versions.versions().items()), sep=", ")
+        print(*(f"{name} {version}" for name, version in environment.versions().items()), sep=", ")
         print(f"profile: {self.profile.name}", self.profile.departures or "")
 
     def offer(self, draw: Callable[..., Any], **controls: Any) -> None:
@@ -82,7 +82,7 @@ class Notebook:
         from lib.figures import tables
 
         if self.makes(label):
-            rounds = roles.printed_rounds(self.profile.final.rounds)
+            rounds = manifest.printed_rounds(self.profile.final.rounds)
             data.attrs |= {"label": label, "rounds": rounds}
             tables.save(data, label, paths.figures(self.profile), caption=caption)
             self._note(label, records)
@@ -95,8 +95,8 @@ class Notebook:
         facts: dict[str, Any] = {
             "label": label,
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
-            **versions.commit(),
-            "versions": versions.versions(),
+            **environment.commit(),
+            "versions": environment.versions(),
             "profile": self.profile.name,
             "departures": self.profile.departures,
             "used": sorted(store.used) if store else [],

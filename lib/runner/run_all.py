@@ -17,7 +17,7 @@ import psutil
 
 from lib import jobs
 from lib.config import environment, manifest, paths, profiles
-from lib.config.console import escape_unprintable
+from lib.config.environment import escape_unprintable
 from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
 from lib.runner.notebook import PARAMETERS
@@ -220,9 +220,10 @@ def prepare(profile: Profile, options: argparse.Namespace) -> None:
         "IPYTHONDIR": str(paths.artifacts() / "ipython"),  # without the user's start-up files
     }
     if profile.name != manifest.PUBLISHED:
-        from lib.data import sources, task_files
+        from lib.data import task_files
+        from lib.data.dataset_folder import find_roots
 
-        roots = sources.find_roots(profile.build, profile.data_roots, paths.artifacts())
+        roots = find_roots(profile.build, profile.data_roots, paths.artifacts())
         task_files.check_data(roots, profile.corpus, profile.tasks)
 
 

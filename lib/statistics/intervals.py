@@ -101,12 +101,12 @@ class Evidence:
         names = self.means.index
         places = names.get_indexer([models.get(name, name) for name in names])
         changed: dict[str, Any] = {"means": self.means.iloc[places].set_axis(names)}
+        changed["processor"] = np.broadcast_to(self.processor, len(names))[places]
         for name in ("runs", "classes"):
             changed[name] = getattr(self, name)[places]
         for name in ("together", "sampling", "independent"):
             changed[name] = getattr(self, name)[np.ix_(places, places)]
-        processor = np.broadcast_to(self.processor, len(names))[places]
-        return replace(self, processor=processor, **changed)
+        return replace(self, **changed)
 
     def errors(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Standard errors and degrees of freedom, (sums,), of (sums, models) weighted scores.
@@ -143,11 +143,10 @@ class Evidence:
 
     def draws(self, count: int) -> np.ndarray:
         """Draw joint errors, (count, models); seeds are independent, which widens the largest."""
-        variance = {
-            name: max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
-            for name, noise in self.noise.items()
-        }
-        one_run = np.array([variance.get(name, 0.0) for name in self.classes])
+        variance = dict.fromkeys(self.classes, 0.0)
+        for name, noise in self.noise.items():
+            variance[name] = max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
+        one_run = np.array([variance[name] for name in self.classes])
         own = one_run / self.runs + self.processor
         values, vectors = np.linalg.eigh(self.sampling + np.diag(own))
         normal = np.random.default_rng(0).standard_normal((count, len(own)))
@@ -155,10 +154,10 @@ class Evidence:
 
 
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
-    """Collect the scores of tidy records by task.
+    """Collect the scores of records by task: a row for each model, task and seed.
 
-    `frame` has a row per model, task and seed, with the columns scores (an array over the task's
-    test examples), groups (as in `TaskScores`, the same in every row of a task) and chance.
+    Columns: scores (of test examples), groups (as in `TaskScores`, the same in every row of a task)
+    and chance.
     """
     runs = frame[["model", "task", "seed"]]
     if runs.duplicated().any():  # it would count as another seed

@@ -43,6 +43,7 @@ MARGIN = 0.02
 CEILING = 0.97  # chance-corrected; on most tasks the rest is label noise
 DRAWS = 100_000  # with these, a p of .05 varies by about .001 between random generators
 Statement = Sequence[Sequence[Comparison]]
+Numbers = tuple[float, float, float, float]  # low, high, p and p_equivalent
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,9 @@ def judge(
     alone = clear.all(1) if sign > 0 else clear.any(1)
     holding = f"{alone.sum()} of {len(units)}" if len(comparisons) > 1 else ""
     tails = _draw_tails(sums, shape, count, evidence)
-    *bounds, p, p_equivalent = _bound(effects, errors, df, count, tails, sides)
-    low, high = sorted(sign * bound for bound in bounds)
-    numbers = low, high, p, p_equivalent
+    low, high, p, p_equivalent = _bound(effects, errors, df, count, tails, sides)
+    ends = (low, high) if sign > 0 else (-high, -low)
+    numbers = *ends, p, p_equivalent
     return replace(_judgement(effect, numbers, decisive, evidence), holding=holding)
 
 
@@ -129,6 +130,7 @@ class _Tail:
         return float(np.clip(level, alpha / self.members, alpha))
 
     def p(self, z: float) -> float:
+        """The joint one-sided p of a largest error of z."""
         single = special.stdtr(self.df, -z)
         joint = (self.noise >= z).mean(0).max()
         return float(np.clip(joint, single, min(self.members * single, 1.0)))
@@ -156,14 +158,9 @@ def _draw_tails(
 
 
 def _bound(
-    effects: np.ndarray,
-    errors: np.ndarray,
-    df: np.ndarray,
-    count: int,
-    tails: tuple[_Tail, _Tail],
-    sides: int,
-) -> tuple[float, float, float, float]:
-    """Low, high, p and p_equivalent of the count-th best unit; arrays are (units, rivals)."""
+    effects: np.ndarray, errors: np.ndarray, df: np.ndarray, count: int, tails: Any, sides: int
+) -> Numbers:
+    """The numbers of the count-th best unit; arrays are (units, rivals)."""
     limits = []
     for way, tail in zip((-1, 1), tails, strict=True):
         margins = -special.stdtrit(df, tail.level(ALPHA / sides)) * errors
@@ -178,15 +175,13 @@ def _bound(
         return upper, tails[1].p(np.sort((-z).max(1))[count - 1])
 
     p_equivalent = max(find_tails(MARGIN)[0], find_tails(-MARGIN)[1]) if sides == 2 else np.nan
-    low, high = limits
-    return low, high, min(1.0, sides * min(find_tails(0.0))), p_equivalent
+    return limits[0], limits[1], min(1.0, sides * min(find_tails(0.0))), p_equivalent
 
 
 def compare_with_published(judgement: Judgement, published: float) -> Judgement:
     """Replace "open" with "smaller than published" if the interval ends below the published effect.
 
-    Spreads get neither this verdict nor "equivalent" (their p_equivalent is NaN): noise makes their
-    difference look smaller than it is.
+    Not for spreads, whose p_equivalent is NaN: noise makes their difference look smaller.
     """
     smaller = judgement.low <= 0 <= judgement.high < published
     if judgement.verdict == OPEN and smaller and not np.isnan(judgement.p_equivalent):
@@ -231,18 +226,19 @@ def compare(pairs: Iterable[tuple[str, str] | Comparison], evidence: Evidence) -
     A pair is two names, or a comparison of several models. If one of these has no scores, the pair
     is "not run", without numbers.
     """
-    columns = ["difference", "low", "high", "p", "verdict"]
-    rows: list[tuple[Any, ...]] = []
+    rows = []
     for names in pairs:
         each = names if isinstance(names, Comparison) else pair(*names)
-        numbers: tuple[Any, ...] = (*_UNKNOWN, NOT_RUN)
+        row: dict[str, Any] = {"left": each.left, "right": each.right, "verdict": NOT_RUN}
         if {*each.weights} <= {*evidence.means.index}:
             judged = judge([[each]], evidence)
-            numbers = judged.effect, judged.low, judged.high, judged.p, judged.verdict
-        rows.append((each.left, each.right, *numbers))
-    table = pd.DataFrame(rows, columns=["left", "right", *columns])
-    table.insert(6, "q", q_values(table["p"].tolist()))
-    return table
+            row |= {"difference": judged.effect, "low": judged.low, "high": judged.high}
+            row |= {"p": judged.p, "verdict": judged.verdict}
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p"])
+    table = table.astype(dict.fromkeys(["difference", "low", "high", "p"], float))
+    words = [row["verdict"] for row in rows]
+    return table.assign(q=q_values(table["p"].tolist()), verdict=words)
 
 
 def above_chance(
@@ -251,8 +247,7 @@ def above_chance(
     """Compare each model, or if `mean` their mean, with guessing, on the mean over tasks.
 
     Columns: model, score (chance-corrected), low and high (over test texts, without seed noise),
-    passed: the interval is above chance and the score below CEILING. The best of many models may
-    look better than chance by luck; their mean involves no selection.
+    passed: the interval is above chance and the score below CEILING.
     """
     evidence = from_examples(tasks, given=[*next(iter(tasks.values())).scores])
     rows = []
@@ -285,41 +280,29 @@ _UNKNOWN = (np.nan, np.nan, np.nan, np.nan)
 
 
 def _judgement(
-    effect: float,
-    numbers: tuple[float, float, float, float],
-    decisive: Comparison,
-    evidence: Evidence,
+    effect: float, numbers: Numbers, decisive: Comparison, evidence: Evidence
 ) -> Judgement:
-    """Make a judgement from numbers: low, high, p and p_equivalent."""
     low, high, _, p_equivalent = numbers
-    (weights,) = _matrix([decisive.weights], evidence)
-    sides = _matrix([decisive.plus, decisive.minus], evidence)
+    weights, *sides = _matrix([decisive.weights, decisive.plus, decisive.minus], evidence)
     by_task, without = weights @ evidence.means.to_numpy(), np.array([np.nan])
     if len(by_task) > 1 and np.isclose(evidence.weights.sum(), 1) and weights.any():
         others = by_task @ evidence.weights - by_task * evidence.weights
         without = others / (1 - evidence.weights) + decisive.offset
     counts = sorted({int(n) for n in evidence.runs[weights != 0] if np.isfinite(n)})
-    if low > 0:
-        verdict = HOLDS
-    elif high < 0:
-        verdict = REVERSED
-    elif p_equivalent < ALPHA:
-        verdict = EQUIVALENT
-    else:
-        verdict = OPEN
+    cases = {HOLDS: low > 0, REVERSED: high < 0, EQUIVALENT: p_equivalent < ALPHA, OPEN: True}
     endless = replace(evidence, runs=np.full(len(evidence.runs), np.inf), processor=0.0)
     (error,), _ = evidence.errors(weights[None])
     (least,), _ = endless.errors(weights[None])  # NaN: nothing is left
     unknown = "no model was run twice, so what a seed changes is not known"
     return Judgement(
-        verdict,
+        next(word for word, true in cases.items() if true),
         effect,
         *numbers,
         one_task_low=float(without.min()),
         one_task_high=float(without.max()),
         seeds="-".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
         decided_by=f"{decisive.left} against {decisive.right}",
-        arithmetic=arithmetic(*(sides @ evidence.scores)),
+        arithmetic=arithmetic(*(np.array(sides) @ evidence.scores)),
         reason=unknown if np.isnan(low) else "",
         seed_share=float(1 - np.nan_to_num(least) ** 2 / error**2),
     )

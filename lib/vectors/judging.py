@@ -1,47 +1,43 @@
-"""How good models are on your own documents, by halves of documents and by tasks.
+"""How good models are on your own documents, by halves of documents and by tasks; and the choice.
 
-Texts are judged in folds. A model that is fitted to documents (words, the mean that is subtracted)
-is fitted anew for each fold, to texts outside it.
+A model that is fitted to documents (words, the mean that is subtracted) is fitted anew for each
+fold, to texts outside it. Each model has one run: intervals account for texts, not for seeds.
 """
 
-from __future__ import annotations
-
-import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from lib.data.dataset_folder import content
 from lib.data.examples import make_group_folds, read_examples, read_queries
 from lib.data.task_files import Task
 from lib.evaluation import ranking, readouts
-from lib.evaluation.ranking import Queries
-from lib.evaluation.readouts import Examples
 from lib.experiments.embedders import Centred
 from lib.experiments.model import Model
+from lib.statistics import verdicts
+from lib.statistics.effects import pair
+from lib.statistics.intervals import Evidence, TaskScores, from_examples
 from lib.teachers.chunks import cut_text
 from lib.texts import count_words, cut_halves
-from lib.vectors.models import embed_pieces
-from lib.vectors.names import BASE, TFIDF
+from lib.vectors import BASE, SIMPLEST_FIRST, TFIDF
 
-HALVES = "halves of documents"
 HELD_OUT, WORDS = 500, 450_000  # at most so many documents and words whose halves are compared
 READ = 4096  # words of a document whose halves are compared; the base reads as many tokens
+VARIES = 1e-9  # smallest width of an interval that is not just rounding error
 
-Models = Mapping[str, Model]
-MakeModels = Callable[[Sequence[str]], Models]  # of the texts that a measure reads
-Note = Callable[[str], Any]
+MakeModels = Callable[[Sequence[str]], Mapping[str, Model]]  # of the texts that a measure reads
 
 
 class Measure(NamedTuple):
-    """Scores of single examples, from one run of each model, by one measure."""
+    """Scores of single examples by one measure; see `lib.statistics.intervals.TaskScores`."""
 
     name: str
     scores: dict[str, np.ndarray]  # model -> (examples,)
-    groups: np.ndarray  # as in `lib.statistics.intervals.TaskScores`
+    groups: np.ndarray
     chance: float  # the score of guessing
     examples: int
 
@@ -51,22 +47,20 @@ def judge_all(
     groups: Sequence[str],
     tasks: Mapping[str, Callable[[], Task]],
     make_models: MakeModels,
-    note: Note,
 ) -> list[Measure]:
     """Judge models by the halves of texts and by tasks, which are read now.
 
-    `groups` are what each text shares with others. `note` is told of measures and models that are
-    left out.
+    `groups` are what each text shares with others. Prints which measures cannot be taken.
     """
-    judges = {HALVES: lambda: judge_halves(texts, groups, make_models, note)}
-    for name, read in tasks.items():
-        judges[name] = lambda name=name, read=read: judge_task(name, read(), make_models, note)
+    judges = {"halves of documents": partial(judge_halves, texts, groups)}
+    judges |= {name: partial(judge_task, name, read) for name, read in tasks.items()}
     measures = []
     for name, judge in judges.items():
+        print(f"judging by {name}", flush=True)
         try:
-            measures.append(judge())
+            measures.append(judge(make_models))
         except (ValueError, OSError) as error:  # only this measure is lost
-            note(f"note: {name} is not judged: {error}")
+            print(f"note: {name} is not judged: {error}")
     return measures
 
 
@@ -75,22 +69,19 @@ def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
 
     A document that shares a half with an earlier one, such as a form's heading, is left out.
     """
-    drawn, words, seen = dict[int, tuple[str, str]](), 0, set[int]()
+    drawn, words, seen = dict[int, tuple[str, str]](), 0, set[str]()
     for place in np.random.default_rng(42).permutation(len(texts)).tolist():
         halves = cut_halves(cut_text(texts[place], 100 * READ), READ)
-        if halves is None or seen & {*map(content, halves)}:
-            continue
-        seen |= {*map(content, halves)}
-        drawn[place] = halves
-        words += sum(map(count_words, halves))
+        if halves is not None and seen.isdisjoint(halves):
+            drawn[place] = halves
+            seen.update(halves)
+            words += sum(map(count_words, halves))
         if len(drawn) == HELD_OUT or words > WORDS:
             break
     return drawn
 
 
-def judge_halves(
-    texts: Sequence[str], groups: Sequence[str], make_models: MakeModels, note: Note
-) -> Measure:
+def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: MakeModels) -> Measure:
     """How well halves of documents find each other among the halves of their fold (MRR).
 
     Models are fitted to documents that share no group with a fold.
@@ -98,94 +89,116 @@ def judge_halves(
     halves = draw_halves(texts)
     if len(halves) < 2:
         raise ValueError("fewer than two documents have halves of their own")
-    places, pairs = [*halves], [*halves.values()]
-    models = make_models([*itertools.chain(*pairs)])
-    embed_pieces(models.values(), [*itertools.chain(*pairs)])
-    drawn, folds = np.array(groups)[places], []
-    for fold in make_group_folds(drawn, places):
+    first, second = np.array([*halves.values()], dtype=object).T
+    models = make_models([*first, *second])
+    drawn, chance = np.array(groups)[[*halves]], 0.0
+    scores = {name: np.empty(len(drawn)) for name in models}
+    for fold in make_group_folds(drawn, [*halves]):
+        sides = [*first[fold], *second[fold]]
         together = np.flatnonzero(np.isin(groups, drawn[fold])).tolist()
-        sides = [pairs[number][side] for side in (0, 1) for number in fold]
-        folds.append((fold, sides, [*sides, *(texts[place] for place in together)]))
-
-    def score(name: str) -> np.ndarray:
-        scores = np.empty(len(drawn))
-        for fold, sides, held_out in folds:
-            vectors = models[name].fit_outside(held_out).embed(sides)
-            scores[fold] = ranking.rank_halves(vectors).reshape(2, -1).mean(axis=0)
-        return scores
-
-    guessing = sum(len(f) * np.mean(1 / np.arange(1, 2 * len(f))) for f, *_ in folds) / len(drawn)
-    scores = _score_each(score, models, note)
-    return Measure(f"{HALVES} MRR", scores, drawn, guessing, len(drawn))
+        held_out = [*sides, *(texts[place] for place in together)]
+        for name, model in models.items():
+            vectors = model.fit_outside(held_out).embed(sides)
+            scores[name][fold] = ranking.rank_halves(vectors).reshape(2, -1).mean(axis=0)
+        chance += len(fold) / len(drawn) * np.mean(1 / np.arange(1, len(sides)))
+    return Measure("halves of documents MRR", scores, drawn, chance, len(drawn))
 
 
-def judge_task(name: str, task: Task, make_models: MakeModels, note: Note) -> Measure:
+def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> Measure:
     """Judge models on a task. Equal texts of it must be equal character by character.
 
-    The accuracy of single texts is that of logistic regression on rows of norm 1, centred but not
+    Single texts are classified by logistic regression on rows of norm 1, centred but not
     standardised: the scale of an LSA direction says how much it explains. Pairs are classified by
-    comparing their texts, for TF-IDF by their cosine. A retrieval is judged by MAP, and a
-    clustering as the retrieval of the other texts in a text's cluster.
+    comparing texts, for TF-IDF by their cosine. A clustering is the retrieval of the cluster's
+    other texts (MAP).
     """
-    texts = [*dict.fromkeys(task.texts.values())]
-    models = make_models(texts)
-    embed_pieces(models.values(), texts)
-    if task.kind == "classification":
-        return _judge_classification(name, task, models, note)
-    queries = read_queries(task)
-    groups, sources = _name_groups(task, queries.text_ids), [*queries.relevant]
-    contents = [content(queries.texts[source]) for source in sources]
-    folds = make_group_folds(groups[sources], contents)
-
-    def score(model: str) -> np.ndarray:
-        embed = partial(_embed_outside, models[model])
-        return ranking.rank_folds(embed, queries, folds, "MAP")[1]
-
-    scores, chance = _score_each(score, models, note), ranking.score_chance(queries, "MAP")
-    return Measure(f"{name} MAP", scores, groups[queries.examples], chance, len(sources))
-
-
-def _judge_classification(name: str, task: Task, models: Models, note: Note) -> Measure:
+    task, scores = read(), {}
+    models = make_models([*dict.fromkeys(task.texts.values())])
+    if task.kind != "classification":
+        queries = read_queries(task)
+        groups, sources = _name_groups(task, queries.text_ids), [*queries.relevant]
+        folds = make_group_folds(groups[sources], [content(queries.texts[row]) for row in sources])
+        for key, model in models.items():
+            embed = partial(_embed_outside, model)
+            scores[key] = ranking.rank(embed, queries, "MAP", folds=folds)[1]
+        chance = ranking.score_chance(queries, "MAP")
+        return Measure(f"{name} MAP", scores, groups[queries.examples], chance, len(sources))
     with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
         examples = read_examples(name, task, "test", cut=0)
     single = examples.inputs.shape[1] == 1
-
-    def score(name: str) -> np.ndarray:
-        model = models[name]
-        if single and name != TFIDF:
+    for key, model in models.items():
+        if single and key != TFIDF:
             model = Centred(model.store, model, examples.texts)
-        classifier = "words" if single or name == TFIDF else "compare"
-        return readouts.judge_folds(partial(_embed_outside, model), examples, classifier)
-
+        classifier = "words" if single or key == TFIDF else "compare"
+        scores[key] = readouts.judge_folds(partial(_embed_outside, model), examples, classifier)
     groups = _name_groups(task, examples.text_ids)[examples.inputs[examples.tested]]
-    scores = _score_each(score, models, note)
     return Measure(f"{name} accuracy", scores, groups, examples.chance, len(groups))
 
 
-def _embed_outside(model: Model, fold: Examples | Queries) -> Any:
+def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> Any:
     """Vectors of all texts by a model that is fitted to none of a fold's tests."""
-    tested = fold.examples if isinstance(fold, Queries) else fold.inputs[fold.tested]
+    tested = fold.examples if isinstance(fold, ranking.Queries) else fold.inputs[fold.tested]
     return model.fit_outside([fold.texts[row] for row in np.unique(tested)]).embed(fold.texts)
 
 
 def _name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
     """(texts,) what each text shares with others: its cluster, its group, or its content."""
-    names = {i: f"text {content(task.texts[i])}" for i in text_ids}
-    names |= {i: f"group {task.groups[i]}" for i in text_ids if i in task.groups}
-    names |= {i: f"cluster {task.clusters[i]}" for i in text_ids if i in task.clusters}
-    return np.array([*names.values()])
+    names = {i: f"group {group}" for i, group in task.groups.items()}
+    names |= {i: f"cluster {cluster}" for i, cluster in task.clusters.items()}
+    return np.array([names.get(i) or f"text {content(task.texts[i])}" for i in text_ids])
 
 
-def _score_each(
-    score: Callable[[str], np.ndarray], models: Models, note: Note
-) -> dict[str, np.ndarray]:
-    """Scores of each model, but for those for which a fold leaves no words."""
+def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
+    """Print the table of models, and choose one; plain values for scripts and model cards.
+
+    Chosen is the first of `SIMPLEST_FIRST` whose difference from the one with the highest mean has
+    a 95% interval that spans zero, or the model that is `asked` for. The interval of its
+    `difference` from the base accounts for the choice, and `line` says all of it. What does not
+    vary has no interval (None), and without measures there are no numbers.
+    """
+    tables, low, high = [], np.nan, np.nan
+    for each in measures:
+        facts = {"measure": each.name, "examples": each.examples, "guessing": each.chance}
+        frame, _ = _tabulate([each], [*each.scores])
+        tables.append(frame.assign(**facts)[[*facts, *frame.columns]])
+    table = pd.concat(tables) if tables else pd.DataFrame()
+    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
+    report = {"table": table.astype(object).replace({np.nan: None}).to_dict("records")}
+    chosen, means = asked or BASE, pd.Series(np.nan, [*SIMPLEST_FIRST])
+    if measures:
+        models = [model for model in SIMPLEST_FIRST if model in measures[0].scores]
+        overall, evidence = _tabulate(measures, models)
+        means = overall.set_index("model")["value"]
+        against = verdicts.compare([(means.idxmax(), model) for model in models], evidence)
+        as_good = against["right"][~(against["low"] > VARIES)]  # NaN if nothing varies
+        chosen = asked or as_good.iloc[0]
+        others = overall["model"][overall["against_low"].notna()].tolist()
+        if chosen in others:  # it is neither the base nor as far from it on every text
+            units = [[pair(other, BASE)] for other in others]
+            rank = 1 + int((means[others] > means[chosen]).sum())
+            judged = verdicts.judge(units, evidence, at_least=rank)
+            low, high = max(judged.low, -1.0), min(judged.high, 1.0)
+    score, base = means[[chosen, BASE]]
+    verdict = "WIN" if low > 0 else "LOSS" if high < 0 else "EQUAL"
+    line = f"VERDICT: {verdict} | {chosen} | {score:.3f} | {base:.3f} | {score - base:+.3f}"
+    line += "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
+    numbers = {"score": score, "base": base, "difference": score - base, "low": low, "high": high}
+    report |= {name: None if np.isnan(each) else float(each) for name, each in numbers.items()}
+    return report | {"verdict": verdict, "model": chosen, "line": line}
+
+
+def _tabulate(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.DataFrame, Evidence]:
+    """A row for each model: its mean over measures, and the difference from the base."""
     scores = {}
-    for name in models:
-        try:
-            scores[name] = score(name)
-        except ValueError as error:
-            if name == BASE:
-                raise
-            note(f"note: {name} is not judged: {error}")
-    return scores
+    for each in measures:  # not corrected for chance
+        runs = {model: each.scores[model][None] for model in models}
+        scores[each.name] = TaskScores(runs, each.groups, 0.0)
+    evidence = from_examples(scores, given=models)
+    table = verdicts.above_chance(scores, models).rename(columns={"score": "value"})
+    against = verdicts.compare([(model, BASE) for model in models], evidence)
+    names = ["against_base", "against_low", "against_high"]
+    table[names] = against[["difference", "low", "high"]]
+    for least, low, high in ((0, "low", "high"), (-1, "against_low", "against_high")):
+        varies = table[high] - table[low] > VARIES
+        table[[low, high]] = table[[low, high]].clip(least, 1).where(varies)
+    return table[["model", "value", "low", "high", *names]], evidence

@@ -50,14 +50,6 @@ def test_what_a_finding_compares_one_by_one_has_the_reference_seeds():
     assert not {*alone} & {*chapter4.list_references("fig4_8")}
 
 
-def test_band_is_the_seeds_spread_of_the_references_alone():
-    """By hand: every task moves by +-.01, which is .02 above a chance of one half."""
-    records = as_records("fig4_3", references=chapter4.list_references("fig4_3"))
-    records["chance"] = 0.5
-    noise = chapter4.measure_noise(records, "fig4_3", profiles.load("mini"))
-    assert noise.df == 4 and noise.sd == pytest.approx(0.02, rel=1e-9)
-
-
 def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone():
     """Other references are of another class, and their seeds move five times as much."""
     references = chapter4.list_references("fig4_7")

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib.chapters import data_statistics
@@ -21,15 +22,15 @@ def base():
 
 
 TEXTS = {"a": "w", "b": "w " * 60, "c": "w " * 70}
+PAIRS = {
+    "split": ["train", "train", "train", "test"],
+    "ids": [("a", "b"), ("a", "c"), ("b", "c"), ("a", "b")],
+    "label": ["no", "yes", "yes", "no"],
+}
+SEARCH = {"split": "relevant", "ids": [("a", "b"), ("a", "c"), ("b", "c")], "label": ""}
 TASKS = {
-    "pairs": Task(
-        kind="classification",
-        texts=TEXTS,
-        inputs={"train": [("a", "b"), ("a", "c"), ("b", "c")], "test": [("a", "b")]},
-        labels={"train": np.array([0, 1, 1]), "test": np.array([0])},
-        classes=["no", "yes"],
-    ),
-    "search": Task(kind="retrieval", texts=TEXTS, relevant={"a": ["b", "c"], "b": ["c"]}),
+    "pairs": Task("classification", TEXTS, pd.DataFrame(PAIRS)),
+    "search": Task("retrieval", TEXTS, pd.DataFrame(SEARCH)),
 }
 
 

@@ -28,16 +28,16 @@ def test_what_the_encoding_lacks_is_no_error(tmp_path, monkeypatch):
 
 
 PRINT = """
-from lib.config import paths, profiles, versions
+from lib.config import environment, paths, profiles
 from lib.published import load
-print(profiles.load("mini").name, len(load("tab4_3")) > 0, versions.commit()["commit"])
+print(profiles.load("mini").name, len(load("tab4_3")) > 0, environment.commit()["commit"])
 print(paths.artifacts())
 """
-CALL = "import sys; from lib import {0}; sys.argv[0] = '/bin/thesis-companion-{0}'; {0}.main({1})"
+CALL = "import sys; from lib import {0}; {0}.main({1})"
 PRINTED = {
     PRINT: ("mini True None\n", "/cache/thesis-companion/artifacts"),
-    CALL.format("embed", ["nowhere"]): ("thesis-companion-embed: ", "no such file or folder"),
-    CALL.format("train", ["Cosine"]): ("", "thesis-companion-train: "),
+    CALL.format("embed", ["nowhere"]): ("python -m lib.embed: ", "No such file or directory"),
+    CALL.format("train", ["Cosine"]): ("", "python -m lib.train: "),
 }
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from lib.config import paths, versions
+from lib.config import environment, paths
 
 PROGRAM = """
 import os, sys
@@ -35,7 +35,7 @@ def test_a_process_has_one_thread_and_rows_with_the_same_bits_whatever_stands_be
 def test_commit_and_dirty(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     unknown = {"commit": None, "dirty": None}
-    assert versions.commit() == unknown  # an unpacked archive, or installed in others' checkout
+    assert environment.commit() == unknown  # an unpacked archive, or installed in others' checkout
 
     def git(*arguments):
         identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
@@ -46,6 +46,6 @@ def test_commit_and_dirty(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("1")
     git("add", "a.txt")
     git("commit", "-q", "-m", "first")
-    assert versions.commit() == {"commit": git("rev-parse", "HEAD"), "dirty": False}
+    assert environment.commit() == {"commit": git("rev-parse", "HEAD"), "dirty": False}
     (tmp_path / "a.txt").write_text("2")
-    assert versions.commit()["dirty"] is True
+    assert environment.commit()["dirty"] is True

@@ -10,7 +10,6 @@ import shutil
 import pytest
 
 from lib.config import manifest, paths, profiles
-from lib.config.schema import Profile
 
 
 def test_every_profile_and_grid_loads_and_a_profile_extends_another():
@@ -33,7 +32,7 @@ def test_every_field_has_a_reader():
             names |= {getattr(node, name, None) for name in ("attr", "arg", "id")}
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 names |= {*node.value.split()} if len(node.value) < 200 else set()
-    unread = [key for key in profiles.names(Profile) if key.rpartition(".")[2] not in names]
+    unread = [key for key in profiles.load("mini").flat() if key.rpartition(".")[2] not in names]
     assert unread == []
 
 
@@ -71,7 +70,7 @@ def test_few_documents_are_enough_for_what_needs_no_large_batch():
 
 REFUSED = [  # overrides, and what is said
     (["training.document=60"], "unknown key 'training.document'; nearest: training.documents"),
-    (["student.language_model.epoch=3"], "nearest: student.language_model.epochs"),
+    (["student.language_model.epoch=3"], "unknown key 'student.language_model.epoch'"),
     ({"training.documents": "60"}, "training.documents: Input should be a valid integer, got '60'"),
     ({"training.documents": 60.0}, "training.documents: "),
     (["training.clip=.nan"], "training.clip: "),
@@ -133,3 +132,11 @@ def test_patterns_of_only_match_a_model():
     profiles.check_only("cos*, MSE", ["cosine", "MSE"])
     with pytest.raises(profiles.ParameterError, match="unknown model in only 'max;.*'; nearest"):
         profiles.check_only("MSE, max;*", ["cosine", "MSE"])
+
+
+def test_another_value_in_a_section_is_checked():
+    mini = profiles.load("mini")
+    assert mini.changed("heads", epochs=3).heads.epochs == 3 != mini.heads.epochs
+    for wrong in ({"epoch": 3}, {"epochs": "3"}):
+        with pytest.raises(ValueError, match=r"heads|HeadSettings"):
+            mini.changed("heads", **wrong)

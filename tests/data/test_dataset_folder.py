@@ -4,14 +4,19 @@ import gzip
 import json
 import lzma
 import math
+import os
+import time
 import unicodedata
+from concurrent.futures import ProcessPoolExecutor
 
 import pyarrow
 import pytest
 from pyarrow import parquet
 
+from lib.config import profiles
 from lib.data import dataset_folder
 from lib.data.dataset_folder import Documents
+from lib.data.files import write_once
 
 GOOD = {"id": "a", "text": "one", "title": "T", "year": 1999}
 # Letters with two canonical forms, marks that join, ends of lines that are none in JSON.
@@ -105,20 +110,12 @@ def test_bad_lines(tmp_path, line, message, write):
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
 
 
-@pytest.mark.parametrize(
-    "table, message",
-    [
-        ({"doc_id": ["a"], "content": ["b"]}, r"1\.parquet:1: id: Field required"),
-        ({"id": [1.0, math.nan], "text": ["a", "b"]}, r"1\.parquet:2: id: .*, got None$"),
-        ({"id": ["a", "0"], "text": ["a", "b"]}, r"1\.parquet:2: the id '0' occurs twice$"),
-    ],
-)
-def test_bad_parquet_is_named_by_file_and_row(tmp_path, table, message):
+def test_bad_parquet_is_named_by_file_and_row(tmp_path):
     (tmp_path / "own/documents").mkdir(parents=True)
-    for number, columns in enumerate([{"id": ["0"], "text": ["words"]}, table]):
-        path = tmp_path / f"own/documents/{number}.parquet"
-        parquet.write_table(pyarrow.table(columns), path)
-    with pytest.raises(ValueError, match=message):
+    tables = {"0": {"id": ["0"], "text": ["words"]}, "1": {"id": [1.0, math.nan], "text": [*"ab"]}}
+    for name, columns in tables.items():
+        parquet.write_table(pyarrow.table(columns), tmp_path / f"own/documents/{name}.parquet")
+    with pytest.raises(ValueError, match=r"1\.parquet:2: id: .*, got None$"):
         Documents(tmp_path / "own")
 
 
@@ -148,3 +145,50 @@ def test_a_changed_file_is_read_again(tmp_path, write):
         write(path, {**GOOD, "text": text})
         documents = Documents(tmp_path / "own")
         assert documents[0].text == text and documents[0].source == "own"
+
+
+def test_roots_of_a_profile(tmp_path, monkeypatch):
+    built, own, other = (tmp_path / name for name in ("built", "own", "other"))
+    for folder in (built, own, other):
+        (folder / "news").mkdir(parents=True)
+    monkeypatch.setattr(dataset_folder, "find_built", lambda build, artifacts: built)
+    build = profiles.load("mini").build
+
+    def find(build, *names):
+        return dataset_folder.find_roots(build, names, tmp_path / "artifacts")
+
+    assert find(build, "built", str(own), str(own)) == [built, own]
+    assert find(build, str(own)) == [own]
+    monkeypatch.setenv("THESIS_DATA", str(other))
+    assert find(build, "built", str(own)) == [built, other, own]
+    assert find(None, "nowhere") == [other]
+    (own / "mine").mkdir()
+    assert dataset_folder.find_dataset([built, own], "mine") == own / "mine"
+    for name, count in (("news", 2), ("letters", 0)):
+        with pytest.raises(ValueError, match=f"{name}: {count} dataset folders of this name in"):
+            dataset_folder.find_dataset([built, own], name)
+
+
+def write_and_read(folder):
+    def write(place):
+        with (folder.parent / "writers").open("a") as stream:
+            stream.write("x")
+        while len([*folder.parent.glob("*.begun")]) < 2:
+            time.sleep(0.01)
+        (place / "text").write_text("whole")
+
+    (folder.parent / f"{os.getpid()}.begun").touch()
+    return (write_once(folder, write) / "text").read_text()
+
+
+def test_a_folder_is_written_whole_by_one_of_two_processes(tmp_path):
+    def interrupt(folder):
+        (folder / "text").write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_once(tmp_path / "own", interrupt)
+    assert not [*tmp_path.rglob("text")]
+    with ProcessPoolExecutor(2) as pool:
+        texts = [*pool.map(write_and_read, [tmp_path / "own"] * 2)]
+    assert texts == ["whole"] * 2 and (tmp_path / "writers").read_text() == "x"

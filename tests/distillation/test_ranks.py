@@ -23,10 +23,7 @@ BATCH, UPDATES = 6, 20  # BATCH of each process
 DOCUMENTS = 2 * BATCH * UPDATES
 TWO_TEACHERS = "100d;S:768(ReLU)x768;C:768"
 LABELS = {
-    "MSE": {},
-    "cosine": {},
     "contrastive": {},
-    "max-margin;MSE;γ=1.0": {},
     "max-margin;cosine;γ=0.5": {},
     f"MSE;{TWO_TEACHERS};384;λ=0.5": {},
     f"cosine;{TWO_TEACHERS}": {},
@@ -38,11 +35,10 @@ LABELS = {
 }
 
 
-def train(label, data=None, kind="float64", dropout=0.0, scheme=None, **options):
+def train(label, data=None, scheme=None, **options):
     """What a training ends with: the weights, SoftCCA's statistics among them, and the losses."""
-    scheme = {"warmup_share": 0.1} | (scheme or {})
-    data = data or tiny.documents(DOCUMENTS, kind)
-    options |= {"kind": kind, "dropout": dropout, "scheme": scheme}
+    data = data or tiny.documents(DOCUMENTS, "float64")
+    options |= {"kind": "float64", "scheme": {"warmup_share": 0.1} | (scheme or {})}
     student, objective, history = tiny.train(data, label, **options)
     return nn.ModuleList([student, objective]).state_dict(), history["loss"]
 
@@ -73,7 +69,6 @@ def disagreements(folder, rank):
         shutil.copytree(folder / "half", mine)
     for given, options in (
         (replace(data, structural=data.structural + rank), {}),
-        (replace(data, token_ids=data.token_ids[:: 1 - 2 * rank]), {}),
         (data, {"scheme": {"learning_rate": (0.01, 0.02)[rank]}}),
         (data, {"checkpoint": mine}),
     ):
@@ -95,17 +90,13 @@ def main(folder):
     torch.save(seen, folder / f"{rank}.pt")
 
 
-LAUNCHED = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
-
-
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
     """What the two processes saw, by rank. One launch serves all tests: it takes the longest."""
     folder = tmp_path_factory.mktemp("ranks")
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     command = [sys.executable, *launcher, __file__, folder]
-    environment = {name: value for name, value in os.environ.items() if name not in LAUNCHED}
-    environment |= {"PYTHONPATH": str(paths.ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
@@ -116,9 +107,6 @@ def test_weights_statistics_and_losses_are_those_of_the_double_batch(ranks, labe
     """In float64, as AdamW magnifies the rounding of float32 (docs/scale.md)."""
     weights, losses = train(label, scheme=LABELS[label] | {"batch_size": 2 * BATCH})
     assert len(losses) == UPDATES // LABELS[label].get("accumulation", 1)
-    assert any("phi" in name for name in weights) == (
-        TWO_TEACHERS in label and label[-3:] not in ("mse", "cca")
-    )
     for two in ranks:
         assert_close(two["trained"][label][0], weights, atol=1e-5, rtol=0)
         # In both processes it is the loss of all rows.
@@ -135,8 +123,8 @@ def test_two_processes_resume_with_the_same_bits_each_with_its_own_dropout(ranks
 
 def test_processes_that_train_differently_are_refused(ranks):
     for two in ranks:
-        teacher, documents, rate, checkpoint = two["messages"]
-        assert "the processes train differently: " in teacher and len({teacher, documents}) == 2
+        teacher, rate, checkpoint = two["messages"]
+        assert "the processes train differently: " in teacher
         assert "learning_rate=0.01" in rate and "learning_rate=0.02" in rate
         assert "10 updates done" in checkpoint and "0 updates done" in checkpoint
 

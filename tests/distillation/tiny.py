@@ -22,20 +22,10 @@ class Bag(nn.Module):
         self.table = nn.Embedding(VOCABULARY, DIM)
         self.norm = nn.LayerNorm(DIM)
         self.dropout = nn.Dropout(dropout)
-        self.asked = set()  # precisions
 
     def forward(self, token_ids):
         means = torch.stack([self.table(torch.tensor(ids)).mean(0) for ids in token_ids])
         return self.dropout(self.norm(means))
-
-    def encode(self, token_ids, precision):
-        self.asked.add(precision)
-        training = self.training
-        self.eval()
-        with torch.no_grad():
-            embeddings = self(token_ids).numpy()
-        self.train(training)
-        return embeddings
 
 
 def documents(count=48, kind="float32"):

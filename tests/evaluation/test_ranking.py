@@ -10,7 +10,6 @@ from lib.evaluation import metrics
 from lib.evaluation.ranking import (
     Queries,
     rank,
-    rank_folds,
     rank_halves,
     rank_texts,
     score_chance,
@@ -117,7 +116,7 @@ def test_folds_of_the_same_vectors_change_nothing():
 
     folds = [np.array([3, 0, 7]), np.setdiff1d(np.arange(18), [3, 0, 7])]
     for metric in ("MAP", "MRR"):
-        mean, examples = rank_folds(embed, queries, folds, metric)
+        mean, examples = rank(embed, queries, metric, folds=folds)
         assert mean == rank(vectors, queries, metric)[0]
         np.testing.assert_array_equal(examples, rank(vectors, queries, metric)[1])
     sources = [*queries.relevant]
@@ -137,10 +136,12 @@ def test_halves_of_perfect_constant_and_random_vectors():
     vectors = draw(20, 8)
     moved = np.concatenate([vectors[order], vectors[10 + order]])
     assert rank_halves(moved).tolist() == rank_halves(vectors)[[*order, *10 + order]].tolist()
+    with pytest.raises(ValueError, match="reshape"):  # one has no other half
+        rank_halves(vectors[:-1])
 
 
 def test_vectors_that_are_not_finite_are_refused():
     vectors = np.ones((24, 2))
     vectors[3, 1] = np.nan
-    with pytest.raises(ValueError, match="finite.* row 3"):
+    with pytest.raises(ValueError, match="NaN"):
         rank(vectors, make_queries(), "MAP")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from lib.evaluation import readouts
 from lib.evaluation.readouts import (
     Examples,
     Job,
@@ -13,7 +14,6 @@ from lib.evaluation.readouts import (
     by_comparing,
     by_similarity,
     by_words,
-    choose_weight,
     judge,
     judge_folds,
     judge_models,
@@ -99,8 +99,8 @@ def test_heads_of_several_models_are_trained_side_by_side_and_alone_alike():
     wide = random.normal(size=(80, 6)).astype(np.float32)
     models = [("good", 0, np.eye(2, dtype=np.float32)[topics]), ("bad", 3, wide), ("bad", 4, wide)]
     records = judge_models(models, examples, "head", SETTINGS)
-    for (name, seed, vectors), record in zip(models, records, strict=True):
-        alone = judge(vectors, examples, "head", SETTINGS, seed, name)
+    for (_, seed, vectors), record in zip(models, records, strict=True):
+        alone = judge(vectors, examples, "head", SETTINGS, seed)
         np.testing.assert_array_equal(record["scores"], alone)
         assert record["heads"].shape == (2 * 3,)  # heads times folds
         assert record["accuracy"] == record["heads"].mean()
@@ -133,7 +133,13 @@ def make_job(features, inputs, labels, tested=2):
     """The last items are tested."""
     rows = np.arange(len(labels))
     inputs = np.arange(len(labels))[:, None] if inputs is None else inputs
-    return Job(np.asarray(features), inputs, np.asarray(labels), rows[:-tested], rows[-tested:])
+    return Job(
+        np.asarray(features),
+        inputs,
+        np.asarray(labels),
+        rows[: len(rows) - tested],
+        rows[len(rows) - tested :],
+    )
 
 
 def test_a_text_goes_to_the_nearest_centroid():
@@ -199,24 +205,35 @@ def test_words_decide_a_texts_class_and_common_words_a_pairs():
     assert (by_words(job) == labels[200:]).all()
 
 
-def test_dense_vectors_that_know_nothing_get_no_weight_and_others_do():
+def find_weight(monkeypatch, words, dense, labels, groups=None):
+    """The weight that `by_both` gives to dense vectors: in what is at last classified."""
+    job = make_job([], None, labels, 0)
+    asked, classify = [], readouts.by_words
+    monkeypatch.setattr(readouts, "by_words", lambda job: asked.append(job) or classify(job))
+    by_both(replace(job, features=(words, dense), test=job.train, groups=groups))
+    widths = asked[-1].features[:, words.shape[1] :]
+    return float(abs(widths).sum() / abs(dense).sum())
+
+
+def test_dense_vectors_that_know_nothing_get_no_weight_and_others_do(monkeypatch):
     labels = np.arange(60) % 2
     noise = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
     telling, blank = sparse.csr_array(np.eye(2)[labels]), sparse.csr_array(np.ones((60, 1)))
-    assert choose_weight(telling, noise, labels, None) == 0
+    assert find_weight(monkeypatch, telling, noise, labels) == 0
     told = np.eye(2, dtype=np.float32)[labels]
-    assert choose_weight(blank, told, labels, None) > 0
-    assert choose_weight(blank[:3], told[:3], np.array([0, 1, 2]), None) == 0.5
+    assert find_weight(monkeypatch, blank, told, labels) > 0
+    few = np.array([0, 1, 2])  # no folds
+    assert find_weight(monkeypatch, blank[:3], told[:3], few) == pytest.approx(0.5)
 
 
-def test_a_weight_is_not_chosen_by_texts_that_are_known_already():
+def test_a_weight_is_not_chosen_by_texts_that_are_known_already(monkeypatch):
     """Each text stands there three times, and the dense vectors tell texts apart, not classes."""
     random = np.random.default_rng(0)
     texts, coins = np.repeat(range(30), 3), random.integers(0, 2, 30)
     names = np.eye(30, dtype=np.float32)[texts]
     words = sparse.csr_array(np.ones((90, 1)))
-    assert choose_weight(words, names, coins[texts], None) > 0
-    assert choose_weight(words, names, coins[texts], texts) == 0
+    assert find_weight(monkeypatch, words, names, coins[texts]) > 0
+    assert find_weight(monkeypatch, words, names, coins[texts], texts) == 0
 
 
 def test_words_and_dense_vectors_decide_together():

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.patches import PathPatch
 
 from lib import figures, published
-from lib.config import roles
+from lib.config import manifest
 from lib.figures.style import INK, WIDTH
 from lib.statistics.intervals import SeedNoise
 
@@ -28,7 +28,7 @@ def make_records(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:
     rows = [
         (model, task, seed, value + 0.01 * seed)
         for (model, value), task, seed in itertools.product(
-            models.items(), roles.CLASSIFICATION, range(seeds)
+            models.items(), manifest.CLASSIFICATION, range(seeds)
         )
     ]
     return pd.DataFrame(rows, columns=["model", "task", "seed", "value"])
@@ -65,7 +65,7 @@ def test_a_frame_by_hand():
     assert frame.columns.tolist()[:4] == ["model", "task", "value", "published"]
     # ascending mean: the best is last, at the bottom
     assert frame["model"].tolist() == ["MSE"] * 6 + ["cosine"] * 6
-    assert frame["task"].tolist() == list(roles.CLASSIFICATION) * 2
+    assert frame["task"].tolist() == list(manifest.CLASSIFICATION) * 2
     assert frame["value"].tolist() == pytest.approx([0.4] * 6 + [0.80] * 6)  # mean of .79, .80, .81
     assert frame["seeds"].tolist() == [1] * 6 + [3] * 6
     assert frame["normalized"].tolist() == pytest.approx([0.5] * 6 + [1.0] * 6)

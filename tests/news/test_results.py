@@ -1,10 +1,15 @@
-"""From profile to records: what the threshold may see, and what the ledger gets."""
+"""Clusters and scores against brute force, scikit-learn and by hand; records, and the ledger."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.cluster import hierarchy
+from scipy.sparse import csr_array
+from sklearn.cluster import AgglomerativeClustering
+from sklearn.metrics import f1_score
 
 from lib import published
 from lib.config import profiles
@@ -12,8 +17,97 @@ from lib.experiments.bench import Bench
 from lib.ledger import claims
 from lib.news import chapter, results
 from lib.news.chapter import News
+from lib.news.events import Side
 from lib.statistics import verdicts
 from tests.news.conftest import TINY
+
+EVENTS = np.repeat(np.arange(10), 3)
+
+
+def make_side(events, seed=0, share=0.5):
+    """All positive pairs of the events, and as many negative ones as give them this share."""
+    events, order = np.asarray(events), np.random.default_rng(seed)
+    pairs = np.array(list(combinations(range(len(events)), 2)))
+    same = events[pairs[:, 0]] == events[pairs[:, 1]]
+    count = round(same.sum() * (1 - share) / share)
+    others = order.choice(np.flatnonzero(~same), count, replace=False)
+    kept = np.concatenate([np.flatnonzero(same), others])
+    texts = tuple(f"text {n}" for n in range(len(events)))
+    return Side(texts, texts, pairs[kept], same[kept], events, complete=True)
+
+
+def draw_vectors(count=30, seed=0, dim=6):
+    return np.random.default_rng(seed).standard_normal((count, dim)).astype(np.float32)
+
+
+@pytest.mark.parametrize("distance", [0.3, 0.7, 1.1])
+def test_clusters_equal_scikit_learns_dense_or_sparse(distance):
+    options = {"metric": "cosine", "linkage": "average", "distance_threshold": distance}
+    for rows in (draw_vectors(seed=seed).astype(np.float64) for seed in range(5)):
+        theirs = AgglomerativeClustering(None, **options).fit_predict(rows)
+        for given in (rows, csr_array(rows)):
+            ours = hierarchy.fcluster(results.link(given), distance, "distance")
+            assert len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs))
+
+
+def test_words_that_nobody_knows_are_far_from_all_and_no_dense_vector_is_zero():
+    rows = np.eye(4)
+    rows[3] = 0
+    assert (results.link(csr_array(rows))[:, 2] == 1).all()
+    with pytest.raises(ValueError, match="finite"):
+        results.link(rows)
+
+
+def test_scores_by_hand():
+    given = make_side([0, 0, 0, 1, 1, 2])
+    given = replace(given, pairs=np.array([[0, 1], [0, 2], [1, 2], [3, 4], [0, 3], [4, 5]]))
+    given = replace(given, positive=np.array([True, True, True, True, False, False]))
+    result = results.score(np.array([7, 7, 8, 8, 8, 9]), given)
+    # Together: 0 1 and 3 4, of four positives. All 15 pairs: together 0 1, 2 3, 2 4, 3 4; of one
+    # event 0 1, 0 2, 1 2, 3 4; both: two.
+    expected = {"precision": 1, "recall": 0.5, "f1": 2 / 3, "cluster_size": 2, "collapsed": False}
+    assert result == pytest.approx(expected | {"f1_all": 0.5})
+    assert np.isnan(results.score(np.arange(6), replace(given, complete=False))["f1_all"])
+    one = results.score(np.ones(6, int), given)
+    assert one["collapsed"] and one["f1"] == pytest.approx(2 * 4 / (4 + 6))
+
+
+def test_the_threshold_is_the_best_of_all_and_may_exceed_1():
+    for seed in range(10):
+        given = make_side(np.random.default_rng(seed).permutation(EVENTS), seed)
+        merges = results.link(draw_vectors(seed=seed))
+        heights = [*merges[:, 2], results.choose_threshold(merges, given)]
+        cut = [hierarchy.fcluster(merges, height, "distance") for height in heights]
+        scores = [results.score(clusters, given)["f1"] for clusters in cut]
+        assert scores[-1] == pytest.approx(max(scores[:-1]))
+    opposed = np.array([[1, 0.0], [1, 0.01], [-1, 0], [-1, 0.01]], dtype=np.float32)
+    pairs, positive = np.array([[0, 2], [1, 3], [0, 1]]), np.array([True, True, False])
+    everything = Side(("",) * 4, ("",) * 4, pairs, positive, np.zeros(4, int), True)
+    assert results.choose_threshold(results.link(opposed), everything) > 1
+
+
+def test_what_is_near_one_cluster_is_marked():
+    many = make_side(np.repeat(np.arange(30), 3), 0, 0.46)
+    near = results.score(np.r_[np.ones(89, int), 2], many)
+    assert near["collapsed"] and 0 < abs(near["f1"] - 2 * 0.46 / 1.46) < 0.02
+    assert not results.score(many.events, many)["collapsed"]
+
+
+def test_draws_of_events():
+    given = make_side(EVENTS, share=0.46)
+    clusters = np.where(np.arange(30) % 5 == 0, 99, EVENTS)
+    weights = results.draw_pairs(given, 4000, seed=1)
+    draws = results.score_draws(clusters, given, weights)
+    assert draws.mean() == pytest.approx(results.score(clusters, given)["f1"], abs=0.03)
+    assert (results.score_draws(EVENTS, given, weights) == 1).all()
+    # By hand, the first draw: every pair as often as its events came up.
+    counts = np.random.default_rng(1).multinomial(10, np.full(10, 0.1), 4000)[0]
+    pairs, same = [], clusters[given.pairs[:, 0]] == clusters[given.pairs[:, 1]]
+    for (a, b), positive, joined in zip(given.pairs, given.positive, same, strict=True):
+        weight = counts[EVENTS[a]] if positive else counts[EVENTS[a]] * counts[EVENTS[b]]
+        pairs += [(positive, joined)] * weight
+    actual, predicted = np.array(pairs).T
+    assert draws[0] == pytest.approx(f1_score(actual, predicted))
 
 
 def test_a_record_for_each_model_seed_and_side_which_is_read_again(smoke):
@@ -60,14 +154,12 @@ def test_evidence_speaks_to_the_ledger(smoke):
 
 
 def test_the_promise_by_hand():
-    assert results.compare_with_promise(pd.DataFrame(columns=["model", *COSTS])) == {}
+    costs = ["model", "f1", "size_mb", "ms_per_document"]
+    assert results.compare_with_promise(pd.DataFrame(columns=costs)) == {}
     rows = [("teacher", 0.9, 80, 40), ("teacher", 0.8, 80, 40)]
     rows += [(results.CHOSEN, 0.7, 4, 5), (results.CHOSEN, 0.6, 4, 5)]
-    numbers = results.compare_with_promise(pd.DataFrame(rows, columns=["model", *COSTS]))
+    numbers = results.compare_with_promise(pd.DataFrame(rows, columns=costs))
     assert [*numbers.values()] == pytest.approx([0.2, 20, 8])
-
-
-COSTS = ["f1", "size_mb", "ms_per_document"]
 
 
 def test_only_chooses_students_and_references_have_several_seeds():

@@ -1,17 +1,13 @@
-"""The published numbers: complete, named as in each figure, and in agreement with the boxes as
-drawn."""
+"""The published numbers: complete, named as in each figure, and in agreement with each other."""
 
 import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import roles
-from lib.evaluation import metrics
 
-# Models per figure, counted in its vector figures; rows of the news paper's printed tables.
+# Models per figure, counted in its vector figures.
 ROWS = {"fig4_2": 4, "fig4_3": 13, "fig4_5": 45, "fig4_7": 22, "fig4_8": 18, "fig4_9": 20}
 ROWS |= {"fig4_10": 13, "fig4_11": 13, "fig4_12": 8, "fig5_3": 21}
-NEWS_ROWS = {1: 4, 2: 4, 3: 13, 4: 7, 5: 11, 6: 6, 7: 8, 8: 8}
 
 
 @pytest.mark.parametrize("label", ROWS)
@@ -21,15 +17,13 @@ def test_recovered_accuracies_give_the_boxes_as_drawn(label):
     names = list(published.printed(label))
     assert boxes["model"].tolist() == names == [*frame["model"].unique()]
     assert len(names) == ROWS[label]
-    assert frame["task"].tolist() == list(roles.CLASSIFICATION) * len(names)
+    assert frame["task"].tolist() == list(manifest.CLASSIFICATION) * len(names)
     assert not frame.isna().any().any()
     by_row = frame.groupby("row")["normalized"]
     recomputed = by_row.quantile([0, 0.25, 0.5, 0.75, 1]).unstack()
     recomputed = recomputed.set_axis(["min", "q1", "median", "q3", "max"], axis=1)
     for name, values in recomputed.assign(mean=by_row.mean()).items():
         assert abs(values.to_numpy() - boxes[name].to_numpy()).max() < 1e-6, name
-    normalized = metrics.normalized_accuracy(frame[["model", "task", "accuracy"]])["normalized"]
-    assert frame["normalized"].to_numpy() == pytest.approx(normalized.to_numpy(), abs=1e-12)
 
 
 def test_all_116_models_of_chapter_4():
@@ -50,8 +44,9 @@ def test_one_student_under_several_names_and_two_under_one():
     assert names["fig4_10"]["no-weighting"] == names["fig4_8"][best] == f"cosine;{best}"
     weighted = names["fig4_11"]["None;λ=0.5"]
     assert names["fig4_12"]["mm-MSE;λ=0.5"] == weighted != names["fig4_10"]["None;λ=0.5"]
-    # 4.10 is not 4.1
+    # 4.10 is not 4.1, and None is text, no gap.
     assert "task" in published.load("fig4_10") and "bin_lo" in published.load("fig4_1")
+    assert published.load("tab4_9")["value"].tolist() == ["384, None", "0.95, 0.8, 0.5, 0.2"]
 
 
 @pytest.mark.parametrize(("table", "figure"), [(6, "fig4_7"), (7, "fig4_8"), (8, "fig4_9")])
@@ -75,42 +70,6 @@ def test_table_5_7_is_the_rounded_chapter_5():
     for row in retrieval[retrieval["metric"] == "MAP"].itertuples():
         assert abs(row.score - printed["retrieval", row.model, row.task]) < 0.00051, row
     assert len(printed) == 3 * 7 * 8 + 7 * 4
-    table = printed.unstack("task")
-    rows = table[[*roles.CLASSIFICATION]].drop("retrieval")
-    off = (rows / rows.groupby("round").transform("max")).mean(axis=1) - table["norm_mean"]
-    assert off["all"].abs().max() < 0.001
-    assert off["1k"].between(0.011, 0.017).all(), "too low as printed"
-    assert off["10k"].between(0.003, 0.007).all(), "too low as printed"
-
-
-def test_length_curves():
-    for label in ("fig4_1", "fig5_1"):
-        frame = published.load(label)
-        sums = frame.groupby(["split", "source"])["percent"].sum()
-        assert sums.tolist() == pytest.approx([100] * 4, abs=2e-3)
-        news = frame[frame["source"] == "news"]
-        assert news["bin_hi"].min() > 1200  # RealNews articles have at least 1200 Longformer tokens
-    curves = published.load("fig5_2").groupby(["task", "split"])["proportion"]
-    assert len(curves) == 16
-    assert curves.apply(lambda values: values.is_monotonic_increasing).all()
-
-
-def test_tables_as_printed():
-    # None is text, no gap
-    assert published.load("tab4_9")["value"].tolist() == ["384, None", "0.95, 0.8, 0.5, 0.2"]
-    heads = published.load("tab4_3").set_index("parameter")["value"]
-    assert heads["Learning rate"] == "1e-4" and heads["Hidden features"] == "50"
-    first = published.load("tab4_1").set_index("split")
-    assert first.loc["train", "tokens"] == 6.85e8 and first.loc["validation", "tokens_sd"] == 1717
-
-
-def test_the_news_tables_have_their_rows_and_196_numbers():
-    tables = {number: published.load(f"news_tab{number}") for number in NEWS_ROWS}
-    assert {number: len(table) for number, table in tables.items()} == NEWS_ROWS
-    measures = ["f1_public", "f1_private", "recall_public", "precision_public"]
-    measures += ["cluster_size_public", "size_mb", "ms_per_document", "alpha"]
-    filled = [(table.filter(measures).astype(str) != "").sum().sum() for table in tables.values()]
-    assert sum(filled) == 196
 
 
 def test_the_news_papers_52_models_have_one_score_each():
@@ -119,7 +78,7 @@ def test_the_news_papers_52_models_have_one_score_each():
     assert frame["value"].between(0.3, 0.95).all()
     values = frame.set_index(["model", "task"])["value"]
     facts = frame.drop_duplicates("model").set_index("model")
-    for number in NEWS_ROWS:  # what several tables say of one model agrees, and nothing is left out
+    for number in range(1, 9):  # what several tables say of one model agrees
         for row in published.load(f"news_tab{number}").itertuples():
             for side in ("public", "private"):
                 if printed := getattr(row, f"f1_{side}", ""):
@@ -127,12 +86,3 @@ def test_the_news_papers_52_models_have_one_score_each():
             for column in ("size_mb", "ms_per_document"):
                 if printed := getattr(row, column, ""):
                     assert float(printed) == float(facts.loc[row.identity, column]), row
-
-
-def test_one_cluster_is_the_row_with_alpha_0():
-    """2p/(1+p), with p = 46.1 % of 8,493 public pairs positive, is Table 2's F1 with recall 100."""
-    row = published.load("news_tab2").set_index("alpha").loc["0"]
-    share = 3918 / 8493
-    assert 100 * 2 * share / (1 + share) == pytest.approx(float(row["f1_public"]), abs=0.05)
-    assert float(row["recall_public"]) == 100
-    assert float(row["precision_public"]) == pytest.approx(100 * share, abs=0.05)

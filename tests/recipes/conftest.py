@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from lib.config import profiles
-from lib.data import corpus, sources, task_files
+from lib.data import corpus, dataset_folder, task_files
 from lib.data.dataset_folder import Documents
 from tests.data.conftest import artifacts, write  # noqa: F401
 
@@ -16,7 +16,7 @@ def mini(tmp_path_factory):
     profile = profiles.load("mini")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("THESIS_ARTIFACTS", str(place))
-        root = sources.find_built(profile.build, place)
+        root = dataset_folder.find_built(profile.build, place)
         tasks = task_files.read_tasks([root], profile.tasks)
         folders = [Documents(root / name) for name in profile.corpus.names]
     selection = corpus.draw(profile.corpus, folders, task_files.held_out_contents(tasks), len)

@@ -65,15 +65,14 @@ def test_each_article_is_tested_once_by_heads_that_never_saw_it(mini, split, art
     for name in PAIRS:
         task = mini.tasks[name]
         examples = read_examples(name, task, split, mini.limit)
-        groups = np.array([task.groups[text_id] for text_id in examples.text_ids])
-        tested = [set(groups[examples.inputs[test]].ravel()) for _, test in examples.parts]
-        assert len(tested) == 5 and len(set().union(*tested)) == sum(map(len, tested)) == articles
-        assert {len(part) for part in tested} == {articles // 5}
+        groups = np.array([task.groups[text_id] for text_id in examples.text_ids])[examples.inputs]
+        tested = [set(groups[test].ravel()) for _, test in examples.parts]
+        assert [len(part) for part in tested] == [articles // 5] * 5
+        assert len(set().union(*tested)) == articles and examples.chance == 0.5
         assert len({len(train) for train, _ in examples.parts}) == 1, "heads train on as many"
         assert examples.tested.tolist() == list(range(len(examples.labels)))
-        assert examples.chance == 0.5
         for part, (train, _) in zip(tested, examples.parts, strict=True):
-            assert not part & set(groups[examples.inputs[train]].ravel())
+            assert not part & set(groups[train].ravel())
 
 
 def test_one_text_alone_says_nothing_about_the_label(mini):
@@ -112,11 +111,9 @@ def test_markup_inside_a_sentence_of_wikitext_disappears():
         "[[David_Hume]] and ''[[Emma (novel)|Emma]]'', {{convert|12|km|mi}} or "
         "{{cvt|5|to|7|kg|lb}}."
     )
-    assert [*parse("Title", source)] == [
-        (
-            "Title",
-            "",
-            "Apollo was a very old god of bright light and music, 12 m^2 in H2O – see the page of "
-            "David Hume and Emma, 12 km or 5 to 7 kg.",
-        )
-    ]
+    ((title, heading, text),) = parse("Title", source)
+    assert (title, heading) == ("Title", "")
+    assert text == (
+        "Apollo was a very old god of bright light and music, 12 m^2 in H2O – see the page of "
+        "David Hume and Emma, 12 km or 5 to 7 kg."
+    )

@@ -31,11 +31,10 @@ def contest(tmp_path):
     archives.mkdir()
     pairs.mkdir()
     for day in ("0525", "0527", "0529", "0511"):
-        urls = [f"https://{day}.ru/{n}?a=1&amp;b=2" for n in range(4)]
-        write_archive(archives / f"2020{day}.tar.gz", urls)
-        url = f"https://{day}.ru/{{}}?a=1&b=2".format
-        rows = [("first_url", "second_url", "quality"), (url(0), url(1), "OK")]
-        rows += [(url(0), url(2), "BAD"), (url(3), "https://gone.ru/1", "OK")]
+        urls = [f"https://{day}.ru/{n}?a=1&b=2" for n in range(4)]
+        write_archive(archives / f"2020{day}.tar.gz", [url.replace("&", "&amp;") for url in urls])
+        rows = [("first_url", "second_url", "quality"), (urls[0], urls[1], "OK")]
+        rows += [(urls[0], urls[2], "BAD"), (urls[3], "https://gone.ru/1", "OK")]
         if day != "0511":
             text = "".join("\t".join(row) + "\n" for row in rows)
             (pairs / f"ru_clustering_{day}_urls.tsv").write_text(text)

@@ -148,10 +148,10 @@ def test_a_notebook_that_ran_before_first_reads_the_store_and_computes_only_alon
 
 # Cells behind the first three, and what is said of them.
 FAILURES = [
-    (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 5/6: ValueError: shapes differ"),
-    (["os.kill(os.getpid(), 9)", "nb.finish()"], "cell 5/6: the kernel died"),
+    (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 5: ValueError: shapes differ"),
+    (["os.kill(os.getpid(), 9)", "nb.finish()"], "the kernel died"),
     (["import sys; sys.exit(0)", "nb.finish()"], "its last cell is not nb.finish()"),
-    (["nb.finish()"], "cell 5/5: RuntimeError: {number:02}_failing did not save fig{number}_1"),
+    (["nb.finish()"], "cell 5: RuntimeError: {number:02}_failing did not save fig{number}_1"),
 ]
 
 
@@ -190,7 +190,7 @@ def test_the_end_of_the_runner_ends_everything_and_the_next_run_goes_on(number, 
     assert not psutil.wait_procs(others, timeout=1800)[1]
     if number != signal.SIGKILL:
         assert process.returncode == 128 + number
-        assert errors.strip().splitlines() == [f"run_all.sh: {run_all.STOPPED}"]
+        assert errors.strip().splitlines()[-1] == f"run_all.sh: {run_all.STOPPED}"
     again = run(checkout)
     assert again.returncode == 0, again.stdout + again.stderr
     assert read_results(again.stdout)["01_first"] == "up to date"

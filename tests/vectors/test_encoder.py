@@ -1,94 +1,85 @@
-"""What is saved embeds new texts as it did, with and without this project."""
+"""What `lib.embed` saves embeds new texts as it did, with and without this project."""
 
-import json
 import re
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import lib.encoders
+from lib import embed
 from lib.config import paths
-from lib.teachers.rows import centre_rows, mean_row
-from lib.teachers.words import WordCounts
-from lib.vectors.encoder import Encoder, save_encoder
-from lib.vectors.names import BASE, BOTH, CHUNKS, LSA
+from lib.vectors import BOTH, CHUNKS, LSA, SIMPLEST_FIRST
 from tests.student.tiny import make_student
+from tests.vectors.conftest import make_text, write_lines
 
-TEXTS = ["w1 w2 w3", "w9 w1 " * 15, "w5 w6", "w7 w1 w8 w2"]
-SCORES = [{"measure": "a|b", "examples": 4, "model": BASE, "value": 0.5, "low": None}]
-CARD = {"title": "Vectors", "documents": 4, "verdict": "EQUAL", "scores": SCORES}
-CARD["provenance"] = {"commit": "0"}
-MODELS = (BASE, LSA, BOTH, CHUNKS)
+TEXTS = [make_text(n, sentences=6 + 9 * (n % 3)) for n in range(8)]  # some have several stretches
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """{model: folder} of encoders of a tiny student."""
+def folders(tmp_path_factory):
+    """Model -> the folder that the command writes for it, of texts and a tiny student."""
     root = tmp_path_factory.mktemp("encoders")
-    student = make_student(root)
-    counts = WordCounts.read(TEXTS)
-    lexical, mean = (counts.fit(dim=3), tuple(counts.words)), mean_row(student.encode(TEXTS))
-    folders = {"student": student}
-    for model in MODELS:
-        folders[model] = root / model / "encoder"
-        dense = mean[:0] if model == LSA else mean
-        words = lexical if model in (LSA, BOTH) else ()
-        save_encoder(Encoder(model, folders[model], dense, *words), student.export, CARD)
-    return folders
+    rows = [{"id": str(n), "text": text} for n, text in enumerate(TEXTS)]
+    write_lines(root / "mine/documents.jsonl", rows)
+    make_student(root).save(root / "student")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("THESIS_ARTIFACTS", str(root / "artifacts"))
+        for model in SIMPLEST_FIRST:
+            words = [root / "mine", "--out", root / f"{model} out", "--model", model]
+            embed.main([*map(str, words), "--student", str(root / "student")])
+    return {model: root / f"{model} out" for model in SIMPLEST_FIRST}
 
 
-def test_it_embeds_as_its_parts_do(saved):
-    dense = saved["student"].encode(TEXTS)
-    base, both, lsa = (lib.encoders.load(saved[m]).encode(TEXTS) for m in (BASE, BOTH, LSA))
-    np.testing.assert_allclose(base, dense, atol=1e-6)
-    assert both.dtype == np.float32 and both.shape == (4, dense.shape[1] + 3)
-    centred = centre_rows(dense, mean_row(dense))
-    np.testing.assert_allclose(both @ both.T, (centred @ centred.T + lsa @ lsa.T) / 2, atol=1e-5)
-    assert np.linalg.norm(both, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
-    assert not lib.encoders.load(saved[LSA]).encode(["zebra"]).any()
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_the_card_shows_how_without_this_project(saved, model):
-    texts = [*TEXTS, "w3 w8 w2 " * 60]  # the last has two stretches
-    card = (saved[model] / "README.md").read_text()
-    assert r"| a\|b | 4 | base | 0.500 |  |" in card
+@pytest.mark.smoke
+@pytest.mark.parametrize("model", SIMPLEST_FIRST)
+def test_it_embeds_as_the_command_did_and_as_its_card_says(folders, model):
+    stored = np.stack(pd.read_parquet(folders[model] / "vectors.parquet")["vector"])
+    loaded = lib.encoders.load(folders[model] / "encoder").encode(TEXTS)
+    norms = np.linalg.norm(loaded, axis=1) * np.linalg.norm(stored, axis=1)
+    assert ((loaded * stored).sum(axis=1) / norms).min() > 0.995, "but for bfloat16 the same"
+    card = (folders[model] / "encoder/README.md").read_text()
+    assert "| halves of documents MRR | 8 |" in card
     snippet = re.findall(r"```python\n(.*?)```", card, re.DOTALL)[1]
     assert "lib" not in snippet
-    values = {"texts": texts}
-    exec(snippet.replace('"encoder', f'"{saved[model]}'), values)
-    expected = lib.encoders.load(saved[model]).encode(texts)
-    np.testing.assert_allclose(values["vectors"], expected, atol=1e-4)
+    values = {"texts": TEXTS}
+    exec(snippet.replace('"encoder', f'"{folders[model]}/encoder'), values)
+    np.testing.assert_allclose(values["vectors"], loaded, atol=1e-4)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_a_stretch_is_embedded_as_a_text(saved, model):
-    encoder, text = lib.encoders.load(saved[model]), "w1 w5 " * 100
+@pytest.mark.smoke
+def test_both_is_the_mean_of_two_cosines_and_unknown_words_are_zero(folders):
+    both, lsa = (lib.encoders.load(folders[name] / "encoder") for name in (BOTH, LSA))
+    lexical, vectors = lsa.encode(TEXTS), both.encode(TEXTS)
+    assert vectors.dtype == np.float32 and vectors.shape == (8, 384 + lexical.shape[1])
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(8), abs=1e-5)
+    cosines = vectors[:, 384:] @ vectors[:, 384:].T
+    np.testing.assert_allclose(cosines, lexical @ lexical.T / 2, atol=1e-5)
+    assert not lsa.encode(["zebra"]).any() and both.encode(["zebra"]).any()
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("model", [BOTH, CHUNKS])
+def test_a_stretch_is_embedded_as_a_text_and_no_texts_have_no_vectors(folders, model):
+    encoder, text = lib.encoders.load(folders[model] / "encoder"), "w1 w5 " * 100
     chunks, short = encoder.encode_chunks(iter([text, "w1 w2"]))
     assert chunks.spans.tolist() == [[0, 269], [270, 539], [540, 599]]
     expected = encoder.encode([text[:269], text[270:539], text[540:599]])
     np.testing.assert_array_equal(chunks.vectors, expected)
     assert short.vectors.shape == (1, expected.shape[1])
+    assert encoder.encode([]).shape == (0, expected.shape[1]) and encoder.encode_chunks([]) == []
+    for texts in (["w1", None], [" "], "w1", [2023]):
+        with pytest.raises(ValueError, match="text"):
+            encoder.encode(texts)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_no_texts_have_no_vectors(saved, model):
-    encoder = lib.encoders.load(saved[model])
-    assert encoder.encode([]).shape == (0, encoder.encode(TEXTS).shape[1])
-    assert encoder.encode_chunks([]) == []
-
-
-@pytest.mark.parametrize("texts", [["w1", None], [" "], "w1", [2023]])
-def test_what_is_no_text_is_refused(saved, texts):
-    with pytest.raises(ValueError, match="text"):
-        lib.encoders.load(saved[BOTH]).encode(texts)
-
-
-def test_another_version_is_refused(tmp_path):
-    (tmp_path / "encoder.json").write_text(json.dumps({"version": 7}))
-    with pytest.raises(ValueError, match="version 7; make it again"):
+@pytest.mark.parametrize("content", [None, '{"version": 7}'])
+def test_another_folder_or_version_is_refused(tmp_path, content):
+    if content:
+        (tmp_path / "encoder.json").write_text(content)
+    with pytest.raises(ValueError, match="no encoder of version"):
         lib.encoders.load(tmp_path)
 
 
@@ -103,8 +94,8 @@ print(lib.encoders.load({folder!r}).encode(["w1 w2"]).shape)
 
 
 @pytest.mark.smoke
-def test_it_is_read_with_its_stated_dependencies_alone(saved):
-    script = SCRIPT.format(others=OTHERS, folder=str(saved[BOTH]))
+def test_it_is_read_with_its_stated_dependencies_alone(folders):
+    script = SCRIPT.format(others=OTHERS, folder=str(folders[BOTH] / "encoder"))
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, cwd=paths.ROOT)
     assert done.stdout.startswith("(1, "), done.stderr[-2000:]

@@ -1,27 +1,39 @@
-"""The page holds texts as data alone, and what is near is near."""
+"""`index.html`: texts are data alone, what is near is near; and in a real browser, offline.
+
+The browser needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` installs
+both.
+"""
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 
 from lib.vectors import page
-from lib.vectors.page import Entry
 
-FACTS = {"documents": 3, "verdict": "EQUAL", "scores": [{"measure": "MRR", "value": 0.5}]}
+FACTS = {"documents": 60, "verdict": "EQUAL", "scores": [{"measure": "MRR", "value": 0.5}]}
+CHROMIUM = shutil.which("chromium")
+SIZES = {"desktop": (1300, 900), "phone": (390, 780)}
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run"]
 
 
-def read_data(html):
-    return json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])
+def render(titles, labels, vectors, text="<b>&amp; </script>"):
+    texts = text if isinstance(text, list) else [text] * len(titles)
+    rows = [*zip(titles, texts, labels, strict=True)]
+    html = page.render_page("<i>mine</i>", rows, vectors, FACTS)
+    return html, json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])
 
 
 def test_texts_cannot_leave_their_place_and_no_address_is_named():
-    entries = [Entry("</script><script>alert(1)</script>", "<b>&amp; </script>")] * 3
-    html = page.render_page("<i>mine</i>", entries, np.eye(3), FACTS)
+    titles = ["</script><script>alert(1)</script>"] * 3
+    html, data = render(titles, ["x", "y", None], np.eye(3))
     assert html.count("<script") == 2 and "<i>mine" not in html and "alert(1)</" not in html
-    assert read_data(html)["titles"][0] == entries[0].title
-    assert not re.search(r"https?:|src=|@import|url\(", html)
+    assert data["titles"] == titles and not re.search(r"https?:|src=|@import|url\(", html)
+    assert data["classes"] == ["x", "y"] and data["class"] == [0, 1, -1]
+    _, many = render(["a"] * 9, [*"abcdefghi"], np.eye(9))
+    assert many["classes"] == [] and many["class"] == [-1] * 9, "more classes than colours"
 
 
 def test_neighbours_are_those_of_the_largest_cosines():
@@ -29,27 +41,85 @@ def test_neighbours_are_those_of_the_largest_cosines():
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -2)
-    expected = np.argsort(-cosines, axis=1)[:, : page.NEIGHBOURS]
-    assert (page.find_neighbours(vectors) == expected).all()
+    _, data = render(["a"] * 110, [None] * 110, vectors)
+    assert data["near"] == np.argsort(-cosines, axis=1)[:, : page.NEIGHBOURS].tolist()
+    assert data["class"] == [-1] * 110
 
 
-@pytest.mark.parametrize("count", [1, 2, 4, 30])
-def test_any_number_of_texts_has_places(count):
-    places = page.place_on_map(np.random.default_rng(0).normal(size=(count, 5)))
-    assert places.shape == (count, 2) and places.min() >= 0 and places.max() <= 1
-    assert page.find_neighbours(np.eye(count)).shape == (count, min(10, count - 1))
+@pytest.mark.parametrize(("count", "distinct"), [(2, 2), (4, 4), (30, 30), (12, 1)])
+def test_any_texts_have_places_on_the_map(count, distinct):
+    vectors = np.random.default_rng(0).normal(size=(distinct, 5))[np.arange(count) % distinct]
+    places = np.array(render(["a"] * count, [None] * count, vectors)[1]["map"])
+    assert places.shape == (count, 2) and places.min() == 0 and places.max() == 1000
 
 
-@pytest.mark.parametrize("distinct", [1, 2, 5])
-def test_texts_of_one_vector_have_one_place(distinct):
-    places = page.place_on_map(np.eye(8, dtype="f4")[np.arange(12) % distinct] + 1)
-    assert np.isfinite(places).all() and len(places) == 12
-    assert distinct == 5 or len(np.unique(places.round(3), axis=0)) == distinct
+# ---- in a browser -------------------------------------------------------------------------------
+
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+TEXTS = [f"<b>Text</b> {n} of the {('river', 'judge')[n % 2]} " * 20 for n in range(60)]
 
 
-def test_classes_have_colours_where_they_are_few():
-    entries = [Entry("a", "b", label) for label in ("x", "y", "")]
-    data = read_data(page.render_page("mine", entries, np.eye(3), FACTS))
-    assert data["classes"] == ["x", "y"] and data["class"] == [0, 1, -1]
-    many = [Entry("a", "b", str(n)) for n in range(9)]
-    assert read_data(page.render_page("mine", many, np.eye(9), FACTS))["classes"] == []
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright here")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=SIZES)
+def tab(request, browser, tmp_path):
+    kinds = np.arange(60) % 2
+    vectors = np.eye(8)[kinds] + np.random.default_rng(0).normal(scale=0.1, size=(60, 8))
+    titles = [f"{('Voilier', 'Court')[kind]} {n}" for n, kind in enumerate(kinds)]
+    html, _ = render(titles, [("water", "law")[kind] for kind in kinds], vectors, TEXTS)
+    (tmp_path / "index.html").write_text(html, encoding="utf-8")
+    width, height = SIZES[request.param]
+    context = browser.new_context(viewport={"width": width, "height": height}, offline=True)
+    tab, problems = context.new_page(), []
+    tab.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    tab.on("requestfailed", lambda request: problems.append(request.url))
+    tab.goto((tmp_path / "index.html").as_uri())
+    yield tab
+    assert problems == [] and tab.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
+
+
+@needs_browser
+def test_search_finds_titles_and_texts_and_marks_them(tab):
+    results = tab.locator("#results li")
+    assert results.count() == 50 and "first 50" in tab.locator("#status").inner_text()
+    tab.locator("#query").fill("judge")
+    assert "30 of 60" in tab.locator("#status").inner_text()
+    assert tab.locator("#results mark").first.inner_text() == "judge"
+    found = results.first.locator("p").inner_text()
+    assert "<b>Text</b>" in found, "a text is no HTML"
+    assert {*found.split()} <= {*TEXTS[1].split(), "…"}, "words are whole"
+    tab.locator("#query").fill("VOILIER 58 river")
+    assert results.first.locator("button").inner_text() == "Voilier 58"
+    tab.locator("#query").fill("zebra")
+    assert "0 of 60" in tab.locator("#status").inner_text() and not results.count()
+
+
+@needs_browser
+def test_a_text_shows_its_nearest_and_the_map_chooses(tab):
+    tab.locator("#query").fill("Court 7")
+    tab.locator("#results button").first.click()
+    near, chosen = tab.locator("#chosen li"), tab.locator("#chosen h2")
+    assert near.count() == 10 and "Court 7" in chosen.inner_text()
+    assert all(title.startswith("Court") for title in near.locator("button").all_inner_texts())
+    near.locator("button").first.click()
+    assert "Court 7" not in chosen.inner_text()
+    tab.get_by_role("button", name="Close").click()
+    assert not chosen.is_visible()
+    canvas = tab.locator("canvas")
+    canvas.scroll_into_view_if_needed()
+    box, (x, y) = canvas.bounding_box(), tab.evaluate("place(5)")
+    tab.mouse.move(box["x"] + x, box["y"] + y)
+    title = tab.locator("#tip strong").inner_text()
+    assert "<b>Text</b>" in tab.locator("#tip").inner_text()
+    canvas.click(position={"x": x, "y": y})
+    assert chosen.inner_text() == title
+    assert tab.locator("#classes").inner_text().split() == ["law", "water"]
