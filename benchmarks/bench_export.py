@@ -3,7 +3,8 @@
     python benchmarks/bench_export.py
 
 The weights are random: 6 layers, 384 wide, window 512; six documents have 300 to 2,600 tokens.
-Tokens per second are of CPU time. Both sides give the same embeddings, which is asserted.
+Tokens per second are of CPU time, in the fastest of three rounds. Both sides give the same
+embeddings, which is asserted.
 """
 
 import os
@@ -12,18 +13,17 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported
 
 import random
 import tempfile
-import time
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LongformerConfig, PreTrainedTokenizerFast
+from turns import least_seconds
 
 from lib.student import Student
 
 LENGTHS = [400, 1300, 1500, 600, 2600, 300]
 WORDS = ["<unk>", "<pad>", *(f"w{number}" for number in range(30_000))]
-REPEATS = 3
 
 
 def make_student() -> Student:
@@ -33,8 +33,9 @@ def make_student() -> Student:
     words = {word: index for index, word in enumerate(WORDS)}
     backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    special = {"unk_token": "<unk>", "pad_token": "<pad>"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **special)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>"
+    )
     return Student(LongformerConfig(attention_window=512, **sizes), tokenizer).eval()
 
 
@@ -50,16 +51,10 @@ def main() -> None:
         "sentence-transformers, one batch": lambda: stock.encode(texts, batch_size=len(texts)),
         "sentence-transformers, one at a time": lambda: stock.encode(texts, batch_size=1),
     }
-    seconds: dict[str, list[float]] = {side: [] for side in sides}
-    for encode in sides.values():  # warms up
+    for encode in sides.values():
         np.testing.assert_allclose(encode(), student.encode(texts), atol=1e-4)
-    for _ in range(REPEATS):
-        for side, encode in sides.items():
-            started = time.process_time()
-            encode()
-            seconds[side].append(time.process_time() - started)
-    for side, times in seconds.items():
-        print(f"{side:37} {sum(LENGTHS) / np.median(times):5.0f} tokens per second")
+    for side, seconds in least_seconds(sides, rounds=3).items():
+        print(f"{side:37} {sum(LENGTHS) / seconds:5.0f} tokens per second")
 
 
 if __name__ == "__main__":

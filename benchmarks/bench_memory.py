@@ -28,7 +28,7 @@ STAGES = {
     "corpus": lambda bench: bench.corpus,
     "tokens": lambda bench: bench.base.tokens(bench.first_texts(None)),
     "teacher": lambda bench: bench.teacher.embed(bench.first_texts(None)),
-    "paragraph vector": lambda bench: bench.paragraph_vector("DM;100;lowercase;2").embed(
+    "paragraph vector": lambda bench: bench.contextual("DM;100;lowercase;2").embed(
         bench.first_texts(None)
     ),
     "training": lambda bench: bench.embeddings("MSE", 0),

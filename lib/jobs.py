@@ -1,12 +1,9 @@
 """Runs jobs, which keep what they compute, on processes of this machine or workers of Dask."""
 
 import contextlib
-import logging
 import os
-import re
 import signal
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
@@ -16,7 +13,7 @@ from typing import Any
 from tqdm import tqdm
 
 from lib.config import environment, paths
-from lib.config.profiles import OneLine, ParameterError
+from lib.config.profiles import OneLine
 
 Job = tuple[str, Callable[..., Any], tuple]  # label, function of a module, its arguments
 ALONE = threading.RLock()  # threads of a Dask worker would share torch's random numbers
@@ -24,7 +21,7 @@ duration = tqdm.format_interval  # formats seconds: `00:07`, `12:30`, `1:05:00`
 
 
 class WorkerError(OneLine, RuntimeError):
-    """A worker was killed, the scheduler is gone, or a worker would compute something else."""
+    """A job failed in another process, or the process is gone."""
 
 
 class Interrupted(OneLine, KeyboardInterrupt):
@@ -43,18 +40,14 @@ def run_jobs(jobs: list[Job], what: str) -> None:
             for label, result in track(outcomes, what, len(jobs)):
                 try:
                     result()
-                except (BrokenExecutor, CancelledError, WorkerError):
+                except (BrokenExecutor, CancelledError):
                     raise
                 except Exception as error:
                     errors.append(error)
                     warnings.warn(f"{what}: {label} failed: {error}", stacklevel=2)
-    except BrokenExecutor:
-        raise WorkerError(
-            "a worker process was killed, most likely because memory ran out: close other programs,"
-            " or run with --jobs 1 (in a notebook: THESIS_JOBS=1); what was computed is kept"
-        ) from None
-    except CancelledError:
-        raise WorkerError("the Dask scheduler is gone; what was computed is kept") from None
+    except (BrokenExecutor, CancelledError):
+        told = "a worker was killed, perhaps for want of memory, or the Dask scheduler is gone"
+        raise WorkerError(f"{told}; what was computed is kept") from None
     except KeyboardInterrupt:
         end_workers()
         raise Interrupted("the workers have ended; what was computed is kept, run again") from None
@@ -75,36 +68,22 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
         # Once Dask gives up a job, joblib's own backend for it waits for ever (joblib 1.6.0).
         from distributed import Client, as_completed
 
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say what is wrong
         with Client(address, timeout=10, set_as_default=False) as client:
             # Reading a job imports what computes, and only new imports see the environment.
             client.register_worker_callbacks(partial(_set_variables, own))
             futures = {client.submit(run, *job, pure=False): label for label, *job in jobs}
             ended = as_completed([*futures], loop=client.loop)
-            yield ((futures.pop(future), future.result) for future in ended)
+            yield ((futures[future], future.result) for future in ended)
     elif (count := count_processes()) > 1:
         from joblib.externals import loky
 
         warnings.filterwarnings("ignore", "A worker stopped")  # and begins anew after 300 MB more
-        executor = loky.get_reusable_executor(
-            count, timeout=300, initializer=_begin, initargs=(os.getpid(),), env=own
-        )
+        ignore = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
+        executor = loky.get_reusable_executor(count, timeout=300, env=own, **ignore)
         futures = {executor.submit(run, *job): label for label, *job in jobs}
         yield ((futures[future], future.result) for future in loky.as_completed(futures))
     else:
-        yield ((label, partial(run, *job)) for label, *job in jobs)
-
-
-def _begin(parent: int) -> None:
-    """Let this process ignore Ctrl-C, which its parent answers, and end with its parent."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=watch, daemon=True).start()
+        yield ((label, partial(function, *given)) for label, function, given in jobs)
 
 
 def _set_variables(variables: dict[str, str]) -> None:
@@ -119,39 +98,24 @@ def _run(sources: str, function: Callable, arguments: tuple) -> None:
     try:
         with ALONE:
             function(*arguments)
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] in ("builtins", "lib"):
-            raise
-        # Others may not survive the way to the process that waits.
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+    except Exception as error:  # which may not survive the way to the process that waits
+        raise WorkerError(f"{type(error).__name__}: {error}") from error
 
 
 def end_workers() -> None:
     """End the worker processes of this machine at once; `run_jobs` then starts new ones."""
-    import psutil
     from joblib.externals import loky
 
-    # Killed first, because loky's own way may print a KeyError of a job that ends meanwhile.
-    workers = []
-    for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it may end by itself
-            if "LokyProcess" in " ".join(child.cmdline()):
-                child.kill()
-                workers.append(child)
-    psutil.wait_procs(workers)
     loky.get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 def count_processes(asked: str | None = None) -> int:
     """How many processes --jobs or THESIS_JOBS asks for; else one a core, at most 4, 1 on a GPU."""
-    text = asked or os.environ.get("THESIS_JOBS")
-    if not text:
-        from joblib import cpu_count
+    if text := asked or os.environ.get("THESIS_JOBS"):
+        return int(text)
+    from joblib import cpu_count
 
-        return 1 if os.path.exists("/dev/nvidiactl") else min(4, cpu_count())
-    if not re.fullmatch("[1-9][0-9]{0,3}", text):  # str.isdigit would take a superscript two
-        raise ParameterError(f"--jobs, THESIS_JOBS: {text!r} is no whole number from 1 to 9999")
-    return int(text)
+    return 1 if os.path.exists("/dev/nvidiactl") else min(4, cpu_count())
 
 
 def track(items: Iterable[Any], description: str, total: int) -> Iterator[Any]:

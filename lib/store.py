@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from filelock import FileLock
 from pyarrow.feather import read_table, write_feather
@@ -26,8 +27,7 @@ from pyarrow.feather import read_table, write_feather
 from lib.config.profiles import OneLine
 
 LIB = Path(__file__).parent
-ROWS, CHARACTERS = 4096, 500_000  # of texts that are embedded, and written, at once
-OF_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")  # left by systems in folders people open
+PIECE = 256  # texts that are embedded, and written, at once
 MARKER = ".thesis-companion.json"  # in a person's folder: what we wrote there
 
 Arrays = dict[str, Any]
@@ -44,7 +44,7 @@ class Product:
     kind: str  # also the name of its folder
     inputs: Mapping[str, Any]  # plain values and other products: what decides it besides code
     modules: tuple[str, ...] = ()  # modules and packages of lib that compute it: "losses.cosine"
-    packages: tuple[str, ...] = ()  # whose arithmetic it depends on, in major and minor version
+    packages: tuple[str, ...] = ()  # whose arithmetic it depends on
     label: str = field(default="", compare=False)  # for people
 
     @functools.cached_property
@@ -77,18 +77,14 @@ class Store:
     used: set[str] = field(default_factory=set, repr=False)
     kept: set[str] = field(default_factory=set, repr=False)
 
-    def __post_init__(self) -> None:
-        read_sources()  # this process computes with the code as it is now
-
     def path(self, product: Product, suffix: str) -> Path:
         """Where a product is, or belongs. With `keep` it may be one that older code completed."""
         path = self.folder / f"{product.name}{suffix}"
         self.used.add(product.name)
-        if self.keep and suffix in (".npz", ".rows") and not path.exists():
-            older = _list_older(path)
-            if older:
-                path = older[-1]
-                self.kept.add(f"{product.kind}/{path.name.removesuffix(suffix)}")
+        if self.keep and suffix != ".checkpoint" and not path.exists():
+            for older in _list_older(path)[-1:]:
+                path = older
+                self.kept.add(f"{product.kind}/{path.stem}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -105,16 +101,13 @@ class Store:
 
     def get(self, product: Product, compute: Callable[[], Mapping[str, Any]]) -> Arrays:
         """The arrays of a product. If they are missing, one process computes, and others wait."""
-        arrays = self.find(product)
-        if arrays is not None:
-            return arrays
         path = self.path(product, ".npz")
-        with self._lock(product, path):
-            arrays = self.find(product)  # another process may have made them meanwhile
-            if arrays is None:
-                arrays = {name: np.asarray(value) for name, value in compute().items()}
-                write_whole(path, lambda file: np.savez(file, **arrays))
-        return arrays
+        if not path.exists():
+            with self._lock(product, path):
+                if not path.exists():  # another process may have made it meanwhile
+                    arrays = {name: np.asarray(value) for name, value in compute().items()}
+                    write_whole(path, lambda file: np.savez(file, **arrays))
+        return self.find(product)
 
     def rows(
         self, product: Product, texts: Sequence[str], compute: Callable[[list[str]], Arrays]
@@ -131,20 +124,23 @@ class Store:
             folder = self.folder / f"{product.name}.rows"  # no table mixes rows of two codes
             with self._lock(product, folder):
                 folder.mkdir(exist_ok=True)
-                _, first = np.unique(names, return_index=True)
-                missing = np.sort(first[~np.isin(names[first], _read_names(folder))])
-                for places, piece in _cut_pieces(texts, missing):
-                    columns = {name: _to_arrow(value) for name, value in compute(piece).items()}
-                    table = pa.table({"name": names[places], **columns})
+                given_again = pd.Index(names).duplicated()
+                missing = np.flatnonzero(~given_again & ~np.isin(names, _read_names(folder)))
+                for start in range(0, len(missing), PIECE):
+                    places = missing[start : start + PIECE]
+                    columns = compute([texts[int(place)] for place in places])
+                    arrays = {name: _to_arrow(values) for name, values in columns.items()}
+                    table = pa.table({"name": names[places], **arrays})
                     path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
                     write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
-        known = _read_names(folder)
-        order = np.argsort(known)
-        places = order[np.searchsorted(known, names, sorter=order)] if len(known) else order
-        if not np.array_equal(known[places], names):
+        table = _open_table(folder)
+        places = pd.Index(table["name"].to_numpy()).get_indexer(names)
+        if (places < 0).any():
             raise LookupError(f"{folder} lost rows while it was read: run again")
-        columns = _open_table(folder).column_names[1:] if len(known) else []
-        return {name: Rows(folder, name, places) for name in columns}
+        return {
+            name: Rows(len(places), functools.partial(_take_rows, table[name], places))
+            for name in table.column_names[1:]
+        }
 
     def has_rows(self, product: Product, texts: Sequence[str]) -> bool:
         """Whether a table has a row for each text."""
@@ -156,7 +152,7 @@ class Store:
         if self.reading:
             raise NotComputed(f"{product.kind} {product.label} is not in {self.folder}")
         with FileLock(path.with_name(f"{path.name}.lock")):
-            for partial in [*path.parent.glob(f".{path.name}.*"), *path.glob(".*")]:
+            for partial in (*path.parent.glob(f".{path.name}.*"), *path.glob(".*")):
                 partial.unlink(missing_ok=True)
             yield
             for older in _list_older(path):
@@ -170,45 +166,34 @@ def _list_older(path: Path) -> list[Path]:
     return sorted(filter(Path.exists, others), key=os.path.getmtime)
 
 
+@dataclass(frozen=True, eq=False)
 class Rows(Sequence[Any]):
-    """Rows of a column in the order asked for, read from disk when they are indexed."""
+    """Rows that are read, from disk or other rows, when they are indexed."""
 
-    def __init__(self, folder: Path, column: str, places: np.ndarray):
-        self.folder, self.column, self.places = folder, column, places
+    length: int
+    read: Callable[[Any], Any]  # the rows at some places
 
     def __len__(self) -> int:
-        return len(self.places)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (len(self), *(np.shape(self[0]) if len(self) else ()))
+        return self.length
 
     def __getitem__(self, rows: Any) -> Any:
-        """One row, or several as an array (rows, ...); as a list if their lengths differ."""
-        places = np.atleast_1d(self.places[rows])
-        taken = _open_table(self.folder)[self.column].take(pa.array(places)).combine_chunks()
-        nested = pa.types.is_list(taken.type) or pa.types.is_fixed_size_list(taken.type)
-        values: Any = np.array(taken.flatten() if nested else taken)  # a copy that may be changed
-        if pa.types.is_fixed_size_list(taken.type):
-            values = values.reshape(len(places), taken.type.list_size)
-        elif nested:
-            values = np.split(values, np.cumsum(taken.value_lengths())[:-1]) if len(places) else []
-        return values if np.ndim(self.places[rows]) else values[0]
+        return self.read(rows)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)
 
 
-def _cut_pieces(texts: Sequence[str], rows: np.ndarray) -> Iterator[tuple[list[int], list[str]]]:
-    """Places and texts of pieces that are embedded at once."""
-    piece: dict[int, str] = {}
-    characters = 0
-    for row in rows.tolist():
-        piece[row] = texts[row]
-        characters += len(piece[row])
-        if len(piece) == ROWS or characters >= CHARACTERS or row == rows[-1]:
-            yield [*piece], [*piece.values()]
-            piece, characters = {}, 0
+def _take_rows(column: pa.ChunkedArray, order: np.ndarray, rows: Any) -> Any:
+    """One row of a column, or several as an array, or as a list if their lengths differ."""
+    places = np.atleast_1d(order[rows])
+    taken = column.take(pa.array(places)).combine_chunks()
+    if pa.types.is_fixed_size_list(taken.type):
+        values = np.array(taken.flatten()).reshape(len(places), taken.type.list_size)
+    elif pa.types.is_list(taken.type):
+        values = [np.array(each.values) for each in taken]
+    else:
+        values = np.array(taken)  # a copy that may be changed
+    return values if np.ndim(order[rows]) else values[0]
 
 
 def _to_arrow(values: Any) -> pa.Array:
@@ -219,19 +204,13 @@ def _to_arrow(values: Any) -> pa.Array:
 
 
 def _read_names(folder: Path) -> np.ndarray:
-    table = _open_table(folder)
-    return np.empty(0, np.uint64) if table is None else table["name"].to_numpy()
+    return _open_table(folder)["name"].to_numpy()
 
 
-def _open_table(folder: Path) -> Any:
-    """All pieces of a table, memory-mapped; None if there are none."""
-    pieces = [_open_piece(path, path.stat().st_mtime_ns) for path in sorted(folder.glob("*.arrow"))]
-    return pa.concat_tables(pieces) if pieces else None
-
-
-@functools.lru_cache(maxsize=4096)
-def _open_piece(path: Path, written: int) -> pa.Table:
-    return read_table(path, memory_map=True)
+def _open_table(folder: Path) -> pa.Table:
+    """All pieces of a table, memory-mapped."""
+    pieces = [read_table(path, memory_map=True) for path in sorted(folder.glob("*.arrow"))]
+    return pa.concat_tables(pieces or [pa.table({"name": np.empty(0, np.uint64)})])
 
 
 # ---- whole files and folders --------------------------------------------------------------------
@@ -243,19 +222,15 @@ def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
     `write` gets the open binary file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    options = {"dir": path.parent, "prefix": f".{path.name}.", "delete": False}
-    with tempfile.NamedTemporaryFile(**options) as file:
-        try:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(partial, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)  # a temporary file's 0600 would hide it from colleagues
-            os.replace(file.name, path)
-        except BaseException as error:
-            Path(file.name).unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from None
-            raise
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -266,20 +241,19 @@ def write_text(path: Path, text: str) -> None:
 def check_target(target: str | Path, kind: str) -> Path:
     """The absolute path of a folder that is missing, empty, or holds only what we wrote as `kind`.
 
-    Its parents are made. `ValueError`, in one line, for any other folder.
+    `ValueError` for any other folder. Our marker is written last, so what a person added or changed
+    is newer.
     """
     target = Path(os.path.abspath(Path(target).expanduser()))
-    if target.is_symlink() or target.is_file() or target in (Path.cwd(), *Path.cwd().parents):
-        raise ValueError(f"{target} is a file, a link, or holds this folder; name another folder")
-    marker = target / MARKER
-    ours = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
-    known = ours["files"] if ours.get("kind") == kind else {}
-    if other := [name for name, digest in _hash_files(target).items() if known.get(name) != digest]:
-        raise ValueError(
-            f"{target} holds {other[0]}, which this project did not write there, or which was "
-            "changed since; choose another folder"
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink() or target.is_file():
+        raise ValueError(f"{target} is a file or a link; name another folder")
+    marker, written = target / MARKER, 0
+    if marker.is_file() and json.loads(marker.read_text(encoding="utf-8"))["kind"] == kind:
+        written = marker.stat().st_ctime_ns
+    for path in target.rglob("*"):
+        ours = path.lstat().st_ctime_ns <= written or path.name == ".DS_Store"
+        if not ours and (path.is_symlink() or not path.is_dir()):
+            raise ValueError(f"{target} holds {path.name}, which is not ours; name another folder")
     return target
 
 
@@ -289,36 +263,20 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
     `write` gets a new, empty folder and fills it. Raises `ValueError` as `check_target`.
     """
     target = check_target(target, kind)
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    new, old = work / "new", work / "old"
-    try:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as work:
+        new = Path(work, "new")
         new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
-        files = _hash_files(new)
-        marker = json.dumps({"kind": kind, "files": files})
-        (new / MARKER).write_text(marker, encoding="utf-8")
-        for name in (*files, MARKER):
-            with open(new / name, "rb") as file:
+        for path in filter(Path.is_file, new.rglob("*")):
+            with open(path, "rb") as file:
                 os.fsync(file.fileno())
+        write_text(new / MARKER, json.dumps({"kind": kind}))
         check_target(target, kind)  # again: writing takes a while
         if target.exists():
             new.chmod(target.stat().st_mode)
-            target.rename(old)
+            target.rename(Path(work, "old"))
         new.rename(target)
-    finally:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _hash_files(folder: Path) -> dict[str, str]:
-    """Files and links below a folder, by their paths relative to it, without our marker."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {
-        path.relative_to(folder).as_posix(): "link" if path.is_symlink() else hash_file(path)
-        for path in paths
-        if path.name not in OF_SYSTEMS and path != folder / MARKER
-    }
 
 
 # ---- names --------------------------------------------------------------------------------------
@@ -368,36 +326,25 @@ def read_sources() -> dict[str, str]:
 
 @functools.cache
 def hash_code(modules: tuple[str, ...]) -> str:
-    """Hash of modules and packages of lib, without what cannot change a result.
-
-    Comments, docstrings, annotations, and checks that only raise an error do not count.
-    """
-    sources: list[str] = []
-    for module in modules:
-        place = module.replace(".", "/")
-        files = [name for name in read_sources() if name.startswith((f"{place}.py", f"{place}/"))]
-        if not files:
-            raise ValueError(f"there is no module lib.{module}")
-        sources += [_strip_code(read_sources()[name]) for name in files]
-    return hash_value(sources)
+    """Hash of modules and packages of lib, but for comments, docstrings, messages, annotations."""
+    places = [module.replace(".", "/") for module in modules]
+    starts = tuple(f"{place}{end}" for place in places for end in (".py", "/"))
+    files = {name: text for name, text in read_sources().items() if name.startswith(starts)}
+    return hash_value([_strip_code(text) for text in files.values()])
 
 
 @functools.cache
 def _strip_code(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        for name in {"annotation", "returns"} & {*node._fields}:
-            setattr(node, name, None)
-        for name, value in ast.iter_fields(node):
-            if name in ("body", "orelse") and isinstance(value, list):
-                value[:] = [each for each in value if not _is_harmless(each)]
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            del node.body[0]
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.Raise):
+            node.exc = node.cause = None
     return ast.dump(tree)
-
-
-def _is_harmless(node: ast.AST) -> bool:
-    """Whether this is a docstring, an error, or a check that only raises one."""
-    if isinstance(node, ast.If):
-        assigns = any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test))
-        return not assigns and all(map(_is_harmless, [*node.body, *node.orelse]))
-    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return docstring or isinstance(node, ast.Raise)

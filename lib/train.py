@@ -73,7 +73,7 @@ def train(given: argparse.Namespace) -> None:
             bar.n = number
             bar.set_postfix_str(f"loss {loss:.4f}")
 
-        losses = model.get_weights([advance])["loss"]
+        losses = model.history([advance])["loss"]
     base, told = bench.profile.student.model, f"{losses[0]:.4f} -> {losses[-1]:.4f}"
     training = {"seed": model.seed, "updates": len(losses), "loss": told}
     card = {
@@ -81,7 +81,7 @@ def train(given: argparse.Namespace) -> None:
         "base_model": Path(base).name if Path(base).is_dir() else base,  # no private path
         "teachers": [each.product.label for each in (model.structural, model.contextual) if each],
         "losses": variant.losses,
-        "training": model.training.model_dump(mode="json") | training,
+        "training": model.profile.training.model_dump(mode="json") | training,
         "provenance": environment.commit() | environment.versions(),
     }
     try:

@@ -45,7 +45,7 @@ def test_jobs_begin_in_order_and_the_first_error_comes_when_all_ended(count, tmp
         jobs.run_jobs(queue, "heads")
     told = [str(warning.message) for warning in warned]
     assert told[0].endswith(str(raised.value))
-    assert {"heads: MSE failed: OwnError: shapes differ"} < {*told} and "a text" in "".join(told)
+    assert len(told) == 2 and "a text" in "".join(told) and "shapes differ" in "".join(told)
     assert len([*tmp_path.iterdir()]) == 20
 
 

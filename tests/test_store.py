@@ -1,12 +1,12 @@
 """The store: computed once, whole or not at all, whatever dies; names; folders of people."""
 
 import os
-import pickle
-import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -68,7 +68,10 @@ def test_three_processes_compute_once(tmp_path):
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_a_table_computes_missing_rows_only_and_keeps_the_order_asked_for(tmp_path, column):
+def test_a_table_computes_missing_rows_only_and_keeps_the_order_asked_for(
+    tmp_path, monkeypatch, column
+):
+    monkeypatch.setattr(store, "PIECE", 1)
     kept, asked = Store(tmp_path), []
 
     def remember(texts):
@@ -81,11 +84,10 @@ def test_a_table_computes_missing_rows_only_and_keeps_the_order_asked_for(tmp_pa
     assert asked == ["aa", "b", "ccc", "aaaa"]
     expected = COLUMNS[column](texts)
     mask = np.array([True, False, False, False, True])
-    for given in (rows, pickle.loads(pickle.dumps(rows))):
-        for place in (slice(None), slice(1, 3), [4, 0], mask):
-            wanted = np.array(expected, object)[place] if column == "ids" else expected[place]
-            np.testing.assert_equal([*given[place]], [*wanted])
-        np.testing.assert_equal(given[-1], expected[-1])
+    for place in (slice(None), slice(1, 3), [4, 0], mask):
+        wanted = np.array(expected, object)[place] if column == "ids" else expected[place]
+        np.testing.assert_equal([*rows[place]], [*wanted])
+    np.testing.assert_equal(rows[-1], expected[-1])
     assert kept.has_rows(ONE, texts) and not kept.has_rows(ONE, ["new"])
 
 
@@ -94,28 +96,8 @@ def test_a_series_is_read_in_its_order_whatever_its_index(tmp_path):
     assert Store(tmp_path).rows(ONE, texts, compute)["number"][:].tolist() == [1, 2, 3]
 
 
-def test_a_table_that_is_removed_while_it_is_open_is_made_again(tmp_path):
-    kept = Store(tmp_path)
-    kept.rows(ONE, ["aaa"], compute)
-    shutil.rmtree(tmp_path / f"{ONE.name}.rows")
-    assert kept.rows(ONE, ["bb", "aaa"], compute)["number"][:].tolist() == [2, 3]
-
-
-def test_rows_in_several_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "CHARACTERS", 5)
-    sizes, texts = [], ["aaa", "bbb", "c", "d", "eeeeeeee", "f"]
-
-    def remember(piece):
-        sizes.append(len(piece))
-        return compute(piece)
-
-    rows = Store(tmp_path).rows(ONE, texts, remember)["vectors"]
-    assert sizes == [2, 3, 1]
-    assert np.array_equal(rows, COLUMNS["vectors"](texts))
-
-
 SLOW = """
-store.CHARACTERS = 3
+store.PIECE = 1
 Store(folder).rows(ONE, ["aaa", "bbb"], lambda t: kill() if "bbb" in t else compute(t))
 """
 
@@ -136,16 +118,6 @@ def test_what_a_killed_process_leaves_is_made_again(tmp_path, code, kept):
     rows = Store(tmp_path).rows(ONE, ["aaa", "bbb"], compute)["number"]
     assert rows[:].tolist() == [3, 3]
     assert [*tmp_path.rglob(".*")] == []
-
-
-def test_a_failing_write_leaves_nothing(tmp_path):
-    def fail(file):
-        file.write(b"half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match=r"cannot write .*figure\.csv: No space left"):
-        store.write_whole(tmp_path / "figure.csv", fail)
-    assert [*tmp_path.iterdir()] == []
 
 
 # ---- names --------------------------------------------------------------------------------------
@@ -183,15 +155,7 @@ def f(x: int) -> int:
         ("x: int", "x: float", True),
         ("-> int", "-> float", True),
         ("return", "# comment\n    return", True),
-        ('    """Doubles."""\n', "", True),
-        ("    return", '    if x > 9:\n        raise ValueError("large")\n    return', True),
-        ("    return", "    if (x := abs(x)) > 9:\n        raise ValueError\n    return", False),
-        (
-            "    return",
-            "    if x > 9:\n        raise ValueError\n    else:\n        x = 1\n    return",
-            0,
-        ),
-        ("y: int = 2", "y: float = 2", True),
+        ("x < 0", "x < 1", False),
         ("y: int = 2", "y: int = 4", False),
         ("y * x", "y + x", False),
     ],
@@ -249,7 +213,7 @@ def write_student(folder):
     (folder / "model" / "weights").write_text("new")
 
 
-def test_a_folder_is_replaced_only_if_we_wrote_all_of_it(tmp_path):
+def test_a_folder_of_ours_is_replaced(tmp_path):
     target = tmp_path / "mine"
     replace_folder(target, "student", write_student)
     (target / "model" / ".DS_Store").touch()
@@ -258,32 +222,53 @@ def test_a_folder_is_replaced_only_if_we_wrote_all_of_it(tmp_path):
     assert target.stat().st_mode & 0o777 == 0o700
     assert {p.name for p in target.rglob("*")} == {"model", "weights", MARKER}
     assert [p.name for p in tmp_path.iterdir()] == ["mine"]
-    with pytest.raises(ValueError, match="choose another folder"):
+    with pytest.raises(ValueError, match="name another folder"):
         check_target(target, "vectors")
-    for name in ("weights", "notes.txt"):
-        (target / "model" / name).write_text("a person's")
-        with pytest.raises(ValueError, match=name):
-            replace_folder(target, "student", write_student)
-        assert (target / "model" / name).read_text() == "a person's"
-        (target / "model" / "weights").write_text("new")
 
 
-def test_a_failed_write_keeps_the_old_folder(tmp_path):
-    target = tmp_path / "mine"
+@pytest.mark.parametrize("change", ["edit", "add", "move", "link"])
+def test_what_a_person_changed_or_added_is_never_replaced(tmp_path, change):
+    """Also a file that is older than ours."""
+    target, own = tmp_path / "mine", tmp_path / "own.txt"
+    own.write_text("a person's")
+    os.utime(own, (0, 0))
     replace_folder(target, "student", write_student)
+    time.sleep(0.02)  # a person is slower than the clock of a file system
+    name = "weights" if change == "edit" else "notes.txt"
+    place = target / "model" / name
+    if change == "move":
+        own.rename(place)
+    elif change == "link":
+        place.symlink_to(own)
+    else:
+        place.write_text("a person's")
+    with pytest.raises(ValueError, match=name):
+        replace_folder(target, "student", write_student)
+    assert place.read_text() == "a person's"
 
-    def fail(folder):
-        (folder / "half").write_text("half")
+
+def test_a_failed_write_keeps_the_old(tmp_path):
+    target, file = tmp_path / "mine", tmp_path / "figure.csv"
+    replace_folder(target, "student", write_student)
+    store.write_text(file, "old")
+
+    def fail(place):
+        if isinstance(place, Path):
+            (place / "half").write_text("half")
+        else:
+            place.write(b"half")
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match="no"):
         replace_folder(target, "student", fail)
-    assert (target / "model" / "weights").read_text() == "new"
-    assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(RuntimeError, match="no"):
+        store.write_whole(file, fail)
+    assert (target / "model" / "weights").read_text() == "new" and file.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["figure.csv", "mine"]
 
 
-@pytest.mark.parametrize("make", ["file", "link", "here", "foreign"])
-def test_other_targets_are_refused(tmp_path, monkeypatch, make):
+@pytest.mark.parametrize("make", ["file", "link", "foreign"])
+def test_other_targets_are_refused(tmp_path, make):
     target = tmp_path / "mine"
     if make == "file":
         target.write_text("a person's")
@@ -292,9 +277,6 @@ def test_other_targets_are_refused(tmp_path, monkeypatch, make):
         target.symlink_to(tmp_path / "other")
     else:
         target.mkdir()
-        if make == "here":
-            monkeypatch.chdir(target)
-        else:
-            (target / "model.safetensors").write_text("a person's")
+        (target / "model.safetensors").write_text("a person's")
     with pytest.raises(ValueError, match=str(target)):
         replace_folder(target, "student", write_student)

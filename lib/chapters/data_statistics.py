@@ -7,8 +7,8 @@ import pandas as pd
 
 from lib.data.corpus import Corpus
 from lib.data.task_files import Task
-from lib.experiments.base import Base
 from lib.experiments.bench import Texts
+from lib.experiments.students import Base
 
 
 def count_corpus_tokens(corpus: Corpus, base: Base) -> pd.DataFrame:

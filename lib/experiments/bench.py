@@ -13,9 +13,9 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,10 +32,9 @@ from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import ranking, readouts
 from lib.evaluation.readouts import Examples
-from lib.experiments.base import Base, load_layers
 from lib.experiments.embedders import Joined, ParagraphVector, Teacher, Words
 from lib.experiments.model import Model, find_device, has_bfloat16, hash_model
-from lib.experiments.students import TrainedStudent
+from lib.experiments.students import Base, TrainedStudent, load_layers
 from lib.jobs import Job, run_jobs
 from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
 from lib.texts import halve_text
@@ -44,22 +43,19 @@ LSA_WIDTH = 1024  # as wide as the largest Paragraph Vectors, and scaled like th
 JUDGING = ("evaluation.heads", "evaluation.readouts")
 MODELS_PER_JOB = 8  # whose heads one job trains: few enough to occupy all processes
 
-T = TypeVar("T")
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # for every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
 
 
-class shared_property(Generic[T]):
+def shared_property(compute: Callable[[Any], Any]) -> Any:
     """A cached property of documents and tasks, which a bench and all its copies compute once."""
 
-    def __init__(self, compute: Callable[[Any], T]):
-        self.compute, self.__doc__ = compute, compute.__doc__
+    def read(bench: Bench) -> Any:
+        if compute.__name__ not in bench.shared:
+            bench.shared[compute.__name__] = compute(bench)
+        return bench.shared[compute.__name__]
 
-    def __get__(self, bench: Any, owner: type) -> T:
-        name = self.compute.__name__
-        if name not in bench.shared:
-            bench.shared[name] = self.compute(bench)
-        return bench.shared[name]
+    return property(read, doc=compute.__doc__)
 
 
 class Texts(Sequence[str]):
@@ -81,20 +77,20 @@ class Texts(Sequence[str]):
         return hash_texts(iter(self))
 
 
+def open_store() -> Store:
+    """The store under the artifact root, as the environment variables of a run ask for it."""
+    asked = {name: os.environ.get(f"THESIS_{name.upper()}") == "1" for name in ("keep", "reading")}
+    return Store(paths.store(), **asked)
+
+
+@dataclass(eq=False)
 class Bench:
-    """The experiments of one profile, kept by default in the store under the artifact root.
+    """The experiments of one profile. `readout` is one of `readouts.READOUTS`."""
 
-    `readout` says how embeddings are read, one of `readouts.READOUTS`; see `with_readout`.
-    """
-
-    readout = "thesis"
-
-    def __init__(self, profile: Profile, store: Store | None = None):
-        self.profile = profile
-        keep = os.environ.get("THESIS_KEEP") == "1"
-        reading = os.environ.get("THESIS_READING") == "1"
-        self.store = store or Store(paths.store(), keep=keep, reading=reading)
-        self.shared: dict[str, Any] = {}
+    profile: Profile
+    store: Store = field(default_factory=open_store)
+    readout: str = "thesis"
+    shared: dict[Any, Any] = field(default_factory=dict)  # with its copies: texts and tasks
 
     @classmethod
     def load(cls, name: str, **changes: Any) -> Bench:
@@ -105,28 +101,15 @@ class Bench:
         """A bench with other values in one section; `ValueError` for one of documents or tasks."""
         if section in ("corpus", "tasks"):
             raise ValueError(f"{section} is read already; load another bench with overrides")
-        return self._copy(self.profile.changed(section, **values), self.store)
+        return replace(self, profile=self.profile.changed(section, **values))
 
     def with_readout(self, name: str) -> Bench:
         """A bench that reads embeddings in another way, one of `readouts.READOUTS`."""
-        bench = self.changed("heads", **readouts.READOUTS[name])
-        bench.readout = name
-        return bench
+        return replace(self.changed("heads", **readouts.READOUTS[name]), readout=name)
 
     def reading(self) -> Bench:
         """A bench that raises `NotComputed` when this one would compute something."""
-        return self._copy(self.profile, replace(self.store, reading=True))
-
-    def _copy(self, profile: Profile, store: Store) -> Bench:
-        bench = Bench(profile, store)
-        bench.readout, bench.shared = self.readout, self.shared
-        return bench
-
-    @property
-    def precision(self) -> str:
-        """The precision of students: the profile's, but "fp32" if the device has no bfloat16."""
-        wanted = self.profile.training.precision
-        return wanted if wanted == "fp32" or has_bfloat16() else "fp32"
+        return replace(self, store=replace(self.store, reading=True))
 
     # ---- texts ----------------------------------------------------------------------------------
 
@@ -135,10 +118,6 @@ class Bench:
         """The folders that hold dataset folders."""
         profile = self.profile
         return find_roots(profile.build, profile.data_roots, paths.artifacts())
-
-    def check_data(self) -> None:
-        """Raise `ValueError`, in one line, if a dataset folder or a task is missing."""
-        task_files.check_data(self.roots, self.profile.corpus, self.profile.tasks)
 
     @shared_property
     def tasks(self) -> dict[str, Task]:
@@ -160,8 +139,8 @@ class Bench:
         """The distillation corpus, without what tasks are validated or tested on."""
         section, student = self.profile.corpus, self.profile.student
         folders = [Documents(find_dataset(self.roots, name)) for name in section.names]
-        held_out = task_files.held_out_contents(self.tasks)
         contents = [folder.contents for folder in folders]
+        held_out = task_files.held_out_contents(self.tasks)
         inputs = section.model_dump(mode="json") | {"documents": hash_arrays(*contents)}
         inputs["left_out"] = hash_arrays(np.intersect1d(held_out, np.concatenate(contents)))
         if any(folder.min_tokens for folder in section.folders):
@@ -171,22 +150,14 @@ class Bench:
             tokenizer = load_layers(student).tokenizer
             return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
 
-        def draw() -> dict[str, np.ndarray]:
-            return corpora.draw(section, folders, held_out, count_tokens)
-
-        product = Product("corpus", inputs, ("data.corpus",))
-        return Corpus.read(self.store.get(product, draw), folders)
+        draw = functools.partial(corpora.draw, section, folders, held_out, count_tokens)
+        drawn = self.store.get(Product("corpus", inputs, ("data.corpus",)), draw)
+        return Corpus.read(drawn, folders)
 
     @shared_property
     def held_out(self) -> Texts:
         """The held-out documents of the corpus."""
         return Texts(self.corpus.validation)
-
-    @shared_property
-    def halves(self) -> list[str]:
-        """First halves of the held-out documents, then second halves."""
-        parts = [halve_text(text) for text in self.held_out]
-        return [first for first, _ in parts] + [second for _, second in parts]
 
     @property
     def documents(self) -> Texts:
@@ -207,10 +178,11 @@ class Bench:
 
     @functools.cached_property
     def base(self) -> Base:
-        """The student before training."""
-        section = self.profile.student
+        """The student before training, in "fp32" if the device has no bfloat16."""
+        section, precision = self.profile.student, self.profile.training.precision
+        precision = precision if precision == "fp32" or has_bfloat16() else "fp32"
         read = (self.first_texts(None), self.held_out) if section.language_model else ([], [])
-        return Base(self.store, section, self.precision, *read, self.teacher)
+        return Base(self.store, section, precision, *read, self.teacher)
 
     def contextual(self, label: str, seed: int = 0) -> Model:
         """A contextual teacher: a Paragraph Vector, LSA, or several of them side by side."""
@@ -229,13 +201,17 @@ class Bench:
     def model(self, label: str | Variant, seed: int = 0) -> Model:
         """The model of a label. Nothing is computed before it embeds something."""
         variant, teacher, profile = read_label(label), self.teacher, self.profile
+        chunks = replace(teacher, chunk=teacher.section.max_tokens)
         if variant.kind == "student":
-            return self._student(variant, seed)
+            structural = chunks if variant.reads_chunks else teacher
+            contextual = self.contextual(variant.contextual) if variant.contextual else None
+            teachers = (structural if variant.structural else None, contextual)
+            read = (profile, self.documents, self.held_out)
+            return TrainedStudent(self.store, self.base, variant, seed, *read, *teachers)
         if variant.kind == "paragraph_vector":
             return self.contextual(str(variant.contextual), seed)
         if variant.kind == "tfidf":
             return Words(self.store, self.documents)
-        chunks = replace(teacher, chunk=teacher.section.max_tokens)
         documents = self.first_texts(profile.contextual_teacher.documents)
         dim = max(1, round(LSA_WIDTH * profile.width))
         lsa = Words(self.store, documents, dim, teacher if variant.cut else None)
@@ -245,58 +221,28 @@ class Bench:
         fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
         return fixed[variant.kind]
 
-    def _student(self, variant: Variant, seed: int) -> TrainedStudent:
-        structural = self.model("SBERT, mean of chunks") if variant.reads_chunks else self.teacher
-        return TrainedStudent(
-            self.store,
-            self.base,
-            variant,
-            seed,
-            self.profile.training,
-            self.profile.soft_cca,
-            self.profile.width,
-            self.documents,
-            self.held_out,
-            self.teacher,
-            structural if variant.structural else None,
-            self.contextual(variant.contextual) if variant.contextual else None,
-        )
-
     def embed(self, models: Iterable[Model], texts: Sequence[str]) -> None:
-        """Make missing models and their missing vectors of texts, in one queue of jobs.
-
-        What a model needs is ahead of it in the queue. A job that comes too early waits for it.
-        """
-        wanted: dict[str, tuple[Model, list[Sequence[str]]]] = {}  # name -> model, missing texts
+        """Make missing models and vectors of texts in one queue of jobs, what one needs ahead."""
+        missing: dict[str, tuple[Model, list[Sequence[str]]]] = {}  # by the model's name
         for model in models:
-            for part in model.parts:
-                for needed, read in (*part.list_needs(), (part, texts)):
-                    _, missing = wanted.setdefault(needed.product.name, (needed, []))
-                    if not needed.is_embedded(read):
-                        missing.append(read)
-        jobs: list[Job] = []
-        for model, missing in wanted.values():
-            if missing:
-                jobs.append((model.product.label, embed_texts, (model, missing)))
+            for needed, read in model.list_work(texts):
+                if not needed.is_embedded(read):
+                    missing.setdefault(needed.product.name, (needed, []))[1].append(read)
+        jobs = [(m.product.label, embed_texts, (m, parts)) for m, parts in missing.values()]
         self._run_jobs(jobs, "models")
 
     def _run_jobs(self, jobs: list[Job], what: str) -> None:
         if jobs and self.store.reading:
             raise NotComputed(f"{what}: {len(jobs)} missing in {self.store.folder}")
-        if jobs:
-            run_jobs(jobs, what)
+        run_jobs(jobs, what)
 
-    def embeddings(self, label: str | Variant, seed: int) -> dict[str, Any]:
-        """(texts, dim) of held-out documents: `validation`, `halves`; a student's `history` too."""
-        model = self.model(label, seed)
-        self.embed([model], [*self.held_out, *self.halves])
-        texts = {"validation": self.held_out, "halves": self.halves}
-        vectors = {name: np.asarray(model.embed(part)) for name, part in texts.items()}
-        return vectors | (model.history() if isinstance(model, TrainedStudent) else {})
-
-    def halves_mrr(self, label: str | Variant, seed: int) -> float:
-        """Mean reciprocal rank of a held-out document's other half, without labels or heads."""
-        return float(ranking.rank_halves(self.embeddings(label, seed)["halves"]).mean())
+    def embeddings(self, label: str | Variant, seed: int) -> dict[str, np.ndarray]:
+        """(texts, dim) of held-out documents, `validation`; first halves, then second: `halves`."""
+        model, parts = self.model(label, seed), [halve_text(text) for text in self.held_out]
+        halves = [first for first, _ in parts] + [second for _, second in parts]
+        self.embed([model], [*self.held_out, *halves])
+        texts = {"validation": self.held_out, "halves": halves}
+        return {name: np.asarray(model.embed(part)) for name, part in texts.items()}
 
     # ---- records --------------------------------------------------------------------------------
 
@@ -322,23 +268,24 @@ class Bench:
         heads), groups (of the examples' texts), chance.
         """
         tasks = self.classifications if tasks is None else tasks
-        products = {
-            (pair, task): self._name_record(pair, task, split, limit)
+        names = {task: hash_examples(self.examples(task, split, limit)) for task in tasks}
+        records = [
+            (pair, task, self._name_record(pair, task, names[task]))
             for pair, task in itertools.product(self._pair_seeds(wanted, seeds), tasks)
-        }
-        missing = {place: each for place, each in products.items() if not self.store.has(each)}
-        if missing:
-            self._make_records(missing, split, limit)
-        table, facts = [], {}
+        ]
+        self._judge([each for each in records if not self.store.has(each[2])], split, limit)
+        facts = {}
         for task in tasks:
             examples = self.examples(task, split)
             groups = self._name_groups(task, examples.text_ids)[examples.inputs[examples.tested]]
-            facts[task] = {"chance": examples.chance, "groups": groups}
-        for (pair, task), product in products.items():
+            facts[task] = {"task": task, "metric": "accuracy", "split": split, "groups": groups}
+            facts[task] |= {"readout": self.readout, "chance": examples.chance}
+        table = []
+        for pair, task, product in records:
             record = self.store.find(product)
-            row = self._start_row(pair, task, "accuracy", split, float(record["accuracy"]))
-            row |= {"fingerprint": product.name, "by_head": record["heads"].tolist()}
-            table.append(row | {"scores": record["scores"]} | facts[task])
+            row = self._describe(pair) | facts[task] | {"fingerprint": product.name}
+            row |= {"value": float(record["accuracy"]), "by_head": record["heads"].tolist()}
+            table.append(row | {"scores": record["scores"]})
         return pd.DataFrame(table)
 
     def retrieve(
@@ -356,62 +303,64 @@ class Bench:
         targets, and has the groups of both. `queries` is the number of sources.
         """
         pairs = self._pair_seeds(wanted, seeds)
-        tasks = self.retrievals if tasks is None else tasks
-        queries = {task: read_queries(self.tasks[task]) for task in tasks}
-        texts = dict.fromkeys(text for each in queries.values() for text in each.texts)
-        self.embed([self.model(*pair) for pair in pairs], [*texts])
         table = []
-        for task, each in queries.items():
-            facts = {"groups": self._name_groups(task, each.text_ids)[each.examples]}
-            facts["queries"] = len(each.relevant)
-            chance = {name: ranking.score_chance(each, name, top) for name in ranking.METRICS}
+        for task in self.retrievals if tasks is None else tasks:
+            queries = read_queries(self.tasks[task])
+            groups = self._name_groups(task, queries.text_ids)[queries.examples]
+            facts = {"task": task, "split": "test", "readout": "none", "fingerprint": ""}
+            facts |= {"queries": len(queries.relevant), "groups": groups}
+            self.embed([self.model(*pair) for pair in pairs], queries.texts)
             for pair, metric in itertools.product(pairs, ranking.METRICS):
-                vectors = self.model(*pair).embed(each.texts)
-                value, scores = ranking.rank(vectors, each, metric, top)
-                row = self._start_row(pair, task, metric, "test", value)
-                table.append(row | facts | {"scores": scores, "chance": chance[metric]})
+                vectors = self.model(*pair).embed(queries.texts)
+                value, scores = ranking.rank(vectors, queries, metric, top)
+                chance = ranking.score_chance(queries, metric, top)
+                row = self._describe(pair) | facts | {"metric": metric, "value": value}
+                table.append(row | {"chance": chance, "scores": scores})
         return pd.DataFrame(table)
+
+    def _pair_seeds(self, wanted: Iterable[str | Variant], seeds: Seeds) -> list[Pair]:
+        """Each model, by its label or variant, with each of its seeds."""
+        chosen = dict.fromkeys(map(read_label, wanted))
+        given = seeds if isinstance(seeds, Mapping) else {v.identity: seeds for v in chosen}
+        return [(v, n) for v in chosen for n in given.get(v.identity, self.profile.seeds)]
+
+    def _describe(self, pair: Pair) -> dict[str, Any]:
+        """What a row says of a model."""
+        (variant, seed), model, seconds = pair, self.model(*pair), None
+        if isinstance(model, TrainedStudent):
+            seconds = float(self.store.find(model.weights, "seconds")["seconds"])
+        row = {"model": variant.identity, **asdict(variant), "seed": seed, "seconds": seconds}
+        return row | {"device": find_device(), "embedding_fingerprint": model.product.name}
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
         """The examples that models are judged by; `limit` reduces those that heads train on."""
-        return self._read_examples(task, split, limit)[0]
-
-    def _read_examples(self, task: str, split: str, limit: float | None) -> tuple[Examples, str]:
-        """Examples with their hash; all benches with the same tasks read them once."""
-        if (name := (task, split, limit)) not in self._examples:
+        if (key := (task, split, limit)) not in self.shared:
             most = self.profile.tasks.limit
-            try:
-                read = read_examples(task, self.tasks[task], split, most, limit)
-            except ValueError as error:
-                raise ValueError(f"{task}: {error}; lower its folds (tasks.folders)") from error
-            self._examples[name] = read, hash_examples(read)
-        return self._examples[name]
+            self.shared[key] = read_examples(task, self.tasks[task], split, most, limit)
+        return self.shared[key]
 
-    def _name_record(self, pair: Pair, task: str, split: str, limit: float | None) -> Product:
-        """The record of a model on some examples. Only trained heads have settings and a seed."""
+    def _name_record(self, pair: Pair, task: str, examples: str) -> Product:
+        """The record of a model on hashed examples. Only trained heads have settings and a seed."""
         variant, seed = pair
-        classifier = self._choose_classifier(variant)
-        inputs: dict[str, Any] = {
-            "model": self.model(variant, seed).product,
-            "examples": self._read_examples(task, split, limit)[1],
-            "classifier": classifier,
-        }
-        if classifier == "head":
-            heads = self.profile.heads.model_dump(mode="json", exclude={"classifier"})
-            inputs |= {"heads": heads, "seed": seed}
+        heads = self.profile.heads.model_dump(mode="json")
+        classifier = heads.pop("classifier")
+        classifier = "words" if variant.kind == "tfidf" else classifier
+        settings = {"heads": heads, "seed": seed} if classifier == "head" else {}
+        inputs = {"model": self.model(*pair).product, "examples": examples}
+        inputs |= {"classifier": classifier, **settings}
         label = f"{task}: {variant.identity}, seed {seed}"
         return Product("record", inputs, JUDGING, ("torch", "scikit-learn"), label)
 
-    def _make_records(
-        self, missing: Mapping[tuple[Pair, str], Product], split: str, limit: float | None
+    def _judge(
+        self, missing: Sequence[tuple[Pair, str, Product]], split: str, limit: float | None
     ) -> None:
         """Embed and judge. The heads of one task are trained together."""
-        examples = {task: self.examples(task, split, limit) for _, task in missing}
+        examples = {task: self.examples(task, split, limit) for _, task, _ in missing}
         texts = dict.fromkeys(text for each in examples.values() for text in each.texts)
-        self.embed([self.model(*pair) for pair in dict.fromkeys(p for p, _ in missing)], [*texts])
+        self.embed(dict.fromkeys(self.model(*pair) for pair, *_ in missing), [*texts])
         groups: dict[tuple[str, str], list[Any]] = {}
-        for (pair, task), product in missing.items():
-            group = groups.setdefault((task, self._choose_classifier(pair[0])), [])
+        for pair, task, product in missing:
+            group = groups.setdefault((task, product.inputs["classifier"]), [])
             group.append((product, self.model(*pair), pair[1]))
         jobs: list[Job] = []
         for (task, classifier), given in groups.items():
@@ -421,19 +370,10 @@ class Bench:
                 jobs.append((task, judge_and_keep, work))
         self._run_jobs(jobs, "classification heads")
 
-    def _choose_classifier(self, variant: Variant) -> str:
-        return "words" if variant.kind == "tfidf" else self.profile.heads.classifier
-
     def _name_groups(self, task: str, text_ids: Sequence[str]) -> np.ndarray:
         """(texts,) the group of each text; without one, a short checksum shared with its copies."""
-        texts = [self.tasks[task].texts[text_id] for text_id in text_ids]
-        pairs = zip(text_ids, texts, strict=True)
+        pairs = [(text_id, self.tasks[task].texts[text_id]) for text_id in text_ids]
         return np.array([self._groups.get(p, f"text {content(p[1]):016x}") for p in pairs])
-
-    @shared_property
-    def _examples(self) -> dict[tuple[str, str, float | None], tuple[Examples, str]]:
-        """(task, split, limit) -> examples that were read, with their hash."""
-        return {}
 
     @shared_property
     def _groups(self) -> dict[tuple[str, str], str]:
@@ -444,32 +384,6 @@ class Bench:
             for text_id, group in task.groups.items()
             if text_id in task.texts
         }
-
-    def _start_row(
-        self, pair: Pair, task: str, metric: str, split: str, value: float
-    ) -> dict[str, Any]:
-        variant, seed = pair
-        model, note = self.model(variant, seed), None
-        if isinstance(model, TrainedStudent):
-            note = self.store.find(model.weights, "seconds")
-        row = {"model": variant.identity, **asdict(variant), "task": task, "metric": metric}
-        return row | {
-            "readout": self.readout if metric == "accuracy" else "none",  # rankings are by cosine
-            "split": split,
-            "seed": seed,
-            "value": value,
-            "seconds": float(note["seconds"]) if note else None,
-            "device": find_device(),
-            "fingerprint": "",
-            "embedding_fingerprint": model.product.name,
-        }
-
-    def _pair_seeds(self, wanted: Iterable[str | Variant], seeds: Seeds) -> list[Pair]:
-        """Each model, by its label or variant, with each of its seeds."""
-        chosen = dict.fromkeys(map(read_label, wanted))
-        given = seeds if isinstance(seeds, Mapping) else {v.identity: seeds for v in chosen}
-        default = self.profile.seeds
-        return [(v, seed) for v in chosen for seed in given.get(v.identity, default)]
 
 
 def read_label(label: str | Variant) -> Variant:
@@ -499,9 +413,8 @@ def judge_and_keep(
     settings: HeadSettings,
     classifier: str,
 ) -> None:
-    """Judge models with their seeds side by side on a task, and keep the missing records."""
-    missing = [(product, model, seed) for product, model, seed in given if not store.has(product)]
-    vectors = [(p.label, seed, replace(m).embed(examples.texts)) for p, m, seed in missing]
+    """Judge models with their seeds side by side on a task, and keep the records."""
+    vectors = [(p.label, seed, replace(m).embed(examples.texts)) for p, m, seed in given]
     records = readouts.judge_models(vectors, examples, classifier, settings)
-    for (product, *_), record in zip(missing, records, strict=True):
+    for (product, *_), record in zip(given, records, strict=True):
         store.get(product, functools.partial(dict, record))

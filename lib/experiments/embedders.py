@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,6 @@ from lib.teachers.rows import centre_rows, join_rows, mean_row
 
 PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
 MODULES = ("experiments.embedders", "teachers", "texts")
-FACTS = ("vocabulary_size", "seconds", "truncated", "documents")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,28 +53,21 @@ class Teacher(Model):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32."""
-        from lib.teachers.chunks import cut_text, mean_of_chunks
-
-        with self._compute_in_precision():
-            if not self.chunk:
-                return self._encode([cut_text(text) for text in texts])
-            size = self.chunk - self.sbert.tokenizer.num_special_tokens_to_add()
-            return mean_of_chunks(self.sbert.tokenizer, self._encode, texts, size)
-
-    def _encode(self, texts: list[str]) -> np.ndarray:
-        return self.sbert.encode(texts, self.section.batch_size)
-
-    def _compute_in_precision(self) -> Any:
-        if self.precision == "fp32":
-            return nullcontext()
         import torch
 
-        return torch.autocast(find_device(), torch.bfloat16)
+        from lib.teachers.chunks import cut_text, mean_of_chunks
+
+        encode = functools.partial(self.sbert.encode, batch_size=self.section.batch_size)
+        with torch.autocast(find_device(), torch.bfloat16, enabled=self.precision == "bf16"):
+            if not self.chunk:
+                return encode([cut_text(text) for text in texts])
+            size = self.chunk - self.sbert.tokenizer.num_special_tokens_to_add()
+            return mean_of_chunks(self.sbert.tokenizer, encode, texts, size)
 
     def lengths(self, texts: Sequence[str]) -> Rows:
         """(texts,) lengths in SBERT's tokens, without special ones and before truncation."""
-        inputs = {"model": self.section.model, "revision": self.section.revision}
-        inputs["files"] = hash_model(self.section.model)
+        inputs = self.section.model_dump(mode="json", include={"model", "revision"})
+        inputs |= {"files": hash_model(self.section.model)}
         product = Product("lengths", inputs, ("teachers.sbert", "texts"), PACKAGES, "lengths")
         rows = self.store.rows(product, texts, lambda part: {"lengths": self.sbert.lengths(part)})
         return rows["lengths"]
@@ -116,18 +107,12 @@ class ParagraphVector(Model):
         """A `lib.teachers.paragraph_vector.ParagraphVector`, trained if it is missing."""
         return pickle.loads(self.store.get(self.product, self._train)["pickle"].tobytes())
 
-    def facts(self) -> Arrays:
-        """`vocabulary_size`, `seconds` of training, `truncated` and `documents` (counts)."""
-        found = self.store.find(self.product, *FACTS)
-        return found or self.store.get(self.product, self._train)
-
     def _train(self) -> Arrays:
         from lib.teachers import paragraph_vector
 
         untrained = paragraph_vector.ParagraphVector.parse(self.label, width=self.width)
         model = untrained.train(self.documents, **self.settings)
-        facts = {name: getattr(model, name) for name in FACTS}
-        return facts | {"pickle": np.frombuffer(pickle.dumps(model), np.uint8)}
+        return {"pickle": np.frombuffer(pickle.dumps(model), np.uint8)}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32."""
@@ -140,8 +125,11 @@ class Words(Model):
 
     Texts are read only as far as the teacher `cut` reads them. `centred` is LSA without words of a
     single document, minus the documents' mean, scaled to norm 1, as own texts are embedded.
-    Documents that are `left_out` count words but give them no weights; see `fit_outside`.
+    Documents that are `left_out` count words but give them no weights; see `fit_outside`. Vectors
+    are not kept, but LSA's fit is: other processors find other directions.
     """
+
+    kept = False
 
     documents: Sequence[str]
     dim: int = 0
@@ -166,21 +154,16 @@ class Words(Model):
 
     @functools.cached_property
     def fitted(self) -> Any:
-        """A `lib.teachers.words.Lexical`. LSA is kept: other processors find other directions."""
+        """A `lib.teachers.words.Lexical`. The words of own texts are fitted anew for each fold."""
         from lib.teachers.words import Lexical
 
-        if not self._is_kept:
+        if self.centred or not self.dim:
             return self._fit()
         return Lexical(**self.store.get(self.product, lambda: vars(self._fit())))
 
     def _fit(self) -> Any:
         outside = ~np.isin(hash_texts(self.documents), hash_texts(self.left_out))
         return self.counter.fit(np.flatnonzero(outside), self.dim, rare=not self.centred)
-
-    @property
-    def _is_kept(self) -> bool:
-        """TF-IDF is sparse, and the words of own texts are fitted anew for each fold."""
-        return bool(self.dim) and not self.centred
 
     def encode(self, texts: Sequence[str]) -> Any:
         """(texts, dim) float32; for TF-IDF (texts, words) sparse, with rows of norm 1 or 0."""
@@ -191,12 +174,6 @@ class Words(Model):
             return self.fitted.embed(counts)
         rows = self.fitted.project(counts)
         return np.pad(rows, [(0, 0), (0, self.dim - rows.shape[1])])
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        return super().embed(texts) if self._is_kept else self.encode(texts)
-
-    def is_embedded(self, texts: Sequence[str]) -> bool:
-        return not self._is_kept or super().is_embedded(texts)
 
     def fit_outside(self, texts: Sequence[str]) -> Words:
         """The same words without the weights that these texts give them. Counts are shared."""
@@ -209,6 +186,8 @@ class Words(Model):
 class Joined(Model):
     """Vectors of several models side by side; two `scaled` ones have norm 1 and equal weight."""
 
+    kept = False
+
     models: tuple[Model, ...]
     scaled: bool = False
 
@@ -218,46 +197,26 @@ class Joined(Model):
         label = " + ".join(model.product.label for model in self.models)
         return Product("joined", inputs, MODULES, (), label)
 
-    @property
-    def parts(self) -> Sequence[Model]:
-        return [part for model in self.models for part in model.parts]
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode(self, texts: Sequence[str]) -> Any:
         """(texts, sum of dims) float32."""
-        return self._join([model.encode(texts) for model in self.models])[:]
+        parts = [model.embed(texts) for model in self.models]
+        if self.scaled:
+            return join_rows(*map(np.asarray, parts))
+        # They may exceed memory.
+        return Rows(len(texts), lambda rows: np.concatenate([part[rows] for part in parts], -1))
 
-    def embed(self, texts: Sequence[str]) -> Any:
-        return self._join([model.embed(texts) for model in self.models])
-
-    def _join(self, parts: Sequence[Any]) -> Any:
-        return join_rows(*map(np.asarray, parts)) if self.scaled else Columns(parts)
-
-    def is_embedded(self, texts: Sequence[str]) -> bool:
-        return all(part.is_embedded(texts) for part in self.parts)
+    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        return [(model, texts) for model in self.models]
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         return replace(self, models=tuple(model.fit_outside(texts) for model in self.models))
 
 
-@dataclass(frozen=True)
-class Columns(Sequence[np.ndarray]):
-    """Arrays with the same rows, joined when rows are read, because they may exceed memory."""
-
-    parts: Sequence[Any]
-
-    def __len__(self) -> int:
-        return len(self.parts[0])
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        return np.concatenate([part[rows] for part in self.parts], axis=-1)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self[:], dtype=dtype)
-
-
 @dataclass(frozen=True, eq=False)
 class Centred(Model):
     """A model's vectors, each of norm 1, without the mean over `documents`, scaled to 1 again."""
+
+    kept = False
 
     model: Model
     documents: Sequence[str]
@@ -267,10 +226,6 @@ class Centred(Model):
         inputs = {"model": self.model.product, "documents": hash_arrays(hash_texts(self.documents))}
         return Product("centred", inputs, MODULES, (), self.model.product.label)
 
-    @property
-    def parts(self) -> Sequence[Model]:
-        return self.model.parts
-
     @functools.cached_property
     def mean(self) -> np.ndarray:
         """(dim,)"""
@@ -278,16 +233,10 @@ class Centred(Model):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32, of norm 1."""
-        return centre_rows(np.asarray(self.model.encode(texts)), self.mean)
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
         return centre_rows(np.asarray(self.model.embed(texts)), self.mean)
 
-    def is_embedded(self, texts: Sequence[str]) -> bool:
-        return self.model.is_embedded(texts) and self.model.is_embedded(self.documents)
-
-    def list_needs(self) -> list[tuple[Model, Sequence[str]]]:
-        return [*self.model.list_needs(), *((part, self.documents) for part in self.parts)]
+    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        return [(self.model, self.documents), (self.model, texts)]
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         kept = ~np.isin(hash_texts(self.documents), hash_texts(texts))

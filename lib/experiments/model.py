@@ -12,9 +12,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from lib.store import Arrays, Product, Store, hash_file
+from lib.store import Product, Store, hash_file
 
 _DRIVER = Path("/dev/nvidiactl")
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settings, vocabularies
@@ -23,6 +23,8 @@ _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settin
 @dataclass(frozen=True, eq=False)
 class Model:
     """Embeds texts. Subclasses say how, in `encode`, and what decides the result, in `product`."""
+
+    kept: ClassVar[bool] = True  # whether vectors are
 
     store: Store
 
@@ -36,24 +38,24 @@ class Model:
         raise NotImplementedError
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """Like `encode`, but vectors are kept on disk, and read from there when indexed."""
-        return self.store.rows(self.product, texts, self.compute)["vectors"]
-
-    def compute(self, texts: list[str]) -> Arrays:
-        return {"vectors": self.encode(texts)}
+        """Like `encode`; vectors that are kept are read from disk when they are indexed."""
+        if not self.kept:
+            return self.encode(texts)
+        rows = self.store.rows(self.product, texts, lambda part: {"vectors": self.encode(part)})
+        return rows["vectors"]
 
     def is_embedded(self, texts: Sequence[str]) -> bool:
         """Whether `embed` would compute nothing."""
         return self.store.has_rows(self.product, texts)
 
-    @property
-    def parts(self) -> Sequence[Model]:
-        """The models whose vectors are computed one by one; a joined model has several."""
-        return (self,)
-
-    def list_needs(self) -> list[tuple[Model, Sequence[str]]]:
-        """Models, with texts, whose vectors this one needs before it can be made."""
+    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        """The models, with texts, whose vectors `encode` reads."""
         return []
+
+    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
+        """The models, with texts, whose vectors are kept before all is there; itself is last."""
+        work = [each for model, read in self.list_needs(texts) for each in model.list_work(read)]
+        return [*work, (self, texts)] if self.kept else work
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         """The same model, fitted to none of these texts. Most are fitted to nothing."""

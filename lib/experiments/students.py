@@ -1,24 +1,24 @@
-"""One student as a model: what it learns from, its training, its vectors."""
+"""The student before and after training: its names, what it learns from, its vectors."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lib.config.schema import SoftCCASettings, TrainingSettings
+from lib.config.schema import Profile, StudentSettings
 from lib.distillation import variants
 from lib.distillation.variants import Variant
-from lib.experiments.base import PACKAGES, STUDENT, Base, pack_weights, unpack_weights
-from lib.experiments.model import Model, count_ranks, find_device
-from lib.store import Arrays, Product, hash_arrays, hash_texts
+from lib.experiments.model import Model, count_ranks, find_device, find_model, hash_model
+from lib.jobs import track
+from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 
 if TYPE_CHECKING:
     from lib.experiments.embedders import Teacher
@@ -26,16 +26,13 @@ if TYPE_CHECKING:
 MEASUREMENTS = 4  # of a student of a contextual teacher, after each quarter of its training
 FITTED = 10_000  # at most so many training documents give means and standard deviations
 DEAL_SEED = 7  # of the orders in which the documents of controls get each other's rows
+PACKAGES = ("torch", "transformers", "tokenizers")
+STUDENT = ("experiments.students", "student", "teachers.chunks", "teachers.rows", "texts")
 TRAINING = (
-    "experiments.students",
-    "distillation.objective",
-    "distillation.training",
+    *("distillation.measures", "distillation.objective", "distillation.projection"),
+    *("distillation.training", "evaluation.metrics", "losses._checks"),
 )
-CONTEXTUAL = (  # what students without a contextual teacher do not run
-    "distillation.measures",
-    "distillation.projection",
-    "evaluation.metrics",
-)
+UNREAD = {"checkpoint_every", "gradient_checkpointing"}  # settings that change no result
 LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module of its name
     "contrastive": ("contrastive", "cosine"),
     "max_margin": ("max_margin", "mse"),
@@ -46,100 +43,201 @@ LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module
 
 
 @dataclass(frozen=True, eq=False)
+class Base(Model):
+    """The student before training: the layers of an encoder.
+
+    With a section `language_model`, they first learn to guess masked words of `documents`, and are
+    measured on `held_out`. The teacher decides where a `cut` text ends.
+    """
+
+    section: StudentSettings
+    precision: str  # "fp32" or "bf16"
+    documents: Sequence[str]
+    held_out: Sequence[str]
+    teacher: Teacher
+    cut: bool = False
+
+    @functools.cached_property
+    def start(self) -> Product:
+        """Its weights."""
+        inputs = self.section.model_dump(mode="json") | {"files": hash_model(self.section.model)}
+        if self.section.language_model is not None:
+            texts = (self.documents, self.held_out)
+            inputs["texts"] = [hash_arrays(hash_texts(each)) for each in texts]
+            inputs["computed"] = [find_device(), self.precision]
+        return Product("base", inputs, STUDENT, PACKAGES, "masked words")
+
+    @functools.cached_property
+    def product(self) -> Product:
+        inputs = {"model": self.start, "read": self.count_read(self.cut)}
+        inputs |= {"computed": [find_device(), self.precision]}
+        return Product("vectors", inputs, STUDENT, PACKAGES, "Longformer")
+
+    def count_read(self, cut: bool) -> int:
+        """How many tokens of a text are read, special ones included."""
+        return self.teacher.section.max_tokens if cut else self.section.max_positions
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """(texts, dim) float32."""
+        return self.encode_with(self._loaded, texts, self.cut)
+
+    def encode_with(self, student: Any, texts: Sequence[str], cut: bool) -> np.ndarray:
+        """(texts, dim) float32, by this student or by a trained copy of it."""
+        from lib.teachers.chunks import cut_text
+
+        ids = self.layers.tokenize([cut_text(text) for text in texts], self.count_read(cut))
+        return student.encode(ids, precision=self.precision)
+
+    @functools.cached_property
+    def layers(self) -> Any:
+        """The student with the weights of its checkpoint, for its tokenizer."""
+        return load_layers(self.section)
+
+    @functools.cached_property
+    def _loaded(self) -> Any:
+        return self.load().to(find_device())
+
+    def load(self, **dropout: float | None) -> Any:
+        """A fresh copy, with `dropout` and `attention_dropout`. It learns its words if need be."""
+        student, learned = load_layers(self.section, **dropout), self.history()
+        return student if learned is None else unpack_weights(student, learned)
+
+    def history(self) -> Arrays | None:
+        """Its weights, with `loss`, `held_out` and `unigram` of `WordLosses`.
+
+        None without a language model.
+        """
+        if self.section.language_model is None:
+            return None
+        return self.store.get(self.start, self._learn_words)
+
+    def _learn_words(self) -> Arrays:
+        from lib.student.masked_words import train_masked_words
+
+        student = load_layers(self.section, dropout=0.0).to(find_device())
+        texts = [self.tokens(each)["ids"] for each in (self.documents, self.held_out)]
+        settings = self.section.language_model.model_dump() | {"precision": self.precision}
+        settings["track"] = lambda batches: track(batches, "masked words", len(batches))
+        return train_masked_words(student, *texts, **settings)._asdict() | pack_weights(student)
+
+    def tokens(self, texts: Sequence[str]) -> dict[str, Rows]:
+        """The token `ids` of texts, special ones included, truncated, and their length `whole`."""
+        names = {"model", "revision", "max_positions"}
+        inputs = self.section.model_dump(mode="json", include=names)
+        inputs |= {"files": hash_model(self.section.model)}
+        product = Product("tokens", inputs, STUDENT, PACKAGES, "tokens")
+        return self.store.rows(product, texts, self._tokenize)
+
+    def _tokenize(self, texts: list[str]) -> Arrays:
+        ids = [np.array(row, np.int32) for row in self.layers.tokenize(texts)]
+        whole = self.layers.tokenizer(texts, verbose=False)["input_ids"]
+        return {"ids": ids, "whole": np.array([len(row) for row in whole])}
+
+
+def load_layers(
+    section: StudentSettings,
+    dropout: float | None = None,
+    attention_dropout: float | None = None,
+) -> Any:
+    """The layers of a base as a student, with the weights of their checkpoint."""
+    from lib.student import Student
+
+    path, options = find_model(section.model), {"revision": section.revision, "dropout": dropout}
+    if section.base == "longformer":
+        student = Student.from_longformer(path, **options)
+    else:
+        shape = (section.layers, section.window, section.max_positions)
+        student = Student.from_encoder(path, *shape, **options)
+    if attention_dropout is not None:
+        student.config.attention_probs_dropout_prob = attention_dropout
+        for layer in student.encoder["layer"]:
+            layer.attention["self"].dropout = attention_dropout
+    return student
+
+
+def pack_weights(student: Any) -> Arrays:
+    """The weights that training may have changed, each as `w.<name>`; frozen ones are left out."""
+    frozen = {name for name, value in student.named_parameters() if not value.requires_grad}
+    state = student.state_dict()
+    return {f"w.{name}": value.cpu().numpy() for name, value in state.items() if name not in frozen}
+
+
+def unpack_weights(student: Any, arrays: Arrays) -> Any:
+    """Load weights from `pack_weights`, for evaluation."""
+    import torch
+
+    state = {name[2:]: torch.from_numpy(a) for name, a in arrays.items() if name[:2] == "w."}
+    student.load_state_dict(student.state_dict() | state)  # torch refuses those it does not have
+    return student.eval()
+
+
+@dataclass(frozen=True, eq=False)
 class TrainedStudent(Model):
     """A variant trained with a seed. Row i of all that it reads is document i of `documents`.
 
-    `structural` and `contextual` are its teachers. `teacher` counts the tokens that the mask of
-    Listing 4.1 depends on.
+    `structural` and `contextual` are its teachers.
     """
 
     base: Base
     variant: Variant
     seed: int
-    training: TrainingSettings
-    soft_cca: SoftCCASettings
-    width: float
+    profile: Profile
     documents: Sequence[str]
     held_out: Sequence[str]
-    teacher: Teacher
     structural: Model | None
     contextual: Model | None
 
     @functools.cached_property
     def weights(self) -> Product:
         """Weights and losses, named by what goes in: nothing is computed for this name."""
-        variant = replace(self.variant, cut=False)
+        variant, unread = replace(self.variant, cut=False), UNREAD
         inputs: dict[str, Any] = {
             "variant": asdict(variant),
             "losses": variant.losses,
             "arguments": variant.structural and variants.structural_loss(variant.structural),
             "seed": self.seed,
             "base": self.base.start,
-            "training": self._list_settings(),
             "computed": [find_device(), self.base.precision, count_ranks()],
             "documents": hash_arrays(hash_texts(self.documents)),
             "structural": self.structural and self.structural.product,
         }
-        packages = (*PACKAGES, "accelerate")
-        if self.contextual is not None:
-            inputs |= {"contextual": self.contextual.product, "width": self.width}
+        if self.contextual is None:
+            unread = UNREAD | {"contextual_features", "contextual_rows", "cca_batch_size"}
+        else:
+            inputs |= {"contextual": self.contextual.product, "width": self.profile.width}
             inputs |= {"held_out": hash_arrays(hash_texts(self.held_out))}
-            packages = (*packages, "scikit-learn")
-        if variant.contextual_loss == "soft_cca" and self.contextual is not None:
-            inputs["soft_cca"] = self.soft_cca.model_dump(mode="json")
+            inputs |= {"soft_cca": self.profile.soft_cca.model_dump(mode="json")}
+        inputs["training"] = self.profile.training.model_dump(mode="json", exclude=unread)
+        files = [file for name in variant.losses for file in LOSSES.get(name, (name,))]
+        modules = (*STUDENT, *TRAINING, *(f"losses.{file}" for file in dict.fromkeys(files)))
+        packages = (*PACKAGES, "accelerate", "scikit-learn")
         label = f"{variant.identity}, seed {self.seed}"
-        return Product("student", inputs, self._list_modules(), packages, label)
-
-    def _list_settings(self) -> dict[str, Any]:
-        """The settings that decide the result of this student."""
-        read = {
-            "contextual_features": self.contextual is not None,
-            "contextual_rows": self.contextual is not None,
-            "cca_batch_size": self.variant.contextual_loss == "cca",
-            "max_structural_len": self.variant.masked,
-            "checkpoint_every": False,
-            "gradient_checkpointing": False,
-        }
-        unread = {name for name, is_read in read.items() if not is_read}
-        return self.training.model_dump(mode="json", exclude=unread)
-
-    def _list_modules(self) -> tuple[str, ...]:
-        files = [file for name in self.variant.losses for file in LOSSES.get(name, (name,))]
-        modules = [*STUDENT, *TRAINING, "losses._checks", *(f"losses.{file}" for file in files)]
-        modules += CONTEXTUAL if self.contextual is not None else ()
-        modules += ["student.cls"] if self.variant.pooling == "cls" else []
-        return tuple(dict.fromkeys(modules))
+        return Product("student", inputs, modules, packages, label)
 
     @functools.cached_property
     def product(self) -> Product:
         inputs = {"model": self.weights, "read": self.base.count_read(self.variant.cut)}
-        modules = (*STUDENT, "student.cls") if self.variant.pooling == "cls" else STUDENT
-        return Product("vectors", inputs, modules, PACKAGES, self.weights.label)
+        return Product("vectors", inputs, STUDENT, PACKAGES, self.weights.label)
 
     @property
     def batch_size(self) -> int:
         """Documents in a batch; plain CCA needs more of them."""
         plain = self.variant.contextual_loss == "cca"
-        return self.training.cca_batch_size if plain else self.training.batch_size
+        training = self.profile.training
+        return training.cca_batch_size if plain else training.batch_size
 
     @property
     def updates(self) -> int:
-        per_update = self.batch_size * self.training.accumulation * count_ranks()
-        return self.training.passes * (len(self.documents) // per_update)
+        per_update = self.batch_size * self.profile.training.accumulation * count_ranks()
+        return self.profile.training.passes * (len(self.documents) // per_update)
 
-    def list_needs(self) -> list[tuple[Model, Sequence[str]]]:
+    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
         """The base, which may have to learn its words, and the teachers of all documents."""
         if self.store.has(self.weights):
             return []
-        teachers = [each for each in (self.structural, self.contextual) if each is not None]
-        parts = [part for each in teachers for part in each.parts]
         read = [self.documents] if self.contextual is None else [self.documents, self.held_out]
-        needs: list[tuple[Model, Sequence[str]]] = [(self.base, self.held_out)]
-        for part in parts:  # what the teachers need comes before them
-            needs += part.list_needs()
-        for part in parts:
-            needs += [(part, texts) for texts in read]
-        return needs
+        teachers = filter(None, (self.structural, self.contextual))
+        return [(self.base, self.held_out), *itertools.product(teachers, read)]
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32. The student is trained if it is missing."""
@@ -148,42 +246,47 @@ class TrainedStudent(Model):
     @functools.cached_property
     def loaded(self) -> Any:
         """The trained student, a `lib.student.Student`."""
-        return unpack_weights(self._build(), self.get_weights()).to(find_device())
+        return unpack_weights(self._build(), self.history()).to(find_device())
 
-    def get_weights(self, callbacks: Sequence[Callable] = ()) -> Arrays:
-        """What `train` returns. The student is trained if it is missing."""
+    def history(self, callbacks: Sequence[Callable] = ()) -> Arrays:
+        """Its weights, and how it was trained; it is trained if it is missing.
+
+        `loss` (updates,), the mean loss of each; `seconds` of a core; with a contextual teacher
+        also `watched` (measurements, 4): update, held-out CCA of the embeddings and of their
+        projections, and the contextual share of the gradient. `callbacks` are those of
+        `lib.distillation.training.distill`.
+        """
         arrays = self.store.get(self.weights, lambda: self.train(callbacks))
         shutil.rmtree(self.store.path(self.weights, ".checkpoint"), ignore_errors=True)
         return arrays
 
-    def history(self) -> Arrays:
-        """How it was trained; it is trained if it is missing.
-
-        `loss` (updates,), the mean loss of each; `seconds` of a core; with a contextual teacher
-        also `watched` (measurements, 4): update, held-out CCA of the embeddings and of their
-        projections, and the contextual share of the gradient.
-        """
-        names = ("loss", "seconds", *(("watched",) if self.contextual else ()))
-        found = self.store.find(self.weights, *names)
-        return found or self.get_weights()
-
-    def train(self, callbacks: Sequence[Callable] = (), checkpoint: Path | None = None) -> Arrays:
-        """Train the student, from its last checkpoint if there is one: weights and `history`.
+    def train(self, callbacks: Sequence[Callable] = ()) -> Arrays:
+        """Train the student, from its last checkpoint if there is one, and return its `history`.
 
         The seed sets the order of documents, the projections' first weights, and dropout.
-        `callbacks` are those of `lib.distillation.training.distill`. The `checkpoint` is kept in
-        the store by default, unless the training is short.
         """
+        import torch
+
         from lib.distillation import measures
+        from lib.distillation.objective import Objective
         from lib.distillation.training import distill
 
-        settings, started = self.training, time.process_time()
+        started, settings = time.process_time(), self.profile.training
+        batch_size, precision = settings.batch_size, self.base.precision
         student = self._build().to(find_device())
         student.gradient_checkpointing = settings.gradient_checkpointing
         if settings.freeze_token_embeddings:
             student.freeze_token_embeddings()
-        data = self.read(self.documents)
-        objective = self._draw_objective(student, data)
+        data = self.read(self.documents, dealt=settings.contextual_rows == "dealt")
+        torch.manual_seed(self.seed)
+        objective = Objective(
+            self.variant,
+            student.dim,
+            None if data.contextual is None else data.contextual[:1].shape[1],
+            width=self.profile.width,
+            max_structural_len=settings.max_structural_len,
+            **self.profile.soft_cca.model_dump(),
+        ).to(find_device())
         watched = []
         if self.contextual is not None:
             held_out, end = self.read(self.held_out), self.updates
@@ -191,29 +294,24 @@ class TrainedStudent(Model):
             parts = 1 if settings.contextual_rows == "dealt" else MEASUREMENTS
             every = math.ceil(end / parts)
 
-            def measure(rows: np.ndarray, number: int) -> tuple[float, ...]:
-                return number, *measures.measure(objective, rows, held_out, settings.batch_size)
-
             def watch(number: int, loss: float) -> tuple[float, ...] | None:
                 if number % every and number != end:
                     return None
-                precision = self.base.precision
-                return measure(student.encode(held_out.token_ids[:], precision=precision), number)
+                rows = student.encode(held_out.token_ids[:], precision=precision)
+                return number, *measures.measure(objective, rows, held_out, batch_size)
 
-            watched = [measure(self.base.embed(self.held_out)[:], 0)]
+            start = self.base.embed(self.held_out)[:]
+            watched = [(0, *measures.measure(objective, start, held_out, batch_size))]
             callbacks = (*callbacks, watch)
-        kept = self.store.path(self.weights, ".checkpoint")
-        if checkpoint is None and (kept.exists() or self.updates > settings.checkpoint_every):
-            checkpoint = kept
-        changes = {"batch_size": self.batch_size, "precision": self.base.precision}
+        long = self.updates > settings.checkpoint_every
         history = distill(
             student,
             objective,
             data,
-            settings.model_copy(update=changes),
+            settings.model_copy(update={"batch_size": self.batch_size, "precision": precision}),
             seed=self.seed,
             callbacks=callbacks,
-            checkpoint=checkpoint,
+            checkpoint=self.store.path(self.weights, ".checkpoint") if long else None,
             checkpoint_every=settings.checkpoint_every,
         )
         facts: Arrays = {"loss": history["loss"]}
@@ -221,76 +319,42 @@ class TrainedStudent(Model):
             facts["watched"] = watched + history["measured"]
         return facts | {"seconds": time.process_time() - started} | pack_weights(student)
 
-    def _draw_objective(self, student: Any, data: Any) -> Any:
-        import torch
-
-        from lib.distillation.objective import Objective
-
-        torch.manual_seed(self.seed)
-        objective = Objective(
-            self.variant,
-            student.dim,
-            None if data.contextual is None else data.contextual[:1].shape[1],
-            width=self.width,
-            max_structural_len=self.training.max_structural_len,
-            **self.soft_cca.model_dump(),
-        )
-        return objective.to(find_device())
-
-    def read(self, texts: Sequence[str]) -> Any:
-        """What the student and its teachers read of documents, a `DistillationData`."""
-        from lib.distillation.training import DistillationData
-
-        structural = None if self.structural is None else self.structural.embed(texts)
-        contextual = None if self.contextual is None else self.prepare_rows(texts)
-        lengths = self.teacher.lengths(texts)[:]
-        rows = (lengths, structural, contextual)
-        return DistillationData(self.base.tokens(texts)["ids"], *rows, self.variant.negatives)
-
-    def prepare_rows(self, texts: Sequence[str]) -> ContextualRows:
-        """(texts, dim) rows of the contextual teacher, as the student learns from them.
-
-        With `contextual_features` "standardized", each feature has mean 0 and standard deviation 1
-        over the training documents. SoftCCA compares projections as they are, and most of a raw row
-        is common to all documents: students would learn this common part, or learn to shrink it.
-        With `contextual_rows` "dealt", training documents get each other's rows, in an order of the
-        variant's own, so that a mean over controls does not depend on a single one.
-        """
-        from sklearn.preprocessing import StandardScaler
-
-        rows, scaler, order = self.contextual.embed(texts), None, None
-        if self.training.contextual_features == "standardized":
-            fitted = self.contextual.embed(self.documents)
-            scaler = StandardScaler().fit(fitted[: min(FITTED, len(fitted))])
-        if self.training.contextual_rows == "dealt" and texts is self.documents:
-            generator = np.random.default_rng([DEAL_SEED, *self.variant.identity.encode()])
-            order = generator.permutation(len(rows))
-        return ContextualRows(rows, scaler, order)
-
     def _build(self) -> Any:
         """The student before training; a `[CLS]` variant has the pooling of the drafts."""
-        student = self.base.load(self.training.dropout, self.training.attention_dropout)
+        dropout = self.profile.training.model_dump(include={"dropout", "attention_dropout"})
+        student = self.base.load(**dropout)
         if self.variant.pooling == "mean":
             return student
         from lib.student.cls import ClsStudent
 
         return ClsStudent(student)
 
+    def read(self, texts: Sequence[str], dealt: bool = False) -> Any:
+        """What the student and its teachers read of documents, a `DistillationData`."""
+        from lib.distillation.training import DistillationData
 
-@dataclass(frozen=True)
-class ContextualRows:
-    """(documents, dim) rows of a contextual teacher, scaled and read when they are indexed.
+        structural = None if self.structural is None else self.structural.embed(texts)
+        contextual = None if self.contextual is None else self.prepare_rows(texts, dealt)
+        rows = (self.base.teacher.lengths(texts)[:], structural, contextual)
+        return DistillationData(self.base.tokens(texts)["ids"], *rows, self.variant.negatives)
 
-    `order`, (documents,), is which document's row each document gets; None for its own.
-    """
+    def prepare_rows(self, texts: Sequence[str], dealt: bool = False) -> Rows:
+        """(texts, dim) rows of the contextual teacher, as the student learns from them.
 
-    values: Any
-    scaler: Any = None
-    order: np.ndarray | None = None
+        With `contextual_features` "standardized", each feature has mean 0 and standard deviation 1
+        over the training documents. SoftCCA compares projections as they are, and most of a raw row
+        is common to all documents: students would learn this common part, or learn to shrink it.
+        If they are `dealt`, texts get each other's rows, in an order of the variant's own, so that
+        a mean over controls does not depend on a single one.
+        """
+        from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        values = self.values[rows if self.order is None else self.order[rows]]
-        return values if self.scaler is None else self.scaler.transform(values)
+        values, scaler = self.contextual.embed(texts), FunctionTransformer()
+        if self.profile.training.contextual_features == "standardized":
+            fitted = self.contextual.embed(self.documents)
+            scaler = StandardScaler().fit(fitted[: min(FITTED, len(fitted))])
+        order = np.arange(len(values))
+        if dealt:
+            generator = np.random.default_rng([DEAL_SEED, *self.variant.identity.encode()])
+            order = generator.permutation(len(values))
+        return Rows(len(values), lambda rows: scaler.transform(values[order[rows]]))

@@ -103,7 +103,7 @@ class DistilledStudent(Model):
         seed, table = derive_seed(self.identity, self.seed), read_table(self.teacher)
         rows, targets = read_ids(self.taught, self.documents), self.taught.embed(self.documents)
         torch.manual_seed(seed)  # after loading a teacher, which draws random numbers
-        student = NewsStudent(self.identity, table.shape, targets.shape[1], self.width)
+        student = NewsStudent(self.identity, table.shape, targets[:1].shape[1], self.width)
         start, weights = student.design.tokens, student.embedding.weight
         start = self.settings.tokens if start == "new" else start
         if start == "pca":

@@ -34,7 +34,7 @@ BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 # oneDNN keeps a kernel for every number of rows, which would triple the memory of a process.
 ROWS = 64
 # Products in float32 take .6 of MKL's time with oneDNN on AMD's AVX-512, but 1.2 on Intel's AMX and
-# with AVX2 alone (benchmarks/bench_linear.py).
+# with AVX2 alone (benchmarks/bench_linear.py of commit b1efdf5b).
 _FOUND = torch.cpu.get_capabilities()
 ONEDNN = torch.backends.mkldnn.is_available() and bool(
     _FOUND.get("avx512_f") and not _FOUND.get("amx_tile")

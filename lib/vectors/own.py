@@ -18,10 +18,10 @@ from lib.data import check, task_files
 from lib.data.corpus import PickedDocuments
 from lib.data.dataset_folder import Documents, content
 from lib.data.text_sources import find_dataset_folder
-from lib.experiments.base import Base
 from lib.experiments.bench import Texts
 from lib.experiments.embedders import Centred, Joined, Teacher, Words
 from lib.experiments.model import Model, find_model, has_bfloat16
+from lib.experiments.students import Base
 from lib.store import Store, check_target, replace_folder
 from lib.student import Student
 from lib.teachers import chunks, words

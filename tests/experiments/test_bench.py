@@ -1,6 +1,7 @@
 """From a label to a record: what is computed, once, and what survives a kill."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -13,8 +14,9 @@ from numpy.testing import assert_array_equal
 
 from lib.config import paths
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA
-from lib.experiments.base import Base, load_layers
-from lib.experiments.students import TrainedStudent
+from lib.experiments.bench import Bench
+from lib.experiments.students import Base, TrainedStudent, load_layers
+from lib.store import Store
 from lib.student import masked_words
 
 CONTEXTUAL = "cosine;100d;S:768x100;C:-"
@@ -70,8 +72,9 @@ def test_one_text_more_computes_that_text(make_bench, monkeypatch, label):
 
 def test_needs_are_ahead_of_a_student(make_bench):
     student = make_bench().model(CONTEXTUAL)
-    kinds = [type(model).__name__ for model, _ in student.list_needs()]
-    assert list(dict.fromkeys(kinds)) == ["Base", "Teacher", "ParagraphVector"]
+    kinds = [type(model).__name__ for model, _ in student.list_work(["a text"])]
+    expected = ["Base", "Teacher", "ParagraphVector", "TrainedStudent"]
+    assert list(dict.fromkeys(kinds)) == expected
 
 
 def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
@@ -144,16 +147,27 @@ def test_a_cut_model_reads_no_further_than_the_teacher(make_bench, label):
     assert not np.allclose(vectors[0], np.asarray(whole.encode([long]))[0], atol=2e-2)
 
 
-def test_controls_get_each_others_rows(make_bench):
-    own, dealt = (
-        make_bench(training__contextual_rows=kind).model(CONTEXTUAL) for kind in ("own", "dealt")
-    )
-    rows = own.prepare_rows(own.documents)[:], dealt.prepare_rows(dealt.documents)[:]
-    assert not np.array_equal(*rows)
-    assert_array_equal(*(np.sort(each, axis=0) for each in rows))
-    assert rows[0].mean(axis=0) == pytest.approx(0, abs=1e-5)
-    held_out = [each.prepare_rows(each.held_out)[:] for each in (own, dealt)]
-    assert_array_equal(*held_out)
+def test_controls_get_each_others_rows_and_are_measured_on_their_own(make_bench, monkeypatch):
+    read = []
+
+    def measure(objective, rows, data, batch_size):
+        read.append(data.contextual[:])
+        return 0.0, 0.0, 0.0
+
+    def train(student, objective, data, *_, **__):
+        read.append(data.contextual[:])
+        raise InterruptedError
+
+    monkeypatch.setattr("lib.distillation.measures.measure", measure)
+    monkeypatch.setattr("lib.distillation.training.distill", train)
+    for kind in ("own", "dealt"):
+        with pytest.raises(InterruptedError):
+            make_bench(training__contextual_rows=kind).model(CONTEXTUAL).train()
+    held_out, own, held_out_of_controls, dealt = read
+    assert not np.array_equal(own, dealt)
+    assert_array_equal(np.sort(own, axis=0), np.sort(dealt, axis=0))
+    assert own.mean(axis=0) == pytest.approx(0, abs=1e-5)
+    assert_array_equal(held_out, held_out_of_controls)
 
 
 def test_a_contextual_student_is_measured_before_and_after(make_bench):
@@ -163,13 +177,11 @@ def test_a_contextual_student_is_measured_before_and_after(make_bench):
 
 
 def test_models_travel_without_what_they_loaded(make_bench):
-    import pickle
-
     base: Base = make_bench().base
-    texts = ["one text", "another"]
-    vectors = base.encode(texts)
-    assert_array_equal(pickle.loads(pickle.dumps(base)).encode(texts), vectors)
-    assert len(pickle.dumps(base)) < 200_000
+    vectors = base.encode(["one text", "another"])
+    sent = pickle.dumps(base)
+    assert_array_equal(pickle.loads(sent).encode(["one text", "another"]), vectors)
+    assert len(sent) < 200_000
 
 
 # ---- kills --------------------------------------------------------------------------------------
@@ -214,15 +226,10 @@ def test_a_run_that_is_killed_three_times_ends_with_the_same_records(make_bench,
     assert kept == sorted(kept) and kept[0] > 0
     assert begin().wait() == 0
     undisturbed = make_bench()
-    names = [
-        undisturbed._name_record((undisturbed.model(label).variant, 0), task, "validation", None)
-        for label in ("cosine", "MSE")
-        for task in undisturbed.classifications
-    ]
-    from lib.store import Store
-
-    resumed = Store(root / "store", reading=True)
-    for product in names:
-        expected, found = undisturbed.store.find(product), resumed.find(product)
-        assert_array_equal(found["scores"], expected["scores"])
+    expected, resumed = (
+        Bench(undisturbed.profile, Store(folder, reading=True)).run(MODELS, seeds=[0])
+        for folder in (undisturbed.store.folder, root / "store")
+    )
+    varying = ["seconds"]
+    pd.testing.assert_frame_equal(resumed.drop(columns=varying), expected.drop(columns=varying))
     assert [path.name for path in (root / "store").rglob(".*")] == []

@@ -9,8 +9,8 @@ import pytest
 
 from lib import embed, store
 from lib.config import environment
-from lib.experiments.base import Base
 from lib.experiments.embedders import Teacher
+from lib.experiments.students import Base
 from lib.store import MARKER
 from lib.vectors import BASE, BOTH, CHUNKS, LSA
 from tests.vectors.conftest import draw_coins, make_text, write_lines
