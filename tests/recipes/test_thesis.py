@@ -146,7 +146,9 @@ def true_files(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(
-        sources, "find_built", lambda build, _: recipes.write_folders(build, tmp_path / "home")
+        dataset_folder,
+        "find_built",
+        lambda build, _: recipes.write_folders(build, tmp_path / "home"),
     )
     return tmp_path
 
