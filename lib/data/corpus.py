@@ -87,8 +87,8 @@ def draw(
         draws.append(_skip_short(documents, rows, *counted))
     shares = [entry.share for entry in section.folders]
     selection = {}
-    for part in ("validation", "train"):
-        wanted = getattr(section, f"{part}_documents")
+    sizes = {"validation": section.validation_documents, "train": section.train_documents}
+    for part, wanted in sizes.items():
         picks = [*itertools.islice(_interleave(draws, shares), wanted)]
         if len(picks) < wanted:
             told = f"left out: {json.dumps(left_out)}; lower corpus.train_documents"
