@@ -30,6 +30,7 @@ READ = 4096  # words of a document whose halves are compared; the base reads as 
 VARIES = 1e-9  # smallest width of an interval that is not just rounding error
 
 MakeModels = Callable[[Sequence[str]], Mapping[str, Model]]  # of the texts that a measure reads
+Tasks = Mapping[str, Callable[[], Task]]  # name -> what reads the task
 
 
 class Measure(NamedTuple):
@@ -43,10 +44,7 @@ class Measure(NamedTuple):
 
 
 def judge_all(
-    texts: Sequence[str],
-    groups: Sequence[str],
-    tasks: Mapping[str, Callable[[], Task]],
-    make_models: MakeModels,
+    texts: Sequence[str], groups: Sequence[str], tasks: Tasks, make_models: MakeModels
 ) -> list[Measure]:
     """Judge models by the halves of texts and by tasks, which are read now.
 

@@ -1,6 +1,7 @@
 """From your texts to vectors, table, encoder and page: what `python -m lib.embed` does."""
 
 import argparse
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,8 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 import pandas as pd
+from sklearn.manifold import TSNE
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import MinMaxScaler
 
 from lib.config import environment, paths, profiles
 from lib.config.environment import quiet_transformers
@@ -26,12 +31,14 @@ from lib.store import Store, check_target, replace_folder
 from lib.student import Student
 from lib.teachers import chunks, words
 from lib.teachers.rows import scale_rows
-from lib.texts import count_words
-from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT, TFIDF, encoder, judging, page
+from lib.texts import count_words, shorten_text
+from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT, TFIDF, encoder, judging
 
 KIND = "vectors"  # of the folder that is written
 TEXTS, TASK_WORDS = 1000, 1_100_000  # at most so many texts and words of a task
 FITTED = 10_000  # at most so many documents that words are fitted to
+SHOWN, CHARACTERS = 3000, 2000  # at most so many texts on the page, and characters of each
+NEIGHBOURS, COLOURS = 10, 8  # of a text; of classes, which have none if they are more
 
 
 def list_models(
@@ -82,7 +89,8 @@ class OwnTexts:
         picked = PickedDocuments([self.documents], np.column_stack([np.zeros_like(rows), rows]))
         self.texts = Texts(picked)
         self.places = {name: place for place, name in enumerate(picked.contents.tolist())}
-        read = [self.texts[place] for place in draw_places(len(rows), FITTED)]
+        fitted = np.sort(np.random.default_rng(0).permutation(len(rows))[:FITTED])
+        read = [self.texts[place] for place in fitted.tolist()]
         models = list_models(Store(paths.store()), read, profiles.load("lab"), student)
         self.combine = partial(combine, models)
 
@@ -138,10 +146,10 @@ class OwnTexts:
         facts = {"documents": len(self.texts), "verdict": report["line"], "scores": report["table"]}
         card = facts | {"provenance": environment.commit() | environment.versions()}
         card["title"] = f"Vectors of {self.name}: {name}"
-        shown = draw_places(len(self.texts), page.MOST)
-        documents = [self.texts.documents[place] for place in shown]
+        shown = np.sort(np.random.default_rng(0).permutation(len(self.texts))[:SHOWN])
+        documents = [self.texts.documents[place] for place in shown.tolist()]
         texts = [(each.title or each.id, each.text, self.labels.get(each.id)) for each in documents]
-        html = page.render_page(self.name, texts, vectors[shown], facts)
+        html = render_page(self.name, texts, vectors[shown], facts)
 
         def write(new: Path) -> None:
             frame.to_parquet(new / "vectors.parquet", index=False)
@@ -157,6 +165,31 @@ class OwnTexts:
             replace_folder(self.out, KIND, write)
 
 
-def draw_places(count: int, most: int) -> list[int]:
-    """At most so many places, drawn at random, in their order."""
-    return np.sort(np.random.default_rng(0).permutation(count)[:most]).tolist()
+def render_page(
+    name: str, rows: Sequence[tuple[Any, ...]], vectors: np.ndarray, facts: Mapping[str, Any]
+) -> str:
+    """The page `index.html`: search by words, the nearest texts of each, and a map, offline.
+
+    `rows` are title, text, and class or None of at least two texts, and `vectors` (texts, dim).
+    `facts` are `documents`, how many there are in all, `verdict`, and `scores`, rows of the table.
+    """
+    titles, texts, labels = zip(*rows, strict=True)
+    unit = scale_rows(np.asarray(vectors, dtype=np.float32))
+    neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(unit) - 1)).fit(unit)
+    tsne = TSNE(perplexity=min(30, (len(unit) - 1) / 3), init="random", random_state=0)
+    places = MinMaxScaler((0, 1000)).fit_transform(tsne.fit_transform(unit))
+    numbers, classes = pd.factorize(np.array(labels, dtype=object), sort=True)
+    if len(classes) > COLOURS:
+        numbers, classes = np.full(len(texts), -1), classes[:0]
+    data = {
+        "titles": [shorten_text(title, 120) for title in titles],
+        "texts": [shorten_text(text[: 2 * CHARACTERS], CHARACTERS) for text in texts],
+        "near": neighbours.kneighbors(return_distance=False).tolist(),
+        "map": np.rint(places).astype(int).tolist(),
+        "classes": classes.tolist(),
+        "class": numbers.tolist(),
+    }
+    content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    source = Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8")
+    template = jinja2.Template(source, autoescape=True, undefined=jinja2.StrictUndefined)
+    return template.render(name=name, data=content, shown=len(texts), each=CHARACTERS, **facts)

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from lib import embed, store
-from lib.config import environment
 from lib.experiments.embedders import Teacher
 from lib.experiments.students import Base
 from lib.store import MARKER
@@ -173,14 +172,3 @@ def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
     (tmp_path / "given/a.txt").write_text("The same.")
     (tmp_path / "given/b.txt").write_text("The  same.")
     check_refused(capsys, "got 1", tmp_path / "given")
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("CUDA out of\nmemory")])
-def test_what_ends_the_command_from_outside_is_one_line(capsys, monkeypatch, error):
-    def fail(**_):
-        raise error
-
-    monkeypatch.setattr(environment, "set_process_environment", fail)
-    code, lines, errors = run(capsys, "texts")
-    told = "interrupted" if isinstance(error, KeyboardInterrupt) else "CUDA out of memory"
-    assert code in (1, 2) and lines == [] and len(errors) == 1 and told in errors[0]

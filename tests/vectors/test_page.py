@@ -11,18 +11,16 @@ import shutil
 import numpy as np
 import pytest
 
-from lib.vectors import page
+from lib.vectors import own
 
 FACTS = {"documents": 60, "verdict": "EQUAL", "scores": [{"measure": "MRR", "value": 0.5}]}
 CHROMIUM = shutil.which("chromium")
-SIZES = {"desktop": (1300, 900), "phone": (390, 780)}
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run"]
 
 
 def render(titles, labels, vectors, text="<b>&amp; </script>"):
     texts = text if isinstance(text, list) else [text] * len(titles)
     rows = [*zip(titles, texts, labels, strict=True)]
-    html = page.render_page("<i>mine</i>", rows, vectors, FACTS)
+    html = own.render_page("<i>mine</i>", rows, vectors, FACTS)
     return html, json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])
 
 
@@ -42,7 +40,7 @@ def test_neighbours_are_those_of_the_largest_cosines():
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -2)
     _, data = render(["a"] * 110, [None] * 110, vectors)
-    assert data["near"] == np.argsort(-cosines, axis=1)[:, : page.NEIGHBOURS].tolist()
+    assert data["near"] == np.argsort(-cosines, axis=1)[:, : own.NEIGHBOURS].tolist()
     assert data["class"] == [-1] * 110
 
 
@@ -59,32 +57,25 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-ge
 TEXTS = [f"<b>Text</b> {n} of the {('river', 'judge')[n % 2]} " * 20 for n in range(60)]
 
 
-@pytest.fixture(scope="module")
-def browser():
+@pytest.fixture(params=[(1300, 900), (390, 780)], ids=["desktop", "phone"])
+def tab(request, tmp_path):
     playwright = pytest.importorskip("playwright.sync_api", reason="no playwright here")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(params=SIZES)
-def tab(request, browser, tmp_path):
-    kinds = np.arange(60) % 2
+    kinds, problems = np.arange(60) % 2, []
     vectors = np.eye(8)[kinds] + np.random.default_rng(0).normal(scale=0.1, size=(60, 8))
     titles = [f"{('Voilier', 'Court')[kind]} {n}" for n, kind in enumerate(kinds)]
     html, _ = render(titles, [("water", "law")[kind] for kind in kinds], vectors, TEXTS)
     (tmp_path / "index.html").write_text(html, encoding="utf-8")
-    width, height = SIZES[request.param]
-    context = browser.new_context(viewport={"width": width, "height": height}, offline=True)
-    tab, problems = context.new_page(), []
-    tab.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
-    tab.on("pageerror", lambda error: problems.append(str(error)))
-    tab.on("requestfailed", lambda request: problems.append(request.url))
-    tab.goto((tmp_path / "index.html").as_uri())
-    yield tab
-    assert problems == [] and tab.evaluate("document.documentElement.scrollWidth") <= width
-    context.close()
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        size = dict(zip(("width", "height"), request.param, strict=True))
+        tab = browser.new_context(viewport=size, offline=True).new_page()
+        tab.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.goto((tmp_path / "index.html").as_uri())
+        yield tab
+        assert problems == []
+        assert tab.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        browser.close()
 
 
 @needs_browser
