@@ -52,12 +52,19 @@ def write(build: ThesisBuild, root: Path) -> None:
 
 
 def fetch_hub(place: str) -> list[Path]:
-    """The files of a place on the hub, `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`."""
+    """The files of a place on the hub, `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`.
+
+    `ValueError` if a file is missing from a numbered set.
+    """
     form = "hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)"
     kind, repository, commit, named = re.fullmatch(form, place).groups()
     patterns = named.split(",")
     folder = snapshot_download(repository, repo_type=kind, revision=commit, allow_patterns=patterns)
-    return sorted(path for pattern in patterns for path in Path(folder).glob(pattern))
+    files = sorted(path for pattern in patterns for path in Path(folder).glob(pattern))
+    parts = {int(match[1]) for path in files if (match := re.search(r"-of-(\d+)\.", path.name))}
+    if not files or parts - {len(files)}:  # else half a corpus would pass as the whole
+        raise ValueError(f"{place}: {len(files)} of {max(parts, default='its')} files are there")
+    return files
 
 
 def fetch_file(root: Path, name: str, url: str) -> Path:

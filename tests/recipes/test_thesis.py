@@ -150,6 +150,18 @@ def test_the_whole_profile_is_built_once_and_read(true_files, monkeypatch):
     assert dataset_folder.find_built(PROFILE.build, None) == built
 
 
+def test_half_a_set_of_the_hub_is_refused(tmp_path, monkeypatch):
+    """As in a cache of an older library, which has no list of files."""
+    monkeypatch.setattr(thesis, "snapshot_download", lambda *_, **__: tmp_path)
+    place = f"hf://datasets/a/b@{'1' * 40}/*.parquet"
+    for part in (0, 1):
+        if part:
+            with pytest.raises(ValueError, match="1 of 2 files are there"):
+                thesis.fetch_hub(place)
+        (tmp_path / f"train-0000{part}-of-00002.parquet").write_bytes(b"")
+    assert [path.name[:11] for path in thesis.fetch_hub(place)] == ["train-00000", "train-00001"]
+
+
 @pytest.mark.parametrize(
     "content, told",
     [
