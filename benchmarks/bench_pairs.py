@@ -2,9 +2,9 @@
 
     python benchmarks/bench_pairs.py <another checkout>
 
-Training: `mini`'s student in the precision that the processor has, one thread, tokens a CPU second here by those of the other.
-Threads: seconds of `encode` with one thread by those with torch's default, on six texts of 300 to
-2,600 tokens with two endless loops beside it. Medians of five pairs.
+Training: `mini`'s student in the precision that the processor has, one thread, tokens a CPU second
+here by those of the other. Threads: seconds of `encode` with one thread by those with torch's
+default, on six texts of 300 to 2,600 tokens with two endless loops beside it. Medians of five.
 """
 
 import os
