@@ -15,12 +15,11 @@ import warnings
 from pathlib import Path
 
 from lib.config import environment
-from lib.config.environment import escape_unprintable, exit_in_one_line
+from lib.config.environment import exit_in_one_line
 from lib.vectors import SIMPLEST_FIRST
 
 
 def main(arguments: list[str] | None = None) -> None:
-    escape_unprintable()
     parser = argparse.ArgumentParser(
         prog="python -m lib.embed",
         description="Embed your own texts, and measure how good the vectors are.",

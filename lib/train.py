@@ -15,11 +15,10 @@ from functools import partial
 from pathlib import Path
 
 from lib.config import environment
-from lib.config.environment import escape_unprintable, exit_in_one_line
+from lib.config.environment import exit_in_one_line
 
 
 def main(arguments: list[str] | None = None) -> None:
-    escape_unprintable()
     parser = argparse.ArgumentParser(prog="python -m lib.train", description=__doc__)
     add = parser.add_argument
     add("model", help="losses: max-margin;MSE;γ=1.0, or cosine;100d;S:768x100;C:-")

@@ -4,6 +4,7 @@ import argparse
 import functools
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -57,22 +58,15 @@ def versions() -> dict[str, str]:
 def commit() -> dict[str, Any]:
     """The commit, and whether files differ from it; None without git or a checkout."""
     unknown = {"commit": None, "dirty": None}
-    if not (paths.ROOT / ".git").exists():  # installed, perhaps inside somebody else's checkout
+    # Without .git it is installed, perhaps inside somebody else's checkout.
+    if not (paths.ROOT / ".git").exists() or not shutil.which("git"):
         return unknown
     command = ["git", "-C", str(paths.ROOT), "status", "--porcelain=v2", "--branch"]
-    try:
-        lines = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).splitlines()
-    except (OSError, subprocess.CalledProcessError):
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    if not lines:
         return unknown
     # Lines about the branch begin with #, and the first of them ends with the commit.
     return {"commit": lines[0].split()[-1], "dirty": not lines[-1].startswith("#")}
-
-
-def escape_unprintable() -> None:
-    """Print characters that the terminal's encoding lacks as code points instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a replaced stream, as in tests, may not have it
-            stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

@@ -46,9 +46,10 @@ class Entry(Settings):
 
 def load() -> dict[str, Entry]:
     """Read `params/manifest.yaml` as label -> entry, in its order."""
+    entries = profiles.read_yaml("manifest.yaml")
     return {
-        label: profiles.validated(Entry, {"label": label, **fields}, where)
-        for label, fields, where in profiles.entries("manifest.yaml")
+        label: profiles.validated(Entry.model_validate, {"label": label, **fields}, label)
+        for label, fields in entries.items()
     }
 
 
@@ -67,11 +68,8 @@ def promised(
 ) -> dict[str, Entry]:
     """The entries that a notebook makes, of the labels that a profile lists (None: of all).
 
-    `PUBLISHED` redraws all that have a published number. ParameterError for an unknown label.
+    `PUBLISHED` redraws all that have a published number.
     """
-    for label in labels or ():
-        if label not in entries:
-            raise profiles.make_unknown_error("label in the profile's labels", label, entries)
     return {
         label: entry
         for label, entry in entries.items()
@@ -87,9 +85,8 @@ def ordered(names: Iterable[str], order: Collection[str] = ROLES) -> list[str]:
 
 def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:
     """Round -> its name: "1k" with as many examples as the thesis, else "25 (1k)" or "25% (1k)"."""
-    names = dict(zip(rounds, rounds, strict=True))
+    names = {}
     for name, size in rounds.items():
-        if ROUNDS.get(name, size) != size:
-            told = f"{size:.0%}" if size and size < 1 else size or "all"
-            names[name] = f"{told} ({name})"
+        told = f"{size:.0%}" if size and size < 1 else size or "all"
+        names[name] = name if ROUNDS.get(name, size) == size else f"{told} ({name})"
     return names

@@ -7,16 +7,17 @@ import difflib
 import fnmatch
 import re
 import reprlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from lib.config import paths
 from lib.config.schema import Profile
 
+T = TypeVar("T")
 Overrides = Mapping[str, Any] | list[str] | None
 
 
@@ -57,20 +58,18 @@ def load(
     """
     where = f"params/{name}.yaml"
     values = _read_profile(name)
-    before = validated(Profile, values, where).flat()
-    for key, value in _read_overrides(overrides).items():
-        *sections, field = key.split(".")
-        place = values
-        for section in sections:
-            if not isinstance(place.get(section), dict):
-                place[section] = {}
-            place = place[section]
-        place[field] = value
+    before = validated(Profile.model_validate, values, where).flat()
+    if not isinstance(overrides, Mapping):
+        overrides = dict(map(_read_override, overrides or ()))
+    for key, value in overrides.items():
+        _put(values, key, value)
+    if isinstance(seeds, str | int):
+        seeds = _parse(f"[{seeds}]", "seeds")
     if seeds is not None:
         values["seeds"] = seeds
     if only:
         values["only"] = only
-    profile = validated(Profile, values, f"override of {where}", before)
+    profile = validated(Profile.model_validate, values, f"override of {where}")
     if profile.name != name:  # its results would be saved as those of another
         raise ParameterError(f"{where}: name: expected {name!r}, got {profile.name!r}")
     changes = {key: value for key, value in profile.flat().items() if before.get(key, ...) != value}
@@ -83,7 +82,7 @@ def _read_profile(name: str) -> Any:
     if name not in list_profiles():
         raise make_unknown_error("profile", name, list_profiles())
     values = read_yaml(f"{name}.yaml")
-    if not isinstance(values, dict) or "extends" not in values:
+    if "extends" not in values:
         return values
     extended = _read_profile(values.pop("extends"))
     for key, value in values.items():
@@ -92,17 +91,21 @@ def _read_profile(name: str) -> Any:
     return extended
 
 
-def _read_overrides(overrides: Overrides) -> Mapping[str, Any]:
-    """Convert overrides of either form to dotted key -> value."""
-    if isinstance(overrides, Mapping):
-        return overrides
-    values = {}
-    for text in overrides or ():
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise ParameterError(f"override {text!r}: expected key=value, as in heads.repeats=2")
-        values[key] = _parse(value, f"override {key}")
-    return values
+def _put(values: dict[str, Any], key: str, value: Any) -> None:
+    """Put a value at a dotted key, in sections that may be missing."""
+    *sections, field = key.split(".")
+    for section in sections:
+        if not isinstance(values.get(section), dict):
+            values[section] = {}
+        values = values[section]
+    values[field] = value
+
+
+def _read_override(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ParameterError(f"override {text!r}: expected key=value, as in heads.repeats=2")
+    return key, _parse(value, f"override {key}")
 
 
 def grid(name: str) -> dict[str, Any]:
@@ -113,11 +116,6 @@ def grid(name: str) -> dict[str, Any]:
 def read_yaml(file: str) -> Any:
     """Read a YAML file of `params/`; ParameterError with file and line if it is not valid YAML."""
     return _parse((paths.PARAMS / file).read_bytes(), f"params/{file}")
-
-
-def entries(file: str) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield the entries of a file of `params/` as key, fields, and the place for messages."""
-    yield from ((key, fields, f"{file}: {key}") for key, fields in read_yaml(file).items())
 
 
 def _parse(text: str | bytes, where: str) -> Any:
@@ -140,24 +138,16 @@ def check_only(only: str, names: Collection[str]) -> None:
             raise make_unknown_error("model in only", pattern.strip(), names)
 
 
-def validated(model: type[BaseModel], values: Any, where: str, keys: Iterable[str] = ()) -> Any:
-    """Check values and make a `model` of them; a ParameterError begins with `where`.
+def validated(check: Callable[[Any], T], values: Any, where: object) -> T:
+    """Check values with a method of pydantic.
 
-    For a key that is not among the model's it suggests the nearest of `keys`.
+    A ParameterError says, in one line, the first thing that is wrong: `where`, key, message, value.
     """
     try:
-        return model.model_validate(values)
+        return check(values)
     except ValidationError as error:
         first = error.errors()[0]
-        if first["type"] == "extra_forbidden" and keys:
-            key = ".".join(map(str, first["loc"]))
-            raise ParameterError(f"{where}: {make_unknown_error('key', key, keys)}") from None
-        raise ParameterError(f"{where}: {describe_error(error)}") from None
-
-
-def describe_error(error: ValidationError) -> str:
-    """The first thing that pydantic finds wrong, on one line: key, message, value."""
-    first = error.errors()[0]
-    key = ".".join(map(str, first["loc"]))
-    given = reprlib.repr(first["input"])[:80]  # an alias can be endless
-    return f"{key}: {first['msg']}, got {given}" if key else first["msg"]
+        key = ".".join(map(str, first["loc"]))
+        given = reprlib.repr(first["input"])[:80]  # an alias can be endless
+        told = f"{key}: {first['msg']}, got {given}" if key else first["msg"]
+        raise ParameterError(f"{where}: {told}") from None

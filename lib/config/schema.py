@@ -22,16 +22,7 @@ Texts = Listed[Text]
 class Settings(BaseModel):
     """Frozen, without unknown keys or silent conversion: "0.1" is not a number, 1.0 not a count."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, regex_engine="python-re", protected_namespaces=()
-    )
-
-
-def _list_seeds(value: Any) -> Any:
-    """Read seeds as commands give them: text such as "0,1", one number, or several."""
-    if isinstance(value, str):
-        return [int(part) if part.strip().isdecimal() else part for part in value.split(",")]
-    return [value] if isinstance(value, int) else value
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, regex_engine="python-re")
 
 
 _TASK = r"^[^/.][^/]*/[^/.][^/]*$"
@@ -244,7 +235,7 @@ class Profile(Settings):
     name: Text
     offline: bool
     data_roots: Texts  # "built": what `build` writes
-    seeds: Annotated[Filled[Seed], BeforeValidator(_list_seeds)]
+    seeds: Filled[Seed]
     reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
@@ -294,7 +285,8 @@ class Profile(Settings):
         """Return the profile as dotted key -> plain value; a mapping in a field is one value."""
         values: dict[str, Any] = {}
         for key, value in self.model_dump(mode="json").items():
-            section = isinstance(getattr(self, key), Settings)
-            parts = {f"{key}.{name}": part for name, part in value.items()} if section else {}
-            values |= parts or {key: value}
+            if isinstance(value, dict):
+                values |= {f"{key}.{name}": part for name, part in value.items()}
+            else:
+                values[key] = value
         return values

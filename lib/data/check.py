@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from lib.config.environment import escape_unprintable
 from lib.config.profiles import make_unknown_error
 from lib.data import task_files
 from lib.data.dataset_folder import COLUMNS, FORMS, Documents
@@ -141,7 +140,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the findings; return 2 if one of them is an error."""
     parser = argparse.ArgumentParser(prog="python -m lib.data.check", description=__doc__)
     parser.add_argument("path", type=Path, help="a dataset folder, or a folder of them")
-    escape_unprintable()
     try:
         lines = findings(parser.parse_args(arguments).path.resolve())
     except (ValueError, OSError) as error:

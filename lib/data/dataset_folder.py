@@ -20,10 +20,10 @@ from typing import Annotated, Any, BinaryIO
 
 import pyarrow
 from pyarrow import ipc
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter
 
 from lib.config import paths
-from lib.config.profiles import describe_error
+from lib.config.profiles import validated
 from lib.config.schema import MiniBuild, ThesisBuild
 from lib.data.files import Rows, read_rows
 from lib.store import hash_code, hash_file, hash_value, write_whole
@@ -138,19 +138,11 @@ def content(text: str) -> int:
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
 
 
-def validate(where: str | Path, form: TypeAdapter, value: Any) -> Any:
-    """Validate a value against a type; a ValueError says where it does not fit."""
-    try:
-        return form.validate_python(value)
-    except ValidationError as error:
-        raise ValueError(f"{where}: {describe_error(error)}") from error
-
-
 def validate_rows(place: Path, rows: Rows, form: TypeAdapter) -> Iterator[tuple[str, Any]]:
     """Yield (file:line, document) of all rows; ValueError for a repeated id, or without rows."""
     seen = set[int]()  # hashes, because the ids of millions of documents can be long
     for where, fields in rows:
-        row = validate(where, form, fields)
+        row = validated(form.validate_python, fields, where)
         if hash(row.id) in seen:
             raise ValueError(f"{where}: the id {row.id!r:.80} occurs twice")
         seen.add(hash(row.id))

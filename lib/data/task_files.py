@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 from pydantic import TypeAdapter
 
+from lib.config.profiles import validated
 from lib.config.schema import CorpusSettings, TaskSettings
-from lib.data.dataset_folder import Documents, Id, content, find_dataset, list_files, validate
+from lib.data.dataset_folder import Documents, Id, content, find_dataset, list_files
 from lib.data.examples import group_examples, hang_together, number_dependent
 from lib.data.files import parse_object, read_json_lines
 
@@ -200,12 +201,13 @@ def _read_labelled(path: Path, first: Path) -> Iterator[tuple[str, tuple[str, ..
     pairs = "a" in next(read_json_lines(first), ("", {}))[1]
     for where, values in read_json_lines(path):
         named = {key: values.get(key) for key in (("a", "b") if pairs else ("id",))}
-        *ids, label = validate(where, _NAMES, named | {"label": values.get("label")}).values()
+        named |= {"label": values.get("label")}
+        *ids, label = validated(_NAMES.validate_python, named, where).values()
         yield where, tuple(ids), label
 
 
 def _read_relevant(path: Path, _: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    relevant = validate(path, _RELEVANT, parse_object(path, path.read_bytes()))
+    relevant = validated(_RELEVANT.validate_python, parse_object(path, path.read_bytes()), path)
     for source, targets in relevant.items():
         yield from ((str(path), (source, target), "") for target in dict.fromkeys(targets))
 

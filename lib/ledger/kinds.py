@@ -244,8 +244,8 @@ KINDS: dict[str, type[Claim]] = {
 def load_claims() -> list[Claim]:
     """Every finding of `params/claims.yaml`, in the thesis' order, or a `ParameterError`."""
     return [
-        profiles.validated(KINDS[fields["kind"]], {"id": name, **fields}, where)
-        for name, fields, where in profiles.entries("claims.yaml")
+        profiles.validated(KINDS[fields["kind"]].model_validate, {"id": name, **fields}, name)
+        for name, fields in profiles.read_yaml("claims.yaml").items()
     ]
 
 

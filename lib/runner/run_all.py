@@ -17,7 +17,6 @@ import psutil
 
 from lib import jobs
 from lib.config import environment, manifest, paths, profiles
-from lib.config.environment import escape_unprintable
 from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
 from lib.runner.notebook import PARAMETERS
@@ -31,7 +30,6 @@ INPUTS = ("lib/**/*.py", "lib/**/*.j2", "params/**/*.*", "requirements.lock")
 
 def main(words: list[str]) -> int:
     """Do what is asked for; return 0 if all is done, 1 if something failed, 2 if it cannot be."""
-    escape_unprintable()
     try:
         options = read_arguments(words)
         profile = profiles.load(

@@ -1,31 +1,12 @@
-"""Commands print on any terminal, and what `pip install` copies suffices for them."""
+"""What `pip install` copies suffices for the commands."""
 
 from __future__ import annotations
 
-import io
-import json
 import os
-import runpy
 import subprocess
 import sys
 
-import pytest
-
 from lib.config import paths
-
-
-@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
-def test_what_the_encoding_lacks_is_no_error(tmp_path, monkeypatch):
-    row = json.dumps({"id": "Ж", "text": ""}, ensure_ascii=False)
-    (tmp_path / "documents.jsonl").write_text(f"{row}\n{row}", encoding="utf-8")
-    printed = io.BytesIO()
-    stream = io.TextIOWrapper(printed, encoding="ascii", write_through=True)
-    monkeypatch.setattr(sys, "stdout", stream)
-    monkeypatch.setattr(sys, "argv", ["lib.data.check", str(tmp_path)])
-    with pytest.raises(SystemExit, match="2"):
-        runpy.run_module("lib.data.check", run_name="__main__")
-    assert rb"the id '\u0416' occurs twice" in printed.getvalue()
-
 
 PRINT = """
 from lib.config import environment, paths, profiles

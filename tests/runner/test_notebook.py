@@ -41,7 +41,7 @@ def test_start_gives_the_checked_profile_also_if_its_cell_runs_again():
     ("changed", "expected"),
     [
         ({"typo": 1}, "unknown parameter 'typo'; nearest: .*restart the kernel"),
-        ({"overrides": {"training.document": 6}}, "nearest: training.documents"),
+        ({"overrides": {"training.document": 6}}, "training.document: Extra inputs"),
         ({"profile": "published"}, "'published' is not for this notebook"),
     ],
 )

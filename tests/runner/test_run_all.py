@@ -211,7 +211,6 @@ REFUSED = {
     "mini": "two profiles at once: mini and tiny",
     "--only cosin fig2_1": "unknown model in only 'cosin'",
     "--set data_roots=[nowhere]": "nowhere",
-    "--set labels=[fig1_2]": "unknown label in the profile's labels 'fig1_2'; nearest: fig1_1",
     "02 --set labels=[fig1_1]": "unknown tiny label or notebook '02'; nearest: 01",
 }
 
