@@ -55,8 +55,8 @@ class Task:
 
     @functools.cached_property
     def classes(self) -> list[str]:
-        """The sorted names of the classes."""
-        return sorted({*self.examples["label"]})
+        """The sorted names of a classification's classes."""
+        return sorted({*self.examples["label"]}) if self.kind == "classification" else []
 
     @functools.cached_property
     def inputs(self) -> dict[str, list[tuple[str, ...]]]:
