@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
@@ -78,12 +79,24 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
         from joblib.externals import loky
 
         warnings.filterwarnings("ignore", "A worker stopped")  # and begins anew after 300 MB more
-        ignore = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
-        executor = loky.get_reusable_executor(count, timeout=300, env=own, **ignore)
+        first = {"initializer": _begin, "initargs": (os.getpid(),)}
+        executor = loky.get_reusable_executor(count, timeout=300, env=own, **first)
         futures = {executor.submit(run, *job): label for label, *job in jobs}
         yield ((futures[future], future.result) for future in loky.as_completed(futures))
     else:
         yield ((label, partial(function, *given)) for label, function, given in jobs)
+
+
+def _begin(parent: int) -> None:
+    """Let this process ignore Ctrl-C, which its parent answers, and end with its parent."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _set_variables(variables: dict[str, str]) -> None:

@@ -93,7 +93,7 @@ def cut_halves(text: str, most: int) -> tuple[str, str] | None:
     starts = [*itertools.islice(_find_starts(text), most + 1)]
     read = text[: starts[most]].rstrip() if len(starts) > most else text
     parts = halve_text(read)
-    return parts if len(starts) > 1 and all(map(has_token, parts)) else None
+    return parts if min(most, len(starts)) > 1 and all(map(has_token, parts)) else None
 
 
 def shorten_text(text: str, most: int) -> str:

@@ -57,7 +57,7 @@ class Task:
     @functools.cached_property
     def classes(self) -> list[str]:
         """The sorted names of a classification's classes."""
-        return sorted({*self.examples["label"][self.examples["split"].isin(SPLITS)]})
+        return sorted({*self.examples["label"]}) if self.kind == "classification" else []
 
     @functools.cached_property
     def inputs(self) -> dict[str, list[tuple[str, ...]]]:

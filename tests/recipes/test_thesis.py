@@ -141,7 +141,7 @@ def test_the_whole_profile_is_built_once_and_read(true_files, monkeypatch):
     assert check.main([str(built)]) == 0
     assert len(list((built / "wikipedia/documents").iterdir())) == 8
     tasks = task_files.read_tasks(roots, PROFILE.tasks)
-    assert list(tasks) == list(PROFILE.tasks.names), "each where the profile looks for it"
+    assert list(tasks) == list(PROFILE.tasks.folders), "each where the profile looks for it"
     assert tasks["IMDB"].folds == 5 and list(tasks["IMDB"].inputs) == ["train", "test"]
     assert tasks["ARXIV"].texts["validation/0"].startswith("[] "), "without the class"
     assert len(tasks["PAN"].inputs["test"]) == 12
