@@ -13,6 +13,7 @@ import json
 import os
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from lib.config import environment
 from lib.config.environment import exit_in_one_line
@@ -43,8 +44,6 @@ def train(given: argparse.Namespace) -> None:
     from lib.distillation import variants
     from lib.experiments.bench import Bench
     from lib.store import check_target
-    from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
-    from lib.vectors.judging import compare_models, judge_all
 
     variant = variants.parse(given.model)
     if variant.kind != "student" or variant.pooling != "mean":
@@ -86,22 +85,33 @@ def train(given: argparse.Namespace) -> None:
     try:
         if given.data:  # judge it as `lib.embed` does, on texts that no training has read
             print("trained; now comparing it with base, teacher and TF-IDF", flush=True)
-            models = {BASE: bench.base, CUT: bench.teacher, STUDENT: model}
-            models |= {CHUNKS: bench.model("SBERT, mean of chunks"), TFIDF: bench.model("TF-IDF")}
-            documents = {each.text: each.group or each.id for each in bench.corpus.validation}
-            for task in bench.tasks.values():
-                documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
-            tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
-            judged = judge_all([*documents], [*documents.values()], tasks, lambda texts: models)
-            report = compare_models(judged)
-            print(report["line"])
-            card |= {"scores": report["table"], "verdict": report["line"]}
+            card |= compare_student(bench, model)
     finally:  # the student is saved all the same
         if given.export:
             model.loaded.export(given.out, card)
         else:
             model.loaded.save(given.out)
         print(f"saved to {given.out}: loss {told}")
+
+
+def compare_student(bench: Any, student: Any) -> dict[str, Any]:
+    """Print how good a student is beside models that need no training; `scores` and `verdict`.
+
+    Documents of validation and the texts of the tasks judge it, which no training has read.
+    """
+    from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
+    from lib.vectors.judging import compare_models, judge_all
+
+    models = {BASE: bench.base, CUT: bench.teacher, STUDENT: student}
+    models |= {CHUNKS: bench.model("SBERT, mean of chunks"), TFIDF: bench.model("TF-IDF")}
+    documents = {each.text: each.group or each.id for each in bench.corpus.validation}
+    for task in bench.tasks.values():
+        documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
+    tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
+    judged = judge_all([*documents], [*documents.values()], tasks, lambda texts: models)
+    report = compare_models(judged)
+    print(report["line"])
+    return {"scores": report["table"], "verdict": report["line"]}
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def distill(
         cpu=not torch.cuda.is_available(),
         step_scheduler_with_optimizer=False,  # else each process would add a step
     )
-    device, mixed = accelerator.device, settings.precision == "bf16"
+    mixed = settings.precision == "bf16"
     batches = draw_batches(data, settings, processes=accelerator.num_processes, seed=seed)
     # Ranks are added above the range of seeds, so that processes drop out different units.
     torch.manual_seed(seed + (accelerator.process_index << 32))
@@ -119,23 +119,7 @@ def distill(
 
     for number, update in enumerate(batches[done:], start=done + 1):
         models.train()
-        parts = []
-        for rows in update:  # (processes, batch_size)
-            token_ids = [data.token_ids[row] for row in rows[accelerator.process_index]]
-            teachers = data.teachers(rows.ravel(), device)
-            with accelerator.accumulate(embed):
-                with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
-                    embedding = embed(token_ids)
-                # Correlations need at least float32.
-                embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))
-                if accelerator.num_processes > 1:
-                    # Each process computes the loss of all rows. Their gradients for its own rows
-                    # add up, and DistributedDataParallel divides them by the number of processes.
-                    embedding = torch.cat(all_gather(embedding))
-                part = objective(embedding, *teachers).mean()
-                accelerator.backward(part)
-            parts.append(part.item())
-        loss = float(np.mean(parts))
+        loss = _compute_gradients(accelerator, embed, objective, data, update, mixed)
         if not np.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss} at update {number} of {len(batches)}")
         accelerator.clip_grad_norm_(models.parameters(), settings.clip)
@@ -150,6 +134,34 @@ def distill(
             save_checkpoint(checkpoint, accelerator, number)
     models.eval()
     return history
+
+
+def _compute_gradients(
+    accelerator: Accelerator,
+    embed: nn.Module,
+    objective: Objective,
+    data: DistillationData,
+    update: np.ndarray,
+    mixed: bool,
+) -> float:
+    """Add the gradients of one update, (accumulation, processes, batch_size); its mean loss."""
+    device, losses = accelerator.device, []
+    for rows in update:
+        token_ids = [data.token_ids[row] for row in rows[accelerator.process_index]]
+        teachers = data.teachers(rows.ravel(), device)
+        with accelerator.accumulate(embed):
+            with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
+                embedding = embed(token_ids)
+            # Correlations need at least float32.
+            embedding = embedding.to(torch.promote_types(embedding.dtype, torch.float32))
+            if accelerator.num_processes > 1:
+                # Each process computes the loss of all rows. Their gradients for its own rows add
+                # up, and DistributedDataParallel divides them by the number of processes.
+                embedding = torch.cat(all_gather(embedding))
+            loss = objective(embedding, *teachers).mean()
+            accelerator.backward(loss)
+        losses.append(loss.item())
+    return float(np.mean(losses))
 
 
 def save_checkpoint(folder: Path, accelerator: Accelerator, number: int) -> None:
