@@ -51,7 +51,7 @@ def refused(capsys, arguments):
     [
         (["cosin"], "unknown model 'cosin'"),
         (["SBERT"], "'SBERT' cannot be saved as a student"),
-        (["cosine", "--set", "training.document=3"], "training.documents"),
+        (["cosine", "--set", "training.document=3"], "training.document: Extra"),
         (["cosine", "--out", "{tmp}/notes"], "not ours"),
         (["cosine", "--data", "{tmp}/own", "--task", "own/kinds"], "nearest: own/kind"),
     ],
