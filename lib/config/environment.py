@@ -101,7 +101,8 @@ def exit_in_one_line(parser: argparse.ArgumentParser, code: int) -> Iterator[Non
     try:
         yield
     except KeyboardInterrupt:
-        parser.exit(1, "interrupted; the same command continues from what was kept\n")
+        told = "interrupted; the same command continues from what was kept"
+        parser.exit(1, f"{parser.prog}: {told}\n")
     except (ValueError, OSError, ArithmeticError, ImportError, MemoryError, RuntimeError) as error:
         told = " ".join(str(error).split()) or type(error).__name__
         parser.exit(code, f"{parser.prog}: {told}\n")
