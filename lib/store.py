@@ -176,6 +176,10 @@ class Rows(Sequence[Any]):
     def __len__(self) -> int:
         return self.length
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self), *(np.shape(self[0]) if len(self) else ()))
+
     def __getitem__(self, rows: Any) -> Any:
         return self.read(rows)
 
