@@ -113,7 +113,7 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
         made.append(len(texts))
         return whole(model, texts)
 
-    monkeypatch.setattr(store, "ROWS", 10)
+    monkeypatch.setattr(store, "PIECE", 10)
     monkeypatch.setattr(Base, "encode", stop)
     code, lines, errors = run(capsys, reviews)
     assert code == 1 and "continues" in errors[-1] and not any("VERDICT" in line for line in lines)
