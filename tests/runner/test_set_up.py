@@ -19,7 +19,12 @@ from lib.config import paths
 ROOT = paths.ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LINES = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if line[:1] != "#"]
-RENAMED = {"sklearn": "scikit-learn", "pydantic_core": "pydantic", "ruamel": "ruamel-yaml"}
+RENAMED = {
+    "bs4": "beautifulsoup4",
+    "sklearn": "scikit-learn",
+    "pydantic_core": "pydantic",
+    "ruamel": "ruamel-yaml",
+}
 
 
 def normal(name: str) -> str:

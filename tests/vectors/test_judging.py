@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.config import profiles
 from lib.data.task_files import Task
 from lib.experiments.model import Model
 from lib.store import Store
@@ -94,7 +95,9 @@ def test_a_half_that_two_documents_share_is_compared_once():
 
 def combiner(tmp_path, documents):
     store = Store(tmp_path)
-    models = own.list_models(store, documents) | dict.fromkeys(DENSE, Letters(store))
+    models = own.list_models(store, documents, profiles.load("lab")) | dict.fromkeys(
+        DENSE, Letters(store)
+    )
     return lambda texts: own.combine(models, texts)
 
 
