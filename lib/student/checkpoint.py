@@ -178,7 +178,7 @@ def save_sentence_transformer(
     """Write what `SentenceTransformer(folder)` loads: a mean over all tokens, without Normalize.
 
     The folder is replaced whole, once sentence-transformers gives the student's embeddings. `card`
-    is what README.md says besides what the student itself tells: a `title` and any of `SECTIONS`
+    is what README.md says besides what the student itself tells: a `title`, `SECTIONS` and others
     (docs/export.md). `ValueError` as `save_longformer`.
     """
     if student.tokenizer is None:
@@ -186,7 +186,6 @@ def save_sentence_transformer(
     facts = {
         "name": Path(folder).name,
         "card": dict.fromkeys(["title", *SECTIONS]) | dict(card or {}),
-        "sections": SECTIONS,
         "student": student,
         "parameters": sum(parameter.numel() for parameter in student.parameters()),
     }

@@ -199,11 +199,7 @@ class Student(nn.Module):
 
     @classmethod
     def from_longformer(
-        cls,
-        source: files.Source,
-        revision: str | None = None,
-        *,
-        dropout: float | None = None,
+        cls, source: files.Source, revision: str | None = None, *, dropout: float | None = None
     ) -> Self:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
@@ -228,8 +224,8 @@ class Student(nn.Module):
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
         The chosen `layers` (indices in their new order, None for all) of one of
-        `checkpoint.SHORT_ENCODERS` are copied unchanged, and the position embeddings are tiled up
-        to `max_positions`, special tokens included. `window` is in tokens, both sides together, for
+        `checkpoint.SHORT_ENCODERS` are copied, and position embeddings are tiled up to
+        `max_positions`, special tokens included. `window` is in tokens, both sides together, for
         all layers or one per layer. The rest is as in `from_longformer`.
         """
         read = files.read_encoder(source, layers, window, max_positions, revision)

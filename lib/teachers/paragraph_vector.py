@@ -26,17 +26,8 @@ from lib.teachers.labels import LONGEST, Spec
 from lib.texts import check_texts, list_texts, split_words
 
 # Those of Table 4.5 and of the author's code.
-SETTINGS: dict[str, Any] = {
-    "epochs": 10,
-    "seed": 0,
-    "workers": 1,
-    "window": 5,
-    "negative": 5,
-    "sample": 0.0,
-    "alpha": 0.025,
-    "min_alpha": 1e-4,
-    "dbow_words": True,
-}
+SETTINGS: dict[str, Any] = {"epochs": 10, "seed": 0, "workers": 1, "dbow_words": True}
+SETTINGS |= {"window": 5, "negative": 5, "sample": 0.0, "alpha": 0.025, "min_alpha": 1e-4}
 _INFERRING = threading.Lock()  # a model has one random stream, which each call restarts
 _draw_start = partial(pseudorandom_weak_vector, hashfxn=lambda text: zlib.crc32(text.encode()))
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
