@@ -52,7 +52,7 @@ def refused(capsys, arguments):
         (["cosin"], "unknown model 'cosin'"),
         (["SBERT"], "'SBERT' cannot be saved as a student"),
         (["cosine", "--set", "training.document=3"], "training.documents"),
-        (["cosine", "--out", "{tmp}/notes"], "did not write there"),
+        (["cosine", "--out", "{tmp}/notes"], "not ours"),
         (["cosine", "--data", "{tmp}/own", "--task", "own/kinds"], "nearest: own/kind"),
     ],
 )

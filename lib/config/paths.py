@@ -1,11 +1,15 @@
 """Paths: sources and committed figures are in the checkout, the rest under one artifact root."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lib.config.schema import Profile
+if TYPE_CHECKING:  # an exported student is read without pydantic
+    from lib.config.schema import Profile
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"

@@ -165,7 +165,7 @@ def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
     assert run(capsys, folder, "--out", other)[0] == 0
     (other / "thesis.doc").write_text("mine")
     for out in (other, folder, artifacts, artifacts / "store"):
-        check_refused(capsys, "did not write", folder, "--out", out)
+        check_refused(capsys, "not ours", folder, "--out", out)
     check_refused(capsys, "needs --student", folder, "--model", "student")
     check_refused(capsys, "cannot read", folder, "--student", tmp_path)
     (tmp_path / "given").mkdir()
