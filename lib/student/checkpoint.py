@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig, LongformerModel
+from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig
 
 from lib.config.environment import one_line_errors, quiet_transformers
 
@@ -53,20 +53,16 @@ Source = str | Path  # a folder or, as a str without a folder of that name, a hu
 
 
 class Checkpoint(NamedTuple):
-    """A Longformer as it is read from disk or written to it."""
+    """A model as it is read from disk."""
 
-    config: LongformerConfig
+    config: Any  # a LongformerConfig, or that of a short encoder
     tensors: dict[str, Tensor]
     tokenizer: Any  # Hugging Face's, or None
 
 
 def read_longformer(source: Source, revision: str | None) -> Checkpoint:
     """Read a Longformer without its heads, and with global attention and pooler if it has them."""
-    config = _read_config(source, revision)
-    if not isinstance(config, LongformerConfig):
-        raise ValueError(f"{source} is a {config.model_type}; load it with Student.from_encoder")
-    tensors = _read_tensors(LongformerModel, source, revision)
-    return Checkpoint(config, tensors, _read_tokenizer(source, revision))
+    return _read(source, revision, ["longformer"])
 
 
 def read_encoder(
@@ -77,32 +73,54 @@ def read_encoder(
     revision: str | None,
 ) -> Checkpoint:
     """Read chosen layers of a short encoder as a Longformer, as by `Student.from_encoder`."""
-    config = _read_config(source, revision)
+    config, tensors, tokenizer = _read(source, revision, SHORT_ENCODERS, layers)
     narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
-    relative = getattr(config, "position_embedding_type", "absolute") != "absolute"
-    if config.model_type not in SHORT_ENCODERS or relative or narrow:
-        raise ValueError(
-            f"{source} is a {config.model_type}; a student can be made of "
-            f"{', '.join(SHORT_ENCODERS)} with absolute positions and tokens as wide as layers"
-        )
-    available = range(config.num_hidden_layers)
-    layers = list(available if layers is None else layers)
-    if not layers or not {*layers} <= {*available}:
-        raise ValueError(f"layers of {source} must be from 0 to {max(available)}, got {layers!r}")
+    if narrow or getattr(config, "position_embedding_type", "absolute") != "absolute":
+        raise ValueError(f"{source} has relative positions, or tokens narrower than its layers")
     longformer = LongformerConfig(
         attention_window=window if isinstance(window, int) else list(window),
         max_position_embeddings=max_positions + config.pad_token_id + 1,
-        num_hidden_layers=len(layers),
+        num_hidden_layers=config.num_hidden_layers if layers is None else len(layers),
         **{name: getattr(config, name) for name in _TAKEN_OVER},
     )
-    tensors = _read_tensors(AutoModel, source, revision, layers)
     reserved = config.pad_token_id + 1 if SHORT_ENCODERS[config.model_type] else 0
     name = "embeddings.position_embeddings.weight"
     tensors[name] = tile_positions(tensors[name][reserved:], config.pad_token_id, max_positions)
-    tokenizer = _read_tokenizer(source, revision)
     if tokenizer is not None:
         tokenizer.model_max_length = max_positions
     return Checkpoint(longformer, tensors, tokenizer)
+
+
+def _read(
+    source: Source,
+    revision: str | None,
+    known: Collection[str],
+    layers: Sequence[int] | None = None,
+) -> Checkpoint:
+    """Read a model of a known type. A weight that transformers would fill at random is an error."""
+    if isinstance(source, Path) and not source.is_dir():  # which transformers would ask the hub for
+        raise ValueError(f"there is no checkpoint folder {source}")
+    options: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+    whole = options | {"dtype": torch.float32, "output_loading_info": True}
+    with one_line_errors(f"read {source}"), quiet_transformers(), torch.random.fork_rng([]):
+        config = AutoConfig.from_pretrained(source, **options)
+        if config.model_type not in known:
+            raise ValueError(f"it is a {config.model_type}; expected one of {', '.join(known)}")
+        model, info = AutoModel.from_pretrained(source, **whole)
+        missing = {*info["missing_keys"]}
+        optional = {name for name in missing if "_global." in name or name.startswith("pooler.")}
+        if needed := sorted(missing - optional):
+            raise ValueError(f"it lacks {len(needed)} weights; the first is {needed[0]}")
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+    if layers is not None:
+        if not layers or not {*layers} <= {*range(config.num_hidden_layers)}:
+            raise ValueError(f"{source} has {config.num_hidden_layers} layers, got {layers!r}")
+        model.encoder.layer = torch.nn.ModuleList(model.encoder.layer[layer] for layer in layers)
+    state = model.state_dict()
+    tensors = {name: tensor.clone() for name, tensor in state.items() if name not in missing}
+    # Without a vocabulary, every word would be [UNK].
+    knows_words = len(tokenizer) > len(tokenizer.all_special_ids)
+    return Checkpoint(config, tensors, tokenizer if knows_words else None)
 
 
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
@@ -135,13 +153,23 @@ def complete_weights(weights: dict[str, Tensor], unused: dict[str, Tensor]) -> d
     return complete
 
 
-def save_longformer(student: Any, folder: str | Path) -> None:
-    """Write config, weights and, if there is one, the tokenizer; the folder is replaced whole.
+def save_longformer(
+    student: Any, folder: str | Path, finish: Callable[[Path], None] | None = None
+) -> None:
+    """Write a stock Longformer, with the tokenizer if there is one; the folder is replaced whole.
 
-    `ValueError`, in one line, for a folder with files that this project did not write, and for a
-    full disk. Then nothing is written.
+    `finish` may add to the new folder. `ValueError`, in one line, for a folder with files that this
+    project did not write, and for a full disk. Then nothing is written.
     """
-    _replace_folder(folder, lambda new: _write_longformer(student, new))
+    from lib.store import replace_folder  # whose packages reading does not need
+
+    def write(new: Path) -> None:
+        with one_line_errors(f"write {folder}"):
+            _write_longformer(student, new)
+            if finish:
+                finish(new)
+
+    replace_folder(folder, KIND, write)
 
 
 def save_sentence_transformer(
@@ -150,33 +178,25 @@ def save_sentence_transformer(
     """Write what `SentenceTransformer(folder)` loads: a mean over all tokens, without Normalize.
 
     The folder is replaced whole, once sentence-transformers gives the student's embeddings. `card`
-    is what README.md says besides what the student itself tells: a `title` and any of `SECTIONS`
-    (docs/export.md). `ValueError` as `save_longformer`, and for an unknown key of `card`.
+    is what README.md says besides what the student itself tells: a `title`, `SECTIONS` and others
+    (docs/export.md). `ValueError` as `save_longformer`.
     """
-    keys = ["title", *SECTIONS]
-    values = dict.fromkeys(keys) | dict(card or {})
-    if unknown := sorted(values.keys() - keys):
-        raise ValueError(f"a model card has no {unknown[0]!r}; expected any of {', '.join(keys)}")
     if student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer; set student.tokenizer")
+    facts = {
+        "name": Path(folder).name,
+        "card": dict.fromkeys(["title", *SECTIONS]) | dict(card or {}),
+        "student": student,
+        "parameters": sum(parameter.numel() for parameter in student.parameters()),
+    }
 
-    def write(new: Path) -> None:
-        _write_longformer(student, new)
+    def finish(new: Path) -> None:
         _write_modules(student, new)
-        facts = {
-            "name": Path(folder).name,
-            "card": values,
-            "sections": SECTIONS,
-            "width": student.dim,
-            "longest": student.max_positions,
-            "windows": student.config.attention_window,
-            "parameters": sum(parameter.numel() for parameter in student.parameters()),
-        }
         text = render_card(Path(__file__).with_name("card.md.j2"), **facts)
         (new / "README.md").write_text(text, encoding="utf-8")
         _compare_embeddings(student, new)
 
-    _replace_folder(folder, write)
+    save_longformer(student, folder, finish)
 
 
 def render_card(template: Path, **values: Any) -> str:
@@ -188,20 +208,10 @@ def render_card(template: Path, **values: Any) -> str:
     return environment.from_string(text).render(values) + "\n"
 
 
-def _replace_folder(folder: str | Path, write: Callable[[Path], None]) -> None:
-    from lib.store import replace_folder  # whose packages reading does not need
-
-    def write_or_explain(new: Path) -> None:
-        with one_line_errors(f"write {folder}"):
-            write(new)
-
-    replace_folder(folder, KIND, write_or_explain)
-
-
 def _write_longformer(student: Any, folder: Path) -> None:
     config = student.config.to_dict()
-    config |= {"architectures": ["LongformerModel"], "dtype": "float32"}
     config.pop("_name_or_path", None)
+    config |= {"architectures": ["LongformerModel"], "dtype": "float32"}
     _write_json(folder / "config.json", config)
     tensors = complete_weights(student.state_dict(), student.unused)
     file = folder / "model.safetensors"
@@ -219,10 +229,10 @@ def _write_longformer(student: Any, folder: Path) -> None:
 
 def _write_modules(student: Any, folder: Path) -> None:
     _write_json(folder / "modules.json", _MODULES)
+    (folder / "1_Pooling").mkdir()
     transformer = {"max_seq_length": student.max_positions, "do_lower_case": False}
     _write_json(folder / "sentence_bert_config.json", transformer)
     pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
-    (folder / "1_Pooling").mkdir()
     _write_json(folder / "1_Pooling" / "config.json", pooling)
 
 
@@ -245,43 +255,3 @@ def _compare_embeddings(student: Any, folder: Path) -> None:
 
 def _write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def _read_tensors(
-    kind: type[Any], source: Source, revision: str | None, layers: Sequence[int] | None = None
-) -> dict[str, Tensor]:
-    """Read weights. A missing one, which transformers would fill at random, is an error."""
-    with (
-        one_line_errors(f"read the weights of {source}"),
-        quiet_transformers(),
-        torch.random.fork_rng(devices=[]),
-    ):
-        options = {"revision": revision, "dtype": torch.float32, "output_loading_info": True}
-        model, info = kind.from_pretrained(source, trust_remote_code=False, **options)
-        missing = set(info["missing_keys"])
-        needed = sorted(
-            name for name in missing if "_global." not in name and not name.startswith("pooler.")
-        )
-        if needed:
-            raise ValueError(f"it lacks {len(needed)} weights; the first is {needed[0]}")
-    if layers is not None:
-        model.encoder.layer = torch.nn.ModuleList(model.encoder.layer[layer] for layer in layers)
-    return {
-        name: tensor.clone() for name, tensor in model.state_dict().items() if name not in missing
-    }
-
-
-def _read_config(source: Source, revision: str | None) -> Any:
-    if isinstance(source, Path) and not source.is_dir():
-        raise ValueError(f"there is no checkpoint folder {source}")
-    with one_line_errors(f"read the configuration of {source}"), quiet_transformers():
-        return AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
-
-
-def _read_tokenizer(source: Source, revision: str | None) -> Any:
-    """Read a tokenizer; None if there is no vocabulary, so that every word would be [UNK]."""
-    with one_line_errors(f"read the tokenizer of {source}"), quiet_transformers():
-        tokenizer = AutoTokenizer.from_pretrained(
-            source, revision=revision, use_fast=True, trust_remote_code=False
-        )
-    return tokenizer if len(tokenizer) > len(tokenizer.all_special_ids) else None

@@ -35,14 +35,14 @@ class ClsStudent(nn.Module):
         """Embed token id lists, (documents, dim), one by one: padded, long ones would take GBs."""
         if self.gradient_checkpointing:
             self.longformer.activation_checkpointing_enable()
-        return torch.cat([self._embed(document) for document in ids])
-
-    def _embed(self, document: Sequence[int]) -> Tensor:
-        ids = torch.tensor([[*document]], device=self.longformer.device)
-        first = torch.zeros_like(ids)
-        first[:, 0] = 1
-        states = self.longformer(ids, torch.ones_like(ids), global_attention_mask=first)
-        return states.last_hidden_state[:, 0]
+        embeddings = []
+        for document in ids:
+            row = torch.tensor([[*document]], device=self.longformer.device)
+            first = torch.zeros_like(row)
+            first[:, 0] = 1
+            states = self.longformer(row, torch.ones_like(row), global_attention_mask=first)
+            embeddings.append(states.last_hidden_state[:, 0])
+        return torch.cat(embeddings)
 
     def encode(self, ids: Sequence[Sequence[int]], *, precision: str = "fp32") -> np.ndarray:
         """Embed token id lists, (documents, dim) float32; `precision` is "fp32" or "bf16"."""

@@ -7,8 +7,7 @@ of `transformers.LongformerModel`.
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -39,7 +38,6 @@ _FOUND = torch.cpu.get_capabilities()
 ONEDNN = torch.backends.mkldnn.is_available() and bool(
     _FOUND.get("avx512_f") and not _FOUND.get("amx_tile")
 )
-_ENCODING = threading.RLock()
 
 
 class Packed(NamedTuple):
@@ -181,10 +179,9 @@ class Student(nn.Module):
                 "attention_window must be an even number of at least 4, for all "
                 f"{config.num_hidden_layers} layers or one per layer, got {config.attention_window}"
             )
-        if config.pad_token_id is None:
-            raise ValueError("the config has no pad_token_id, after which positions are counted")
         config.attention_window = list(windows)
         self.config, self.tokenizer = config, tokenizer
+        assert config.pad_token_id is not None  # after it positions are counted
         self.dim: int = config.hidden_size
         self.padding: int = config.pad_token_id
         self.max_positions: int = config.max_position_embeddings - self.padding - 1
@@ -202,11 +199,7 @@ class Student(nn.Module):
 
     @classmethod
     def from_longformer(
-        cls,
-        source: files.Source,
-        revision: str | None = None,
-        *,
-        dropout: float | None = None,
+        cls, source: files.Source, revision: str | None = None, *, dropout: float | None = None
     ) -> Self:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
@@ -231,8 +224,8 @@ class Student(nn.Module):
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
         The chosen `layers` (indices in their new order, None for all) of one of
-        `checkpoint.SHORT_ENCODERS` are copied unchanged, and the position embeddings are tiled up
-        to `max_positions`, special tokens included. `window` is in tokens, both sides together, for
+        `checkpoint.SHORT_ENCODERS` are copied, and position embeddings are tiled up to
+        `max_positions`, special tokens included. `window` is in tokens, both sides together, for
         all layers or one per layer. The rest is as in `from_longformer`.
         """
         read = files.read_encoder(source, layers, window, max_positions, revision)
@@ -250,13 +243,8 @@ class Student(nn.Module):
         student.unused = tensors
         return student.requires_grad_(True).eval()
 
-    def save(self, folder: str | Path) -> None:
-        """Write a standard Hugging Face Longformer: see `checkpoint.save_longformer`."""
-        files.save_longformer(self, folder)
-
-    def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
-        """Write a SentenceTransformer: see `checkpoint.save_sentence_transformer`."""
-        files.save_sentence_transformer(self, folder, card)
+    save = files.save_longformer
+    export = files.save_sentence_transformer
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training: their step costs more than all layers'."""
@@ -341,8 +329,8 @@ class Student(nn.Module):
 
         Texts are cut to `max_positions`, token ids never. Documents are grouped by length, with
         `batch_tokens` at once. On a CPU batches are shared among torch's threads, and a document's
-        embedding has the same bits in any batch. Meanwhile the student is in evaluation mode, for
-        all threads. `ValueError` for other inputs, and for embeddings that are not finite.
+        embedding has the same bits in any batch. Meanwhile the student is in evaluation mode.
+        `ValueError` for other inputs, and for embeddings that are not finite.
         """
         documents = list_items(inputs)
         if any(isinstance(document, str) for document in documents):
@@ -350,54 +338,41 @@ class Student(nn.Module):
         lengths = [len(ids) for ids in self._check_ids(documents)]  # before any work is done
         if precision not in ("fp32", "bf16"):
             raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
-        on_cpu = self.embeddings.LayerNorm.weight.device.type == "cpu"
-        batches = _group_by_length(
-            lengths, batch_tokens or (BATCH_TOKENS if on_cpu else BATCH_TOKENS_ON_GPU)
-        )
+        kind, mixed = self.embeddings.LayerNorm.weight.device.type, precision == "bf16"
+        most = batch_tokens or (BATCH_TOKENS if kind == "cpu" else BATCH_TOKENS_ON_GPU)
+        batches = _group_by_length(lengths, most)
         result = np.empty((len(documents), self.dim), dtype=np.float32)
 
         def embed(rows: list[int]) -> None:
-            kind, mixed = "cpu" if on_cpu else "cuda", precision == "bf16"
             with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=mixed):
                 result[rows] = self([documents[row] for row in rows]).float().cpu().numpy()
 
-        with _evaluation_mode(self):
-            _share(embed, batches, on_cpu)
+        training = self.training
+        self.eval()
+        try:
+            _share(embed, batches, torch.get_num_threads() if kind == "cpu" else 1)
+        finally:
+            self.train(training)
         finite = np.isfinite(result).all(axis=1)
         if not finite.all():
-            raise ValueError(
-                f"the embedding of document {finite.argmin()} holds NaN or infinity; "
-                "either the student's weights do too, or bf16 is too narrow for them"
-            )
+            place = finite.argmin()
+            raise ValueError(f"the embedding of document {place} holds NaN or infinity")
         return result
 
 
-def _share(embed: Any, batches: list[list[int]], on_cpu: bool) -> None:
+def _share(embed: Any, batches: list[list[int]], threads: int) -> None:
     """Run `embed` for all batches. Each thread takes whole ones: none waits within an operation."""
-    threads = torch.get_num_threads()
-    workers = min(threads, len(batches)) if on_cpu else 1
-    if workers < 2:
+    if min(threads, len(batches)) < 2:
         for rows in batches:
             embed(rows)
         return
+    workers = min(threads, len(batches))
     each = threads // workers
     try:
         with ThreadPoolExecutor(workers, "encode", torch.set_num_threads, (each,)) as pool:
             [*pool.map(embed, batches)]
     finally:
         torch.set_num_threads(threads)  # of threads that start later
-
-
-@contextlib.contextmanager
-def _evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Keep a model in evaluation mode. Threads take turns, so that none ends it for another."""
-    with _ENCODING:
-        training = model.training
-        model.eval()
-        try:
-            yield
-        finally:
-            model.train(training)
 
 
 def _group_by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:

@@ -61,16 +61,17 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     """Train a student to guess masked words, in place and without changing its token embeddings.
 
     Documents are token ids, special ones included; each of the `epochs` masks a `masked_share` of
-    their words (BERT's is 0.15), `batch_size` documents per update. The peak `learning_rate` is
-    reached in `warmup_share` of the updates; from there it falls linearly to 0. `seed` is for the
-    order, the masks, the head's weights and dropout. `track` yields the batches it is given.
-    `ValueError` without a mask token or held-out words; `FloatingPointError` for a loss of NaN.
+    their words (BERT's is 0.15). The peak `learning_rate` is reached in `warmup_share` of the
+    updates, and falls linearly to 0. `seed` is for the order, the masks, the head's weights and
+    dropout. `track` yields the batches it is given. `ValueError` without a mask token or held-out
+    words; `FloatingPointError` for a loss of NaN.
     """
     if getattr(student.tokenizer, "mask_token_id", None) is None:
         raise ValueError("no mask token to hide words with: set student.language_model=null")
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
-    head = WordHead(student).to(student.embeddings.word_embeddings.weight.device)
+    device = student.embeddings.word_embeddings.weight.device
+    head = WordHead(student).to(device)
     student.freeze_token_embeddings()
     weights = [each for each in nn.ModuleList([student, head]).parameters() if each.requires_grad]
     batches = [
@@ -85,10 +86,11 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
     student.train()
     for rows in track(batches):
         batch = [documents[int(row)] for row in rows]
-        scores, words = guess_words(student, head, batch, masked_share, precision, generator)
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+            scores, words = guess_words(student, head, batch, masked_share, generator)
         if not len(words):  # every token is special, for example [UNK]
             continue
-        loss = cross_entropy(scores, words)
+        loss = cross_entropy(scores.float(), words)
         loss.backward()
         nn.utils.clip_grad_norm_(weights, CLIP)
         optimizer.step()
@@ -96,32 +98,32 @@ def train_masked_words(  # noqa: PLR0913  # settings as the profile's section ha
         optimizer.zero_grad()
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):
-            raise FloatingPointError(
-                f"the loss of masked words is {losses[-1]} at update {len(losses)} of "
-                f"{len(batches)}: lower the learning rate"
-            )
+            told = f"the loss of masked words is {losses[-1]} at update {len(losses)}"
+            raise FloatingPointError(f"{told} of {len(batches)}: lower the learning rate")
     student.eval()
-    frequencies = count_words(student, documents)
-    measured = measure_losses(student, head, held_out, frequencies, masked_share, seed)
+    shares = count_words(student, documents)
+    generator.manual_seed(seed)
+    by_student, by_frequency = [], []
+    for start in range(0, len(held_out), MEASURED):
+        part = held_out[start : start + MEASURED]
+        with torch.no_grad():
+            scores, words = guess_words(student, head, part, masked_share, generator)
+        by_student.append(cross_entropy(scores, words, reduction="none").cpu())
+        by_frequency.append(-shares[words.cpu()].log())
+    if not sum(map(len, by_student)):
+        raise ValueError("no held-out document has a word to guess: hold out more documents")
+    measured = torch.cat(by_student).mean().item(), torch.cat(by_frequency).mean().item()
     return WordLosses(losses, *measured)
 
 
 def guess_words(
-    student: Student,
-    head: WordHead,
-    documents: TokenIds,
-    masked_share: float,
-    precision: str,
-    generator: torch.Generator,
+    student: Student, head: WordHead, documents: TokenIds, share: float, generator: torch.Generator
 ) -> tuple[Float[Tensor, "words vocabulary"], Int[Tensor, " words"]]:
-    """Mask some words of documents; the scores of all tokens for each of them, and their ids."""
+    """Mask a share of the words; the scores of all tokens for each of them, and their ids."""
     packed = student.pack(documents)
-    read, places = mask_words(student, packed.ids, masked_share, generator)
-    device = head.bias.device
-    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-        states = student.token_states(packed._replace(ids=read))
-        scores = head(states[places.to(device)])
-    return scores.float(), packed.ids[places].to(device)
+    read, places = mask_words(student, packed.ids, share, generator)
+    states = student.token_states(packed._replace(ids=read))
+    return head(states[places.to(states.device)]), packed.ids[places].to(states.device)
 
 
 def mask_words(
@@ -148,28 +150,6 @@ def count_words(student: Student, documents: TokenIds) -> Float[Tensor, " vocabu
     words = ids[~_is_special(student, ids)]
     counts = torch.bincount(words, minlength=student.config.vocab_size) + 1.0
     return counts / counts.sum()
-
-
-@torch.no_grad()
-def measure_losses(
-    student: Student,
-    head: WordHead,
-    documents: TokenIds,
-    frequencies: Float[Tensor, " vocabulary"],
-    masked_share: float,
-    seed: int,
-) -> tuple[float, float]:
-    """Mean cross-entropies of the student and of the frequencies, in nats per masked word."""
-    generator = torch.Generator().manual_seed(seed)
-    by_student, by_frequency = [], []
-    for start in range(0, len(documents), MEASURED):
-        batch = documents[start : start + MEASURED]
-        scores, words = guess_words(student, head, batch, masked_share, "fp32", generator)
-        by_student.append(cross_entropy(scores, words, reduction="none").cpu())
-        by_frequency.append(-frequencies[words.cpu()].log())
-    if not sum(map(len, by_student)):
-        raise ValueError("no held-out document has a word to guess: hold out more documents")
-    return torch.cat(by_student).mean().item(), torch.cat(by_frequency).mean().item()
 
 
 def _is_special(student: Student, ids: Int[Tensor, " tokens"]) -> Tensor:

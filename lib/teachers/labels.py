@@ -41,10 +41,8 @@ def parse(label: str, width: float) -> tuple[Spec, ...]:
             f"(DM|DBOW);([1-9][0-9]*);(stem|lowercase|None);([1-9][0-9]*|{SHARE})", part
         )
         if match is None:
-            raise ValueError(
-                f"Paragraph Vector '{label}': '{part}' is not of the form DM or DBOW; vector size; "
-                f"stem, lowercase or None; a count or {SHARE}"
-            )
+            expected = f"DM or DBOW; vector size; stem, lowercase or None; a count or {SHARE}"
+            raise ValueError(f"Paragraph Vector '{label}': '{part}' is not of the form {expected}")
         architecture, size, preprocessing, min_count = match.groups()
         specs.append(Spec(architecture, max(1, round(int(size) * width)), preprocessing, min_count))
     if len(specs) > 1 and [spec.architecture for spec in specs] != ["DM", "DBOW"]:

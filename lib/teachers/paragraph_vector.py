@@ -11,12 +11,13 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
-from gensim.matutils import zeros_aligned
-from gensim.models.doc2vec import Doc2Vec, TaggedDocument, train_document_dbow, train_document_dm
+from gensim.models import doc2vec
+from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 from nltk.stem.porter import PorterStemmer
 
@@ -25,18 +26,10 @@ from lib.teachers.labels import LONGEST, Spec
 from lib.texts import check_texts, list_texts, split_words
 
 # Those of Table 4.5 and of the author's code.
-SETTINGS: dict[str, Any] = {
-    "epochs": 10,
-    "seed": 0,
-    "workers": 1,
-    "window": 5,
-    "negative": 5,
-    "sample": 0.0,
-    "alpha": 0.025,
-    "min_alpha": 1e-4,
-    "dbow_words": True,
-}
+SETTINGS: dict[str, Any] = {"epochs": 10, "seed": 0, "workers": 1, "dbow_words": True}
+SETTINGS |= {"window": 5, "negative": 5, "sample": 0.0, "alpha": 0.025, "min_alpha": 1e-4}
 _INFERRING = threading.Lock()  # a model has one random stream, which each call restarts
+_draw_start = partial(pseudorandom_weak_vector, hashfxn=lambda text: zlib.crc32(text.encode()))
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
 
@@ -55,28 +48,9 @@ class StableDoc2Vec(Doc2Vec):
 
     def infer_vector(self, doc_words: Sequence[str]) -> np.ndarray:
         """Infer the vector of a document, float32 (size,), with the model's epochs and rates."""
-        start = pseudorandom_weak_vector(
-            self.dv.vector_size, " ".join(doc_words), hashfxn=lambda text: zlib.crc32(text.encode())
-        )
-        vector = start.reshape(1, -1)
-        options = {
-            "learn_words": False,
-            "learn_hidden": False,
-            "doctag_vectors": vector,
-            "doctags_lockf": np.ones(1, dtype=np.float32),
-        }
-        work = np.zeros(self.layer1_size, dtype=np.float32)
-        mean = zeros_aligned(self.layer1_size, dtype=np.float32)
-        alpha = self.alpha
-        with _INFERRING:
+        with _INFERRING, mock.patch.object(doc2vec, "pseudorandom_weak_vector", _draw_start):
             self.random.seed(self.seed)
-            for _ in range(self.epochs):
-                if self.sg:
-                    train_document_dbow(self, doc_words, [0], alpha, work, **options)
-                else:
-                    train_document_dm(self, doc_words, [0], alpha, work, mean, **options)
-                alpha -= (self.alpha - self.min_alpha) / max(self.epochs - 1, 1)
-        return vector[0]
+            return super().infer_vector(doc_words)
 
 
 @dataclass

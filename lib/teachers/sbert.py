@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from huggingface_hub import snapshot_download
 from safetensors import safe_open
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
@@ -48,37 +49,36 @@ class SBERT:
     ) -> SBERT:
         """Load a teacher in float32, without running any code from its repository.
 
-        `source` is a folder, or a model on the hub, which needs `revision`, a full commit. `sha256`
-        is that of the weights. `ValueError` in one line for a source that is missing, damaged or
-        incomplete.
+        `source` is a folder, or a model on the hub at `revision`, a full commit. `sha256` is that
+        of the weights. `ValueError` in one line if it is missing, damaged or incomplete.
         """
         # Each of the three would ask at the terminal whether to run code from the folder.
         distrust: dict[str, Any] = {"trust_remote_code": False}
         options = {"config_kwargs": distrust, "processor_kwargs": distrust}
-        weights = distrust | {"use_safetensors": True, "dtype": torch.float32}
-        options |= {"model_kwargs": weights, "max_seq_length": max_tokens}
+        options["model_kwargs"] = distrust | {"use_safetensors": True, "dtype": torch.float32}
         with one_line_errors(f"use the teacher '{source}'"), quiet_transformers():
             folder = Path(source) if Path(source).is_dir() else _download(str(source), revision)
             with open(folder / WEIGHTS, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             if sha256 and digest != sha256.lower():
                 raise ValueError(f"{WEIGHTS} has sha256 {digest}, not {sha256}; install it again")
-            transformer = Transformer(str(folder), **options)
+            transformer = Transformer(str(folder), max_seq_length=max_tokens, **options)
             # transformers fills missing weights with random numbers. The pooler is not used.
             stored = safe_open(folder / WEIGHTS, "pt").keys()
             wanted = transformer.auto_model.state_dict().keys()
+            wanted = [name for name in wanted if not name.startswith("pooler.")]
             missing = [name for name in wanted if not any(key.endswith(name) for key in stored)]
-            if missing := [name for name in missing if not name.startswith("pooler.")]:
+            if missing:
                 raise ValueError(f"it lacks {len(missing)} weights; the first is {min(missing)}")
             pooling = Pooling(transformer.get_embedding_dimension(), "mean")
             encoder = SentenceTransformer(modules=[transformer, pooling], device=device)
         return cls(encoder.eval().requires_grad_(False))
 
-    def tokenize(self, texts: Iterable[str]) -> tuple[list[np.ndarray], np.ndarray]:
-        """The token ids, int32, of each text, cut to `max_tokens`, and `lengths`."""
-        texts, cut = list_texts(texts), {"truncation": True, "max_length": self.max_tokens}
-        ids = [np.array(row, np.int32) for row in tokenize_texts(self.tokenizer, texts, **cut)]
-        return ids, self.lengths(texts)
+    def tokenize(self, texts: Iterable[str]) -> list[np.ndarray]:
+        """The token ids, int32, of each text, cut to `max_tokens`."""
+        cut = {"truncation": True, "max_length": self.max_tokens}
+        rows = tokenize_texts(self.tokenizer, list_texts(texts), **cut)
+        return [np.array(row, np.int32) for row in rows]
 
     def lengths(self, texts: Iterable[str]) -> np.ndarray:
         """Count the tokens of each text without special ones and before the cut; int64 (texts,)."""
@@ -94,25 +94,22 @@ class SBERT:
         is not a text, and for embeddings that are not finite.
         """
         texts = list_texts(texts)
-        special = self.tokenizer.num_special_tokens_to_add()
-        read = np.minimum(self.lengths(texts) + special, self.max_tokens)
+        read = np.array([len(row) for row in self.tokenize(texts)])
         result = np.empty((len(texts), self.dim), dtype=np.float32)
         for length in np.unique(read):
             rows = np.flatnonzero(read == length)
-            batch, options = [texts[row] for row in rows], {"show_progress_bar": False}
-            result[rows] = self.encoder.encode(batch, batch_size=batch_size, **options)
-        finite = np.isfinite(result).all(axis=1)
-        if not finite.all():
-            raise ValueError(f"damaged weights: NaN or infinity in embedding {finite.argmin()}")
+            batch = [texts[row] for row in rows]
+            result[rows] = self.encoder.encode(
+                batch, batch_size=batch_size, show_progress_bar=False
+            )
+        if not np.isfinite(result).all():
+            raise ValueError("damaged weights: an embedding holds NaN or infinity")
         return result
 
 
 def _download(source: str, revision: str | None) -> Path:
     """The local copy of a model on the hub, at a pinned commit."""
     if not re.fullmatch("[0-9a-f]{40}", revision or ""):
-        expected = "an existing folder, or a hub id with a revision of 40 hex digits"
-        raise ValueError(f"expected {expected}, got revision {revision}")
-    from huggingface_hub import snapshot_download
-
+        raise ValueError(f"a hub id needs a revision of 40 hex digits, got {revision}")
     patterns = [WEIGHTS, "*.json", "*.txt", "*.model"]
     return Path(snapshot_download(source, revision=revision, allow_patterns=patterns))

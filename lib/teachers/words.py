@@ -58,8 +58,7 @@ class WordCounts:
         """
         counts = self.counts if rows is None else self.counts[rows]
         frequency = np.bincount(counts.indices, minlength=counts.shape[1])
-        least = 1 if rare or counts.shape[0] < MANY else 2
-        columns = np.flatnonzero(frequency >= min(least, max(1, frequency.max())))
+        columns = np.flatnonzero(frequency >= (1 if rare or counts.shape[0] < MANY else 2))
         if not len(columns):
             raise ValueError(f"none of {counts.shape[0]} documents has a word to fit to")
         if not rare:
@@ -70,9 +69,7 @@ class WordCounts:
         dim = min(dim, *weights.shape)
         if not dim:
             return tfidf
-        directions = np.ones((1, 1))  # of a single word
-        if len(columns) > 1:
-            directions = TruncatedSVD(dim, random_state=0).fit(weights).components_.T
+        directions = TruncatedSVD(dim, random_state=0).fit(weights).components_.T
         directions = np.ascontiguousarray(directions, np.float32)
         mean = scale_rows(weights @ directions).mean(axis=0)
         return Lexical(columns, idf, directions, mean)

@@ -70,25 +70,15 @@ def test_scores_are_those_of_a_stock_longformer_with_the_same_head(student, docu
     stock = LongformerForMaskedLM(student.config).eval()
     stock.longformer.load_state_dict(tensors, strict=False)
     head = WordHead(student)
-    stock.lm_head.load_state_dict(
-        {
-            "dense.weight": head.dense.weight,
-            "dense.bias": head.dense.bias,
-            "layer_norm.weight": head.norm.weight,
-            "layer_norm.bias": head.norm.bias,
-            "decoder.weight": student.embeddings.word_embeddings.weight,
-            "decoder.bias": head.bias,
-            "bias": head.bias,
-        }
-    )
+    parts = {"dense": head.dense, "layer_norm": head.norm, "decoder": head.tokens}
+    state = {f"{n}.{p}": w for n, part in parts.items() for p, w in part.named_parameters()}
+    stock.lm_head.load_state_dict(state | {"decoder.bias": head.bias, "bias": head.bias})
     generators = [torch.Generator().manual_seed(3) for _ in range(2)]
     ids = torch.tensor(documents[0], dtype=torch.long)
     read, places = mask_words(student, ids, 0.15, generators[0])
     with torch.no_grad():
         expected = stock(read[None]).logits[0, places]
-        scores, words = masked_words.guess_words(
-            student, head, documents[:1], 0.15, "fp32", generators[1]
-        )
+        scores, words = masked_words.guess_words(student, head, documents[:1], 0.15, generators[1])
     torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-4)
     assert words.tolist() == ids[places].tolist()
 

@@ -39,9 +39,6 @@ def models():
     }
 
 
-# labels
-
-
 def test_labels_of_the_thesis():
     parts = (("DM", "DBOW"), ("100", "768"), ("stem", "lowercase", "None"), ("2", "10%"))
     for label in map(";".join, product(*parts)):
@@ -76,9 +73,6 @@ def test_ten_percent_is_one_percent_of_the_documents_in_occurrences():
         assert Spec("DM", 8, "stem", "7").occurrences(documents, 0.01) == 7
 
 
-# words
-
-
 def test_preprocessing():
     text = "The Stones\tare flowing,\n FLOWING rivers"
     assert prepare_words(text, "None") == ["The", "Stones", "are", "flowing,", "FLOWING", "rivers"]
@@ -87,14 +81,12 @@ def test_preprocessing():
     assert prepare_words(text, "stem") == ["the", "stone", "are", "flowing,", "flow", "river"]
 
 
-def test_vocabulary_counts_occurrences_not_documents():
+def test_vocabulary_counts_occurrences_and_a_stream_is_read_again_each_epoch():
     texts = ["once twice twice"] + ["filler filler"] * 3
-    model = ParagraphVector.parse("DM;8;None;2").train(texts)
+    model, streamed = (ParagraphVector.parse("DM;8;None;2").train(t) for t in (texts, iter(texts)))
     assert set(model.models[0].wv.index_to_key) == {"twice", "filler"}
     assert model.vocabulary_size == 2
-
-
-# training and inference
+    np.testing.assert_array_equal(streamed.encode(texts), model.encode(texts))
 
 
 CHANGES = {"window": 2, "negative": 3, "sample": 1e-2}
@@ -111,13 +103,10 @@ CHANGES = {"window": 2, "negative": 3, "sample": 1e-2}
 )
 def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, monkeypatch):
     """Against a Doc2Vec trained here and its own infer_vector, reseeded and with a stable hash."""
-    preprocessing = label.split(";")[2]
     settings = {"window": 5, "negative": 5, "sample": 0, "epochs": 10, "dbow_words": 1}
     settings |= {"alpha": 0.025, "min_alpha": 1e-4, "seed": 0} | changes
-    documents = [
-        TaggedDocument(prepare_words(text, preprocessing), [index])
-        for index, text in enumerate(make_texts())
-    ]
+    words = [prepare_words(text, label.split(";")[2]) for text in make_texts()]
+    documents = [TaggedDocument(each, [index]) for index, each in enumerate(words)]
     fixed = {"dm": label.startswith("DM"), "dm_mean": 1, "vector_size": 8, "min_count": 2}
     reference = Doc2Vec(documents, workers=1, **fixed, **settings)
 
@@ -129,7 +118,7 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
     expected = []
     for text in texts:
         reference.random.seed(settings["seed"])
-        expected.append(reference.infer_vector(prepare_words(text, preprocessing)))
+        expected.append(reference.infer_vector(prepare_words(text, label.split(";")[2])))
     found = ParagraphVector.parse(label).train(make_texts(), **changes).encode(texts)
     assert found.dtype == np.float32 and found.shape == (3, 8)
     np.testing.assert_array_equal(found, np.stack(expected))
@@ -158,21 +147,13 @@ for index in map(int, sys.argv[2]):
 whole = model.encode(texts)
 print(hashlib.sha256(whole.tobytes()).hexdigest())
 """
-    root = str(Path(__file__).parents[2])
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, root, calls],
-            env=os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
-            cwd=root,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for seed, calls in (("1", "012345"), ("2", "5033"))
-    ]
-    outputs = {run.communicate()[0].split("\n")[-2] for run in runs}
-    assert outputs == {
-        hashlib.sha256(models[COMPOUND].encode(make_texts(6, 25, seed=1)).tobytes()).hexdigest()
-    }
+    root, outputs = str(Path(__file__).parents[2]), set()
+    for seed, calls in (("1", "012345"), ("2", "5033")):
+        variables = os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", script, root, calls]
+        outputs.add(subprocess.check_output(command, env=variables, text=True).split("\n")[-2])
+    expected = models[COMPOUND].encode(make_texts(6, 25, seed=1))
+    assert outputs == {hashlib.sha256(expected.tobytes()).hexdigest()}
 
 
 def test_training_follows_its_seed(models):
@@ -181,20 +162,8 @@ def test_training_follows_its_seed(models):
     assert not np.array_equal(other.encode(texts), models["DM;8;stem;2"].encode(texts))
     again = ParagraphVector.parse("DM;8;stem;2").train(make_texts(), seed=0)
     np.testing.assert_array_equal(again.encode(texts), models["DM;8;stem;2"].encode(texts))
-    assert again.seconds > 0
     again.train(make_texts(), seed=1)  # a model that has encoded can be trained anew
     np.testing.assert_array_equal(again.encode(texts), other.encode(texts))
-
-
-def test_similar_documents_get_similar_vectors():
-    random = np.random.default_rng(0)
-    halves = [WORDS[:8], WORDS[8:]]
-    texts = [" ".join(random.choice(halves[index % 2], 40)) for index in range(60)]
-    vectors = ParagraphVector.parse("DBOW;8;None;2").train(texts, epochs=30).encode(texts)
-    vectors -= vectors.mean(0)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = vectors @ vectors.T
-    assert cosines[::2, ::2].mean() > 0.3 > -0.3 > cosines[::2, 1::2].mean()
 
 
 def test_a_compound_is_two_models_side_by_side(models):
@@ -205,10 +174,8 @@ def test_a_compound_is_two_models_side_by_side(models):
     assert models[COMPOUND].vocabulary_size == sum(
         models[label].vocabulary_size for label in COMPOUND.split("+")
     )
-    assert models[COMPOUND].seconds > 0
-    assert all(model.dv.vectors.size == 0 for model in models[COMPOUND].models), (
-        "training documents are not kept"
-    )
+    sizes = {model.dv.vectors.size for model in models[COMPOUND].models}
+    assert sizes == {0}, "training documents are not kept"
 
 
 def test_a_text_without_a_known_word_is_zero(models):
@@ -223,17 +190,6 @@ def test_long_documents_are_counted():
     texts = [*make_texts(), long, long, "unseen " + " ".join(["river"] * 10000)]
     assert ParagraphVector.parse("DM;8;None;2+DBOW;8;None;2").train(texts, epochs=1).truncated == 2
     assert ParagraphVector.parse("DM;8;None;2").train(make_texts(), epochs=1).truncated == 0
-
-
-def test_streams_are_read_again_each_epoch(models):
-    class Stream:
-        def __iter__(self):
-            return iter(make_texts())
-
-    streamed = ParagraphVector.parse("DM;8;stem;2").train(Stream())
-    np.testing.assert_array_equal(
-        streamed.encode(make_texts(2)), models["DM;8;stem;2"].encode(make_texts(2))
-    )
 
 
 def test_untrained_and_untrainable():
