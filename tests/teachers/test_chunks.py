@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from lib.teachers.chunks import MOST, SIZE, cut_text, mean_of_chunks, split_text
+
 from tests.student.tiny import save_tokenizer
 
 
