@@ -3,34 +3,26 @@
 Weights are float32 on the CPU, under the names of `transformers.LongformerModel`.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig
+from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig, LongformerModel
 
 from lib.config.environment import one_line_errors, quiet_transformers
 
 # Encoders whose layers are those of a Longformer, and whether their positions start after the
 # padding id. docs/scale.md says why others cannot be used.
-SHORT_ENCODERS = {
-    "bert": False,
-    "electra": False,
-    "roberta": True,
-    "xlm-roberta": True,
-    "camembert": True,
-    "data2vec-text": True,
-}
+SHORT_ENCODERS = dict.fromkeys(("bert", "electra"), False)
+SHORT_ENCODERS |= dict.fromkeys(("roberta", "xlm-roberta", "camembert", "data2vec-text"), True)
 # Settings that a Longformer takes over from the config of a short encoder.
 _TAKEN_OVER = (
     "vocab_size hidden_size num_attention_heads intermediate_size hidden_act type_vocab_size "
@@ -44,25 +36,9 @@ _MODULES = [
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
 TOLERANCE = 1e-4  # relative to the largest number; other kernels change embeddings by about 1e-6
-# Sections of a model card after its title, in this order, besides what the student itself tells.
-SECTIONS = (
-    "base_model teachers losses data training scores verdict provenance limits license"
-).split()
 
 Source = str | Path  # a folder or, as a str without a folder of that name, a hub id
-
-
-class Checkpoint(NamedTuple):
-    """A model as it is read from disk."""
-
-    config: Any  # a LongformerConfig, or that of a short encoder
-    tensors: dict[str, Tensor]
-    tokenizer: Any  # Hugging Face's, or None
-
-
-def read_longformer(source: Source, revision: str | None) -> Checkpoint:
-    """Read a Longformer without its heads, and with global attention and pooler if it has them."""
-    return _read(source, revision, ["longformer"])
+Checkpoint = tuple[Any, dict[str, Tensor], Any]  # config, weights, and tokenizer or None
 
 
 def read_encoder(
@@ -73,7 +49,7 @@ def read_encoder(
     revision: str | None,
 ) -> Checkpoint:
     """Read chosen layers of a short encoder as a Longformer, as by `Student.from_encoder`."""
-    config, tensors, tokenizer = _read(source, revision, SHORT_ENCODERS, layers)
+    config, weights, tokenizer = read_checkpoint(source, revision, SHORT_ENCODERS, layers)
     narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
     if narrow or getattr(config, "position_embedding_type", "absolute") != "absolute":
         raise ValueError(f"{source} has relative positions, or tokens narrower than its layers")
@@ -85,21 +61,24 @@ def read_encoder(
     )
     reserved = config.pad_token_id + 1 if SHORT_ENCODERS[config.model_type] else 0
     name = "embeddings.position_embeddings.weight"
-    tensors[name] = tile_positions(tensors[name][reserved:], config.pad_token_id, max_positions)
+    weights[name] = tile_positions(weights[name][reserved:], config.pad_token_id, max_positions)
     if tokenizer is not None:
         tokenizer.model_max_length = max_positions
-    return Checkpoint(longformer, tensors, tokenizer)
+    return longformer, weights, tokenizer
 
 
-def _read(
+def read_checkpoint(
     source: Source,
     revision: str | None,
     known: Collection[str],
     layers: Sequence[int] | None = None,
 ) -> Checkpoint:
-    """Read a model of a known type. A weight that transformers would fill at random is an error."""
-    if isinstance(source, Path) and not source.is_dir():  # which transformers would ask the hub for
-        raise ValueError(f"there is no checkpoint folder {source}")
+    """Read a model of a known type, without its heads, in float32.
+
+    A weight that transformers would fill at random is an error, but for a Longformer's global
+    attention and a pooler.
+    """
+    source = source.absolute() if isinstance(source, Path) else source  # which is no hub id
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
     whole = options | {"dtype": torch.float32, "output_loading_info": True}
     with one_line_errors(f"read {source}"), quiet_transformers(), torch.random.fork_rng([]):
@@ -107,20 +86,18 @@ def _read(
         if config.model_type not in known:
             raise ValueError(f"it is a {config.model_type}; expected one of {', '.join(known)}")
         model, info = AutoModel.from_pretrained(source, **whole)
-        missing = {*info["missing_keys"]}
-        optional = {name for name in missing if "_global." in name or name.startswith("pooler.")}
-        if needed := sorted(missing - optional):
-            raise ValueError(f"it lacks {len(needed)} weights; the first is {needed[0]}")
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        missing = info["missing_keys"]
+        for name in missing:
+            if "_global." not in name and not name.startswith("pooler."):
+                raise ValueError(f"it lacks {name}")
     if layers is not None:
-        if not layers or not {*layers} <= {*range(config.num_hidden_layers)}:
-            raise ValueError(f"{source} has {config.num_hidden_layers} layers, got {layers!r}")
         model.encoder.layer = torch.nn.ModuleList(model.encoder.layer[layer] for layer in layers)
     state = model.state_dict()
-    tensors = {name: tensor.clone() for name, tensor in state.items() if name not in missing}
+    weights = {name: tensor.clone() for name, tensor in state.items() if name not in missing}
     # Without a vocabulary, every word would be [UNK].
     knows_words = len(tokenizer) > len(tokenizer.all_special_ids)
-    return Checkpoint(config, tensors, tokenizer if knows_words else None)
+    return config, weights, tokenizer if knows_words else None
 
 
 def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
@@ -133,28 +110,23 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     return torch.cat([table.new_zeros(padding + 1, table.shape[1]), tiled])
 
 
-def complete_weights(weights: dict[str, Tensor], unused: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Complete a student's weights to those of a standard `LongformerModel`, float32 on the CPU.
+def to_longformer(student: Any) -> LongformerModel:
+    """The stock Longformer with a student's weights, in float32 on the CPU.
 
     Global attention, which the student lacks, comes from `unused`, or is a copy of the local
     projections, which is how Longformer initialises it. A missing pooler becomes zeros.
     """
-    complete = {
-        name: tensor.detach().float().cpu().contiguous() for name, tensor in weights.items()
-    }
-    for name, tensor in list(complete.items()):
-        for part in ("query", "key", "value"):
-            if f".self.{part}." in name:
-                copied = name.replace(f".self.{part}.", f".self.{part}_global.")
-                complete[copied] = unused.get(copied, tensor).clone()
-    bias = torch.zeros_like(complete["embeddings.LayerNorm.weight"])
-    for name, zeros in {"weight": bias.repeat(len(bias), 1), "bias": bias}.items():
-        complete[f"pooler.dense.{name}"] = unused.get(f"pooler.dense.{name}", zeros)
-    return complete
+    weights = student.unused | student.state_dict()
+    with torch.random.fork_rng([]), torch.no_grad():
+        stock = LongformerModel(student.config)
+        for name, parameter in stock.named_parameters():
+            local = name.replace("_global.", ".")
+            parameter.copy_(weights.get(name, weights.get(local, torch.zeros(()))))
+    return stock
 
 
 def save_longformer(
-    student: Any, folder: str | Path, finish: Callable[[Path], None] | None = None
+    student: Any, folder: str | Path, finish: Callable[[Path], Any] | None = None
 ) -> None:
     """Write a stock Longformer, with the tokenizer if there is one; the folder is replaced whole.
 
@@ -164,9 +136,18 @@ def save_longformer(
     from lib.store import replace_folder  # whose packages reading does not need
 
     def write(new: Path) -> None:
-        with one_line_errors(f"write {folder}"):
-            _write_longformer(student, new)
-            if finish:
+        with one_line_errors(f"write {folder}"), quiet_transformers():
+            to_longformer(student).save_pretrained(new)
+            # safetensors' 0600 would hide it from colleagues.
+            (new / "model.safetensors").chmod(new.stat().st_mode & 0o666)
+            if (tokenizer := student.tokenizer) is not None:
+                backend, longest = tokenizer.backend_tokenizer, student.max_positions
+                backend.no_padding()  # a base such as MiniLM pads and cuts to 128
+                backend.enable_truncation(longest, direction=tokenizer.truncation_side)
+                tokenizer.model_max_length = longest
+                tokenizer.init_kwargs.pop("max_length", None)
+                tokenizer.save_pretrained(new)
+            if finish is not None:
                 finish(new)
 
     replace_folder(folder, KIND, write)
@@ -178,25 +159,50 @@ def save_sentence_transformer(
     """Write what `SentenceTransformer(folder)` loads: a mean over all tokens, without Normalize.
 
     The folder is replaced whole, once sentence-transformers gives the student's embeddings. `card`
-    is what README.md says besides what the student itself tells: a `title`, `SECTIONS` and others
-    (docs/export.md). `ValueError` as `save_longformer`.
+    is what README.md says besides what the student itself tells (docs/export.md). `ValueError` as
+    `save_longformer`.
     """
     if student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer; set student.tokenizer")
+    files = {
+        "modules.json": _MODULES,
+        "sentence_bert_config.json": {"max_seq_length": student.max_positions},
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": student.dim,
+            "pooling_mode_mean_tokens": True,
+        },
+    }
     facts = {
         "name": Path(folder).name,
-        "card": dict.fromkeys(["title", *SECTIONS]) | dict(card or {}),
+        "card": defaultdict(type(None), card or {}),
         "student": student,
         "parameters": sum(parameter.numel() for parameter in student.parameters()),
     }
 
     def finish(new: Path) -> None:
-        _write_modules(student, new)
+        (new / "1_Pooling").mkdir()
+        for name, content in files.items():
+            (new / name).write_text(json.dumps(content), encoding="utf-8")
         text = render_card(Path(__file__).with_name("card.md.j2"), **facts)
         (new / "README.md").write_text(text, encoding="utf-8")
-        _compare_embeddings(student, new)
+        compare_embeddings(student, new)
 
     save_longformer(student, folder, finish)
+
+
+def compare_embeddings(student: Any, folder: Path) -> None:
+    """Raise ValueError unless sentence-transformers embeds short and cut texts as we do."""
+    from sentence_transformers import SentenceTransformer
+
+    ids = np.linspace(0, student.config.vocab_size - 1, 200).astype(int)
+    pieces = (student.tokenizer.decode([number]).strip() for number in ids.tolist())
+    words = [piece for piece in pieces if piece.isalnum()] or ["0"]
+    texts = [words[-1].upper(), " ".join(np.resize(words, student.max_positions + 1))]
+    expected = copy.deepcopy(student).float().cpu().encode(texts)  # as it is written
+    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False)
+    difference = np.abs(model.encode(texts, show_progress_bar=False) - expected).max()
+    if not difference <= TOLERANCE * np.abs(expected).max():
+        raise ValueError(f"sentence-transformers gives embeddings that differ by {difference:.2g}")
 
 
 def render_card(template: Path, **values: Any) -> str:
@@ -206,52 +212,3 @@ def render_card(template: Path, **values: Any) -> str:
     )
     text = template.read_text(encoding="utf-8")
     return environment.from_string(text).render(values) + "\n"
-
-
-def _write_longformer(student: Any, folder: Path) -> None:
-    config = student.config.to_dict()
-    config.pop("_name_or_path", None)
-    config |= {"architectures": ["LongformerModel"], "dtype": "float32"}
-    _write_json(folder / "config.json", config)
-    tensors = complete_weights(student.state_dict(), student.unused)
-    file = folder / "model.safetensors"
-    save_file(tensors, file, metadata={"format": "pt"})
-    file.chmod(folder.stat().st_mode & 0o666)  # safetensors' 0600 would hide it from colleagues
-    if (tokenizer := student.tokenizer) is not None:
-        tokenizer.backend_tokenizer.no_padding()  # a base such as MiniLM pads and cuts to 128
-        tokenizer.backend_tokenizer.enable_truncation(
-            student.max_positions, direction=tokenizer.truncation_side
-        )
-        tokenizer.model_max_length = student.max_positions
-        tokenizer.init_kwargs.pop("max_length", None)
-        tokenizer.save_pretrained(folder)
-
-
-def _write_modules(student: Any, folder: Path) -> None:
-    _write_json(folder / "modules.json", _MODULES)
-    (folder / "1_Pooling").mkdir()
-    transformer = {"max_seq_length": student.max_positions, "do_lower_case": False}
-    _write_json(folder / "sentence_bert_config.json", transformer)
-    pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
-    _write_json(folder / "1_Pooling" / "config.json", pooling)
-
-
-def _compare_embeddings(student: Any, folder: Path) -> None:
-    """Raise ValueError unless sentence-transformers embeds short and cut texts as we do."""
-    from sentence_transformers import SentenceTransformer
-
-    ids = np.linspace(0, student.config.vocab_size - 1, 200).astype(int)
-    pieces = (student.tokenizer.decode([number]).strip() for number in ids.tolist())
-    words = [piece for piece in pieces if piece.isalnum()] or ["0"]
-    texts = [words[-1].upper(), " ".join(np.resize(words, student.max_positions + 1))]
-    expected = copy.deepcopy(student).float().cpu().encode(texts)  # as it is written
-    with quiet_transformers():  # Hugging Face's Longformer says that it pads
-        model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False)
-        vectors = model.encode(texts, show_progress_bar=False)
-    difference = np.abs(vectors - expected).max()
-    if not difference <= TOLERANCE * np.abs(expected).max():
-        raise ValueError(f"sentence-transformers gives embeddings that differ by {difference:.2g}")
-
-
-def _write_json(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -324,9 +324,6 @@ def test_bad_checkpoints(tmp_path):
     bert.save_pretrained(tmp_path / "bert")
     with pytest.raises(ValueError, match="it is a bert; expected one of longformer"):
         Student.from_longformer(tmp_path / "bert")
-    for layers in ([2], [], [-1]):
-        with pytest.raises(ValueError, match="has 2 layers, got"):
-            Student.from_encoder(tmp_path / "bert", layers, 8, 40)
     for window in (7, 2, [8, 8, 8]):  # Hugging Face's Longformer fails at 2
-        with pytest.raises(ValueError, match="attention_window must be an even .* at least 4"):
+        with pytest.raises(ValueError, match="expected an even attention_window"):
             Student.from_encoder(tmp_path / "bert", [0, 1], window, 40)
