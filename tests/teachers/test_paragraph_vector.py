@@ -1,7 +1,5 @@
 """Paragraph Vector: labels, the same vectors in any order and process, bad input."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -44,33 +42,27 @@ def test_labels_of_the_thesis():
     for label in map(";".join, product(*parts)):
         assert ParagraphVector.parse(label).dim == int(label.split(";")[1])
     model = ParagraphVector.parse("DM;1024;stem;2+DBOW;100;None;10%", width=0.5)
-    assert model.specs == (Spec("DM", 512, "stem", "2"), Spec("DBOW", 50, "None", "10%"))
-    assert (model.label, model.dim) == ("DM;1024;stem;2+DBOW;100;None;10%", 562)
-    for name, dim in (("DM;100d", 100), ("DBOW;1024d", 1024), ("PV;2048d", 2048)):
-        model = ParagraphVector.parse(name)
-        assert (model.label, model.dim) == (name, dim)
-        assert model.specs == ParagraphVector.parse(CONTEXTUAL_TEACHERS[name]).specs
+    assert model.specs == (Spec("DM", 512, "stem", 2), Spec("DBOW", 50, "None", None))
+    assert model.dim == 562
+    for name, label in CONTEXTUAL_TEACHERS.items():
+        assert ParagraphVector.parse(name) == ParagraphVector.parse(label)
+        assert ParagraphVector.parse(name).dim == int(name.split(";")[1][:-1])
 
 
 @pytest.mark.parametrize(
-    "label, message",
-    [
-        ("DX;1024;stem;2", "'DX;1024;stem;2' is not of the form DM or DBOW; vector size; stem"),
-        ("DM;1024;stem;5%", "'DM;1024;stem;5%' is not of the form .* a count or 10%"),
-        ("DM;8;stem;2+DBOW;0;None;2", "'DBOW;0;None;2' is not of the form"),
-        ("DM;1024;stem", "'DM;1024;stem' is not of the form"),
-        ("DBOW;8;None;2+DM;8;stem;2", "expected one DM and one DBOW"),
-    ],
+    "part", ["DX;8;stem;2", "DM;8;stem;5%", "DBOW;0;None;2", "DM;8;stem", "DM;٨;None;2"]
 )
-def test_errors_name_the_bad_part(label, message):
-    with pytest.raises(ValueError, match=message):
-        ParagraphVector.parse(label)
+def test_errors_name_the_bad_part(part):
+    with pytest.raises(ValueError, match=f"'{part}' is not of the form DM or DBOW; vector size;"):
+        ParagraphVector.parse(f"DM;8;stem;2+{part}")
 
 
 def test_ten_percent_is_one_percent_of_the_documents_in_occurrences():
-    for documents, expected in ((500_000, 5000), (540, 5), (550, 6), (200, 2), (20, 2)):
-        assert Spec("DM", 8, "stem", "10%").occurrences(documents, 0.01) == expected
-        assert Spec("DM", 8, "stem", "7").occurrences(documents, 0.01) == 7
+    """Rounded half up, and at least 2: 3 occurrences in 250 documents, 2 in 20."""
+    texts = ["often often often", "twice twice", *["once" for _ in range(1)], *["x" * 9] * 247]
+    for count, known in ((250, {"often", "x" * 9}), (20, {"often", "twice", "x" * 9})):
+        (model,) = ParagraphVector.parse("DM;4;None;10%").train(texts[:count], epochs=1).models
+        assert set(model.wv.index_to_key) == known
 
 
 def test_preprocessing():
@@ -85,7 +77,6 @@ def test_vocabulary_counts_occurrences_and_a_stream_is_read_again_each_epoch():
     texts = ["once twice twice"] + ["filler filler"] * 3
     model, streamed = (ParagraphVector.parse("DM;8;None;2").train(t) for t in (texts, iter(texts)))
     assert set(model.models[0].wv.index_to_key) == {"twice", "filler"}
-    assert model.vocabulary_size == 2
     np.testing.assert_array_equal(streamed.encode(texts), model.encode(texts))
 
 
@@ -121,7 +112,7 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
         expected.append(reference.infer_vector(prepare_words(text, label.split(";")[2])))
     found = ParagraphVector.parse(label).train(make_texts(), **changes).encode(texts)
     assert found.dtype == np.float32 and found.shape == (3, 8)
-    np.testing.assert_array_equal(found, np.stack(expected))
+    np.testing.assert_allclose(found, np.stack(expected), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("label", ["DM;8;stem;2", COMPOUND])
@@ -171,9 +162,6 @@ def test_a_compound_is_two_models_side_by_side(models):
     whole = models[COMPOUND].encode(texts)
     for label, columns in (("DM;8;stem;2", slice(0, 8)), ("DBOW;8;None;2", slice(8, 16))):
         np.testing.assert_array_equal(whole[:, columns], models[label].encode(texts))
-    assert models[COMPOUND].vocabulary_size == sum(
-        models[label].vocabulary_size for label in COMPOUND.split("+")
-    )
     sizes = {model.dv.vectors.size for model in models[COMPOUND].models}
     assert sizes == {0}, "training documents are not kept"
 
@@ -185,15 +173,7 @@ def test_a_text_without_a_known_word_is_zero(models):
     assert stem[2].any()
 
 
-def test_long_documents_are_counted():
-    long = " ".join(["river"] * 10_001)
-    texts = [*make_texts(), long, long, "unseen " + " ".join(["river"] * 10000)]
-    assert ParagraphVector.parse("DM;8;None;2+DBOW;8;None;2").train(texts, epochs=1).truncated == 2
-    assert ParagraphVector.parse("DM;8;None;2").train(make_texts(), epochs=1).truncated == 0
-
-
-def test_untrained_and_untrainable():
-    model = ParagraphVector.parse("DM;8;None;2")
-    for texts in ([], ["river", "bank"]):
-        with pytest.raises(ValueError, match="no word occurs 2 times"):
-            model.train(texts)
+@pytest.mark.parametrize("texts", [[], ["river", "bank"]])
+def test_without_a_frequent_word_there_is_no_model(texts):
+    with pytest.raises(RuntimeError, match="vocabulary"):
+        ParagraphVector.parse("DM;8;None;2").train(texts)

@@ -1,7 +1,5 @@
 """SBERT: pooling by hand, the token limit, any company, weights that are missing or altered."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -89,7 +87,7 @@ def test_a_text_has_the_same_vector_alone_and_among_others():
 
 def test_weights_are_checked_before_loading(folder, tmp_path):
     weights = folder / "model.safetensors"
-    SBERT.load(folder, max_tokens=12, sha256=sha256(weights).upper())
+    SBERT.load(folder, max_tokens=12, sha256=sha256(weights))
     altered = shutil.copytree(folder, tmp_path / "altered") / "model.safetensors"
     content = altered.read_bytes()
     altered.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -102,7 +100,7 @@ def test_absent_tensors_are_not_filled_with_noise(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
-    with pytest.raises(ValueError, match=r"lacks 16 weights; the first is encoder.layer.2."):
+    with pytest.raises(ValueError, match=r"it lacks the weight encoder.layer.2."):
         SBERT.load(copy, max_tokens=12)
 
 
