@@ -27,7 +27,7 @@ MEASUREMENTS = 4  # of a student of a contextual teacher, after each quarter of 
 FITTED = 10_000  # at most so many training documents give means and standard deviations
 DEAL_SEED = 7  # of the orders in which the documents of controls get each other's rows
 PACKAGES = ("torch", "transformers", "tokenizers")
-STUDENT = ("experiments.students", "student", "teachers.chunks", "teachers.rows", "texts")
+STUDENT = ("experiments.students", "student", "teachers.rows", "texts")
 TRAINING = (
     *("distillation.measures", "distillation.objective", "distillation.projection"),
     *("distillation.training", "evaluation.metrics", "losses._checks"),
@@ -83,7 +83,7 @@ class Base(Model):
 
     def encode_with(self, student: Any, texts: Sequence[str], cut: bool) -> np.ndarray:
         """(texts, dim) float32, by this student or by a trained copy of it."""
-        from lib.teachers.chunks import cut_text
+        from lib.teachers.rows import cut_text
 
         ids = self.layers.tokenize([cut_text(text) for text in texts], self.count_read(cut))
         return student.encode(ids, precision=self.precision)
