@@ -51,7 +51,10 @@ def refused(capsys, arguments):
     [
         (["cosin"], "unknown model 'cosin'"),
         (["SBERT"], "'SBERT' cannot be saved as a student"),
-        (["cosine", "--set", "training.document=3"], "training.document: Extra"),
+        (
+            ["cosine", "--set", "training.document=3"],
+            "unknown key training.document",
+        ),
         (["cosine", "--out", "{tmp}/notes"], "not ours"),
         (["cosine", "--data", "{tmp}/own", "--task", "own/kinds"], "nearest: own/kind"),
     ],

@@ -46,7 +46,7 @@ LOSSES = {  # modules of lib.losses that compute a loss, unless it is one module
 class Base(Model):
     """The student before training: the layers of an encoder.
 
-    With a section `language_model`, they first learn to guess masked words of `documents`, and are
+    With `language_model` epochs, they first learn to guess masked words of `documents`, and are
     measured on `held_out`. The teacher decides where a `cut` text ends.
     """
 
@@ -116,7 +116,7 @@ class Base(Model):
 
         student = load_layers(self.section, dropout=0.0).to(find_device())
         texts = [self.tokens(each)["ids"] for each in (self.documents, self.held_out)]
-        settings = self.section.language_model.model_dump() | {"precision": self.precision}
+        settings = {"epochs": self.section.language_model, "precision": self.precision}
         settings["track"] = lambda batches: track(batches, "masked words", len(batches))
         return train_masked_words(student, *texts, **settings)._asdict() | pack_weights(student)
 
@@ -206,7 +206,6 @@ class TrainedStudent(Model):
         else:
             inputs |= {"contextual": self.contextual.product, "width": self.profile.width}
             inputs |= {"held_out": hash_arrays(hash_texts(self.held_out))}
-            inputs |= {"soft_cca": self.profile.soft_cca.model_dump(mode="json")}
         inputs["training"] = self.profile.training.model_dump(mode="json", exclude=unread)
         files = [file for name in variant.losses for file in LOSSES.get(name, (name,))]
         modules = (*STUDENT, *TRAINING, *(f"losses.{file}" for file in dict.fromkeys(files)))
@@ -285,7 +284,6 @@ class TrainedStudent(Model):
             None if data.contextual is None else data.contextual[:1].shape[1],
             width=self.profile.width,
             max_structural_len=settings.max_structural_len,
-            **self.profile.soft_cca.model_dump(),
         ).to(find_device())
         watched = []
         if self.contextual is not None:
