@@ -31,7 +31,7 @@ class FakeBench:
         return bench
 
     def with_readout(self, name: str) -> FakeBench:
-        bench = self.changed("heads", **READOUTS[name])
+        bench = self.changed("heads", classifier=READOUTS[name])
         bench.readout = name
         return bench
 

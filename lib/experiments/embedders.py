@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from lib.config.schema import StructuralTeacherSettings
 from lib.experiments.model import Model, find_device, find_model, hash_model
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
+from lib.teachers.chunks import cut_text, mean_of_chunks
 from lib.teachers.rows import centre_rows, join_rows, mean_row
 
 PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
@@ -21,14 +23,11 @@ MODULES = ("experiments.embedders", "teachers", "texts")
 
 @dataclass(frozen=True, eq=False)
 class Teacher(Model):
-    """SBERT on the beginning of a text or, with `chunk`, on its pieces of so many tokens, averaged.
-
-    Special tokens are included in `chunk`. `precision` is "fp32" or "bf16".
-    """
+    """SBERT on the beginning of a text or, with `chunk`, the mean over pieces of so many tokens."""
 
     section: StructuralTeacherSettings
-    chunk: int = 0
-    precision: str = "fp32"
+    chunk: int = 0  # special tokens included
+    precision: str = "fp32"  # or "bf16"
 
     @functools.cached_property
     def product(self) -> Product:
@@ -41,22 +40,14 @@ class Teacher(Model):
     @functools.cached_property
     def sbert(self) -> Any:
         """The loaded teacher, a `lib.teachers.sbert.SBERT`."""
-        from lib.teachers import sbert
+        from lib.teachers.sbert import SBERT
 
-        return sbert.SBERT.load(
-            find_model(self.section.model),
-            max_tokens=self.chunk or self.section.max_tokens,
-            sha256=self.section.sha256,
-            revision=self.section.revision,
-            device=find_device(),
-        )
+        options = self.section.model_dump(include={"sha256", "revision"})
+        options |= {"max_tokens": self.chunk or self.section.max_tokens, "device": find_device()}
+        return SBERT.load(find_model(self.section.model), **options)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32."""
-        import torch
-
-        from lib.teachers.chunks import cut_text, mean_of_chunks
-
         encode = functools.partial(self.sbert.encode, batch_size=self.section.batch_size)
         with torch.autocast(find_device(), torch.bfloat16, enabled=self.precision == "bf16"):
             if not self.chunk:
@@ -69,29 +60,24 @@ class Teacher(Model):
         inputs = self.section.model_dump(mode="json", include={"model", "revision"})
         inputs |= {"files": hash_model(self.section.model)}
         product = Product("lengths", inputs, ("teachers.sbert", "texts"), PACKAGES, "lengths")
-        rows = self.store.rows(product, texts, lambda part: {"lengths": self.sbert.lengths(part)})
-        return rows["lengths"]
+        count = lambda part: {"lengths": self.sbert.lengths(part)}  # noqa: E731
+        return self.store.rows(product, texts, count)["lengths"]
 
     def cut(self, texts: Sequence[str]) -> list[str]:
         """Each text up to the end of the last token that SBERT reads."""
         options = {"truncation": True, "max_length": self.sbert.max_tokens, "verbose": False}
-        options |= {"return_offsets_mapping": True}
-        offsets = [self.sbert.tokenizer(text, **options)["offset_mapping"] for text in texts]
-        ends = [max(end for _, end in each) for each in offsets]
+        read = self.sbert.tokenizer([*texts], return_offsets_mapping=True, **options)
+        ends = [max(end for _, end in offsets) for offsets in read["offset_mapping"]]
         return [text[:end] for text, end in zip(texts, ends, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class ParagraphVector(Model):
-    """A single Paragraph Vector, trained on `documents`.
+    """A single Paragraph Vector, trained on `documents`."""
 
-    `label` is such as "DM;1024;stem;2" (see `lib.teachers.labels`), `width` a factor for its size,
-    and `settings` are arguments of the teacher's `train`, its seed among them.
-    """
-
-    label: str
-    width: float
-    settings: Mapping[str, Any]
+    label: str  # such as "DM;1024;stem;2", see `lib.teachers.labels`
+    width: float  # factor for its size
+    settings: Mapping[str, Any]  # arguments of the teacher's `train`, its seed among them
     documents: Sequence[str]
 
     @functools.cached_property

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lib.evaluation import metrics
-from lib.evaluation.ranking import (
-    Queries,
-    rank,
-    rank_halves,
-    rank_texts,
-    score_chance,
-)
+from lib.evaluation.ranking import METRICS, Queries, rank, rank_halves, rank_texts, score_chance
 
 TOPICS = np.arange(24) % 4
 
@@ -21,12 +14,10 @@ TOPICS = np.arange(24) % 4
 def make_queries(relevant=None):
     """Texts of a topic are each other's targets; the last topic asks nothing."""
     if relevant is None:
-        relevant = {
-            row: [other for other in range(24) if other != row and TOPICS[other] == TOPICS[row]]
-            for row in range(24)
-            if TOPICS[row] < 3
-        }
-    return Queries([str(row) for row in range(24)], [f"text {row}" for row in range(24)], relevant)
+        groups = {row: np.flatnonzero(TOPICS[row] == TOPICS).tolist() for row in range(24)}
+        relevant = {row: [*{*g} - {row}] for row, g in groups.items() if TOPICS[row] < 3}
+    names = [f"{row}" for row in range(24)]
+    return Queries(names, names, relevant)
 
 
 def draw(*shape, seed=0):
@@ -41,12 +32,9 @@ def test_perfect_constant_and_random_vectors(metric, top):
     assert perfect == 1
     # All equal: texts stay in their order, whatever is asked.
     constant, _ = rank(np.ones((24, 3)), queries, metric, top)
-    expected = [
-        metrics.average_precision(targets, [row for row in range(24) if row != source], top)
-        if metric == "MAP"
-        else metrics.reciprocal_rank(targets, [row for row in range(24) if row != source], top)
-        for source, targets in queries.relevant.items()
-    ]
+    expected = []
+    for source, targets in queries.relevant.items():
+        expected.append(METRICS[metric](targets, np.delete(np.arange(24), source), top))
     assert constant == pytest.approx(np.mean(expected))
     random = [rank(draw(24, 8, seed=seed), queries, metric, top)[0] for seed in range(30)]
     assert np.mean(random) == pytest.approx(score_chance(queries, metric, top), abs=0.05)
@@ -71,17 +59,13 @@ def test_scale_rotation_sparsity_and_order_of_texts_play_no_role(metric):
     vectors, queries, random = draw(24, 6), make_queries(), np.random.default_rng(1)
     _, examples = rank(vectors, queries, metric)
     turned = np.linalg.qr(random.normal(size=(6, 6)))[0]
-    for same in (
-        vectors * random.uniform(0.1, 10, (24, 1)),
-        vectors @ turned,
-        sparse.csr_array(vectors),
-    ):
+    scaled = vectors * random.uniform(0.1, 10, (24, 1))
+    for same in (scaled, vectors @ turned, sparse.csr_array(vectors)):
         np.testing.assert_allclose(rank(same, queries, metric)[1], examples)
     order = random.permutation(24)
     place = np.argsort(order)
-    moved = make_queries(
-        {int(place[s]): [int(place[t]) for t in rows] for s, rows in queries.relevant.items()}
-    )
+    moved = {int(place[s]): place[rows].tolist() for s, rows in queries.relevant.items()}
+    moved = make_queries(moved)
     np.testing.assert_allclose(rank(vectors[order], moved, metric)[1], examples)
 
 
