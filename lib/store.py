@@ -127,10 +127,7 @@ class Store:
                     path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
                     write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
         table, places = _open_table(folder), _find_places(folder, names)
-        return {
-            name: Rows(len(places), functools.partial(_take_rows, table[name], places))
-            for name in table.column_names[1:]
-        }
+        return {name: Rows(table[name], places) for name in table.column_names[1:]}
 
     def has_rows(self, product: Product, texts: Sequence[str]) -> bool:
         """Whether a table has a row for each text."""
@@ -158,28 +155,25 @@ def _list_older(path: Path) -> list[Path]:
 
 @dataclass(frozen=True, eq=False)
 class Rows(Sequence[Any]):
-    """Rows that are read, from disk or other rows, when they are indexed."""
+    """Rows of a column that are read from disk when they are indexed."""
 
-    length: int
-    read: Callable[[Any], Any]  # the rows at some places
+    column: pa.ChunkedArray
+    places: np.ndarray  # (rows,) where they are
 
     def __len__(self) -> int:
-        return self.length
+        return len(self.places)
 
     def __getitem__(self, rows: Any) -> Any:
-        return self.read(rows)
+        """One row, or several as an array, or as a list if their lengths differ."""
+        places = self.places[rows]
+        values = self.column.take(pa.array(np.atleast_1d(places))).to_numpy()
+        if values.dtype == object:  # each row is an array
+            values = [*map(np.array, values)]
+            values = np.stack(values) if len({*map(len, values)}) == 1 else values
+        return values if np.ndim(places) else values[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)
-
-
-def _take_rows(column: pa.ChunkedArray, order: np.ndarray, rows: Any) -> Any:
-    """One row of a column, or several as an array, or as a list if their lengths differ."""
-    values = column.take(pa.array(np.atleast_1d(order[rows]))).to_numpy()
-    if values.dtype == object:  # each row is an array
-        values = [*map(np.array, values)]
-        values = np.stack(values) if len({*map(len, values)}) == 1 else values
-    return values if np.ndim(order[rows]) else values[0]
 
 
 def _open_table(folder: Path) -> pa.Table:

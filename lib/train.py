@@ -1,9 +1,9 @@
 """Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine`.
 
-With `--data`, sizes follow from the documents, and a table tells how good the student is. With
+With `--data`, sizes follow from the documents, and a table tells how good the student is. Compare
+models that need no training first: `python -m lib.embed my_texts` (docs/own_documents.md). With
 `--profile`, `torchrun --nproc_per_node 2 -m lib.train ...` spreads batches over all processes
-(docs/scale.md). Everything that was computed is kept, so the same command continues from there. Compare models that
-need no training first: `python -m lib.embed my_texts` (docs/own_documents.md).
+(docs/scale.md). The same command continues from what was kept.
 """
 
 import argparse
@@ -61,7 +61,6 @@ def train(given: argparse.Namespace) -> None:
         if not model.store.has(model.weights):
             model.train()  # without the store's lock, as all processes take part in every update
         return
-    bench.embed([model], [])  # what the student learns from
     with tqdm(desc="training", total=model.updates, unit="update") as bar:
 
         def advance(number: int, loss: float) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from lib.config import environment
 
-# Before anything imports NumPy, torch or transformers: they read these once. Set for subprocesses
-# too.
+# Before anything imports NumPy, torch or transformers, which read these once; for children too.
 environment.set_process_environment(offline=True)
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["THESIS_JOBS"] = "1"  # pytest has processes enough; tests of workers ask for more
@@ -27,8 +26,8 @@ _SHAPE = re.compile(r"\b(Float|Int|Integer|Bool|Num|Shaped)\d*\[")
 
 
 def _own_errors_first(*, typechecker):
-    """jaxtyping's decorator, for functions with array annotations alone; a wrong argument goes to
-    the function before it is reported, whose own ValueError is what users see."""
+    """jaxtyping's decorator for functions with array annotations. A wrong argument goes to the
+    function first, whose own ValueError is what users see."""
 
     def decorate(target):
         notes = map(str, getattr(target, "__annotations__", {}).values())
@@ -83,8 +82,8 @@ def filled_store(shared):
 
 @pytest.fixture(scope="session", autouse=True)
 def tests_are_quick_and_leave_the_checkout_alone(shared):
-    """Folders of mini are written once; fewer draws than a p takes that is kept; no wait for a
-    disk; no test draws into the checkout's `figures`, where others would find them changed."""
+    """Folders of mini are written once, intervals take few draws, nothing waits for a disk, and
+    no test draws into the checkout's `figures`."""
     from lib import recipes
     from lib.config import paths
     from lib.data import dataset_folder
@@ -110,8 +109,7 @@ def tests_are_quick_and_leave_the_checkout_alone(shared):
 @pytest.fixture(scope="session")
 def with_examples():
     """A function that gives records the scores of ten test examples each, whose mean is the
-    record's value. What an example adds is the same for every model, so differences of models are
-    as sure as their seeds make them."""
+    record's value. Examples add the same to every model."""
     spread = np.tile([0.05, -0.05], 5)
     groups = np.array([f"article {number}" for number in range(10)])
 
@@ -126,8 +124,7 @@ def with_examples():
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, so that no process waits for another at the end. Tests
-    marked `gpu` are skipped, and said to be, where there is none."""
+    """What takes longest begins first. Tests marked `gpu` are skipped where there is none."""
     longest = ("test_smoke.py", "test_lab.py", "test_rehearsal.py")
     marked = {item for item in items if any(map(item.get_closest_marker, ("smoke", "slow")))}
     items.sort(key=lambda item: (item.path.name not in longest, item not in marked))

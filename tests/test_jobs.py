@@ -90,7 +90,7 @@ ENDS = {"worker": "WorkerError: .* killed.*\nagain\n", "^C": "Interrupted: .*\na
 @pytest.mark.parametrize("killed", ENDS)
 def test_an_end_leaves_no_worker_says_one_line_and_the_next_call_works(killed, tmp_path):
     (folder := tmp_path / "begun").mkdir()
-    added = {"PYTHONPATH": str(paths.ROOT), "THESIS_PROGRESS": str(tmp_path / "progress")}
+    added = {"PYTHONPATH": str(paths.ROOT), "TQDM_DISABLE": "1"}
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "start_new_session": True}
     command = [sys.executable, "-c", PROGRAM, folder]
     program = subprocess.Popen(command, env={**os.environ, **added}, text=True, **options)

@@ -1,5 +1,4 @@
-"""The notebooks in JupyterLab, in a real browser, opened and used as the README says, at smoke
-scale.
+"""A notebook in JupyterLab, in a real browser, used as the README says, at smoke scale.
 
 It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` installs both.
 """
@@ -40,8 +39,7 @@ STDERR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"]
 
 @pytest.fixture
 def address(tmp_path):
-    """Of the API of `./run_all.sh --lab` in a copy of the checkout, since JupyterLab saves what is
-    typed."""
+    """Of `./run_all.sh --lab` in a copy of the checkout, since JupyterLab saves what is typed."""
     checkout, log = tmp_path / "checkout", tmp_path / "server.log"
     left_out = shutil.ignore_patterns(".*", "artifacts", "tests", "__pycache__")
     shutil.copytree(paths.ROOT, checkout, ignore=left_out)

@@ -77,32 +77,30 @@ def json_lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def draw_rows(count, topic, size=30, **fields):
-    """Rows with a text each; what a function says of their number."""
+def draw_rows(count, topic, size=lambda _: 30, **fields):
+    """Rows with a text each; what functions say of their number."""
     rows = []
     for n in range(count):
-        length = size(n) if callable(size) else size
         others = {name: field(n) for name, field in fields.items()}
-        rows.append({"text": words(topic(n), length, n)} | others)
+        rows.append({"text": words(topic(n), size(n), n)} | others)
     return rows
 
 
 def hub(folder, profile):
     """A hub cache with all that `profile` needs of it."""
-    tasks = profile.build.tasks
-    sizes = {"size": lambda n: 40 + 11 * (n % 30)}
-    wikipedia = draw_rows(60, lambda n: n % 11, title="Article {}".format, **sizes)
-    news = draw_rows(60, lambda n: n % 7, url="https://news.org/{}".format, **sizes)
-    files = {profile.build.wikipedia[0]: {}, profile.build.news[0]: {}}
-    for part, half in enumerate((slice(30), slice(30, 60))):
-        name = f"data/20220301.en/train-{part:05d}-of-00002.parquet"
-        files[profile.build.wikipedia[0]][name] = parquet(wikipedia[half])
-        name = f"realnewslike/c4-train.{part:05d}-of-00002.json.gz"
-        files[profile.build.news[0]][name] = gzip.compress(json_lines(news[half]))
+    tasks, size = profile.build.tasks, lambda n: 40 + 11 * (n % 30)
+    wikipedia = draw_rows(60, lambda n: n % 11, size, title="Article {}".format)
+    news = draw_rows(60, lambda n: n % 7, size, url="https://news.org/{}".format)
     films = draw_rows(80, lambda n: f"film {n // 20 % 2}", label=lambda n: n // 20 % 2)
-    halves = {"train": parquet(films[:40]), "test": parquet(films[40:])}
-    named = {f"plain_text/{name}-00000-of-00001.parquet": half for name, half in halves.items()}
-    files[tasks["imdb/sentiment"]["test"]], papers = named, {}
+    places = (profile.build.wikipedia[0], profile.build.news[0], tasks["imdb/sentiment"]["test"])
+    files, papers = {place: {} for place in places}, {}
+    for part, split in enumerate(("train", "test")):
+        half, of_films = slice(30 * part, 30 * part + 30), slice(40 * part, 40 * part + 40)
+        name = f"data/20220301.en/train-{part:05d}-of-00002.parquet"
+        files[places[0]][name] = parquet(wikipedia[half])
+        name = f"realnewslike/c4-train.{part:05d}-of-00002.json.gz"
+        files[places[1]][name] = gzip.compress(json_lines(news[half]))
+        files[places[2]][f"plain_text/{split}-00000-of-00001.parquet"] = parquet(films[of_films])
     for split, count in {"train": 66, "val": 22, "test": 22}.items():
         rows = draw_rows(count, lambda n: n % 11, label=lambda n: thesis.ARXIV_CLASSES[n % 11])
         for n, row in enumerate(rows):

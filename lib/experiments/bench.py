@@ -9,10 +9,11 @@ computed; what the store lacks is made in one queue of jobs; heads judge the vec
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,21 @@ from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
 
 LSA_WIDTH = 1024  # as wide as the largest Paragraph Vectors, and scaled like them
 JUDGING = ("evaluation.heads", "evaluation.readouts")
-SHARED = ("roots", "tasks", "corpus", "train", "held_out")  # by copies of a bench
 MODELS_PER_JOB = 8  # whose heads one job trains: few enough to occupy all processes
 
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # for every model, or by identity
 Pair = tuple[Variant, int]  # a model and its seed
+
+
+def shared_property(compute: Callable[[Any], Any]) -> Any:
+    """A cached property of documents and tasks, which a bench and all its copies compute once."""
+
+    def read(bench: Bench) -> Any:
+        if compute not in bench.shared:
+            bench.shared[compute] = compute(bench)
+        return bench.shared[compute]
+
+    return property(read, doc=compute.__doc__)
 
 
 class Texts(Sequence[str]):
@@ -75,6 +86,7 @@ class Bench:
     profile: Profile
     store: Store = field(default_factory=open_store)
     readout: str = "thesis"
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False)  # by all copies
 
     @classmethod
     def load(cls, name: str, **changes: Any) -> Bench:
@@ -85,29 +97,23 @@ class Bench:
         """A bench with other values in one section; `ValueError` for one of documents or tasks."""
         if section in ("corpus", "tasks"):
             raise ValueError(f"{section} is read already; load another bench with overrides")
-        return self._copy(profile=self.profile.changed(section, **values))
+        return replace(self, profile=self.profile.changed(section, **values))
 
     def with_readout(self, name: str) -> Bench:
         """A bench that reads embeddings in another way, one of `readouts.READOUTS`."""
         profile = self.profile.changed("heads", classifier=readouts.READOUTS[name])
-        return self._copy(profile=profile, readout=name)
+        return replace(self, profile=profile, readout=name)
 
     def reading(self) -> Bench:
         """A bench that raises `NotComputed` when this one would compute something."""
-        return self._copy(store=replace(self.store, reading=True))
+        return replace(self, store=replace(self.store, reading=True))
 
-    def _copy(self, **changes: Any) -> Bench:
-        """A copy that reads no task or document again."""
-        copy = replace(self, **changes)
-        copy.__dict__ |= {name: self.__dict__[name] for name in SHARED if name in self.__dict__}
-        return copy
-
-    @functools.cached_property
+    @shared_property
     def roots(self) -> list[Path]:
         """The folders that hold dataset folders."""
         return find_roots(self.profile.build, self.profile.data_roots, paths.artifacts())
 
-    @functools.cached_property
+    @shared_property
     def tasks(self) -> dict[str, Task]:
         """The tasks by name, in the thesis' order."""
         return task_files.read_tasks(self.roots, self.profile.tasks)
@@ -117,17 +123,11 @@ class Bench:
         """The tasks that heads are trained on."""
         return [name for name, task in self.tasks.items() if task.kind == "classification"]
 
-    @property
-    def retrievals(self) -> list[str]:
-        """The tasks that rank texts."""
-        return [name for name, task in self.tasks.items() if task.kind == "retrieval"]
-
-    @functools.cache  # noqa: B019  # a process has few benches
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
         """The examples that models are judged by; `limit` reduces those that heads train on."""
         return read_examples(task, self.tasks[task], split, self.profile.tasks.limit, limit)
 
-    @functools.cached_property
+    @shared_property
     def corpus(self) -> Corpus:
         """The distillation corpus, without what tasks are validated or tested on."""
         section, student = self.profile.corpus, self.profile.student
@@ -145,12 +145,12 @@ class Bench:
         drawn = self.store.get(Product("corpus", inputs, ("data.corpus",)), draw)
         return Corpus.read(drawn, folders)
 
-    @functools.cached_property
+    @shared_property
     def held_out(self) -> Texts:
         """The held-out documents of the corpus."""
         return Texts(self.corpus.validation)
 
-    @functools.cached_property
+    @shared_property
     def train(self) -> Texts:
         """The training documents of the corpus."""
         return Texts(self.corpus.train)
@@ -168,8 +168,8 @@ class Bench:
     @functools.cached_property
     def base(self) -> Base:
         """The student before training, in "fp32" if the device has no bfloat16."""
-        section, precision = self.profile.student, self.profile.training.precision
-        precision = precision if precision == "fp32" or has_bfloat16() else "fp32"
+        section = self.profile.student
+        precision = self.profile.training.precision if has_bfloat16() else "fp32"
         read = (self.train, self.held_out) if section.language_model else ([], [])
         return Base(self.store, section, precision, *read, self.teacher)
 
@@ -186,7 +186,7 @@ class Bench:
         documents = self.train[: section.documents]
         return ParagraphVector(self.store, label, self.profile.width, settings, documents)
 
-    @functools.cache  # noqa: B019
+    @functools.cache  # noqa: B019  # a process has few benches
     def model(self, label: str | Variant, seed: int = 0) -> Model:
         """The model of a label. Nothing is computed before it embeds something."""
         variant, teacher, profile = read_label(label), self.teacher, self.profile
@@ -211,14 +211,13 @@ class Bench:
         return fixed[variant.kind]
 
     def embed(self, models: Iterable[Model], texts: Sequence[str]) -> None:
-        """Make missing models and vectors of texts in one queue of jobs, what one needs ahead."""
-        missing: dict[str, tuple[Model, list[Sequence[str]]]] = {}  # by the model's name
-        for model in models:
-            for needed, read in model.list_work(texts):
-                if not self.store.has_rows(needed.product, read):
-                    missing.setdefault(needed.product.name, (needed, []))[1].append(read)
-        jobs = [(m.product.label, embed_texts, (m, parts)) for m, parts in missing.values()]
-        self._run_jobs(jobs, "models")
+        """Make missing models and vectors of texts in one queue of jobs, with all that they need.
+
+        What several jobs need is made by the first; the others wait for it.
+        """
+        kept = {model.product.name: model for model in models if model.kept}.values()
+        missing = [model for model in kept if not self.store.has_rows(model.product, texts)]
+        self._run_jobs([(m.product.label, embed_texts, (m, texts)) for m in missing], "models")
 
     def _run_jobs(self, jobs: list[Job], what: str) -> None:
         if jobs and self.store.reading:
@@ -248,18 +247,15 @@ class Bench:
         """
         tasks = self.classifications if tasks is None else tasks
         examples = {task: self.examples(task, split, limit) for task in tasks}
-        names, facts = {task: hash_examples(each) for task, each in examples.items()}, {}
+        names = {task: hash_examples(each) for task, each in examples.items()}
+        pairs = itertools.product(self._pair_seeds(wanted, seeds), tasks)
+        records = {(pair, task): self._name_record(pair, task, names[task]) for pair, task in pairs}
+        self._judge(records, examples)
+        facts = {}
         for task, each in examples.items():
-            groups = self._name_groups(task, each.text_ids)[each.inputs[each.tested]]
+            groups = name_groups(self.tasks[task], each.text_ids)[each.inputs[each.tested]]
             facts[task] = {"task": task, "metric": "accuracy", "readout": self.readout}
             facts[task] |= {"split": split, "groups": groups, "chance": each.chance}
-        records = {
-            (pair, task): self._name_record(pair, task, names[task])
-            for pair, task in itertools.product(self._pair_seeds(wanted, seeds), tasks)
-        }
-        self._judge(
-            {key: each for key, each in records.items() if not self.store.has(each)}, examples
-        )
         rows = []
         for (pair, task), product in records.items():
             record = self.store.read(product)
@@ -268,24 +264,21 @@ class Bench:
         return pd.DataFrame(rows)
 
     def retrieve(
-        self,
-        wanted: Iterable[str | Variant],
-        *,
-        seeds: Seeds,
-        tasks: Sequence[str] | None = None,
-        top: int | None = None,
+        self, wanted: Iterable[str | Variant], *, seeds: Seeds, top: int | None = None
     ) -> pd.DataFrame:
-        """Tidy records of retrieval: like `run`, with the metrics MAP and MRR over the sources.
+        """Tidy records of all retrievals: like `run`, with the metrics MAP and MRR over sources.
 
         With `top` None every text is ranked, as MAP is defined; with 1000, texts ranked lower are
         ignored, as in the published numbers. An example of `scores` is a source with one of its
         targets, and has the groups of both.
         """
         pairs, rows = self._pair_seeds(wanted, seeds), []
-        for task in self.retrievals if tasks is None else tasks:
-            queries = read_queries(self.tasks[task])
-            groups = self._name_groups(task, queries.text_ids)[queries.examples]
-            facts = {"task": task, "readout": "none", "split": "test", "groups": groups}
+        for name, task in self.tasks.items():
+            if task.kind != "retrieval":
+                continue
+            queries = read_queries(task)
+            groups = name_groups(task, queries.text_ids)[queries.examples]
+            facts = {"task": name, "readout": "none", "split": "test", "groups": groups}
             self.embed([self.model(*pair) for pair in pairs], queries.texts)
             for pair, metric in itertools.product(pairs, ranking.METRICS):
                 vectors = self.model(*pair).embed(queries.texts)
@@ -307,11 +300,6 @@ class Bench:
         row = {"model": variant.identity, **asdict(variant), "seed": seed, "device": find_device()}
         return row | {"embedding_fingerprint": self.model(*pair).product.name}
 
-    def _name_groups(self, task: str, text_ids: Sequence[str]) -> np.ndarray:
-        """(texts,) the group of each text; without one, its checksum, shared with its copies."""
-        groups, contents = self.tasks[task].groups, self.tasks[task].contents
-        return np.array([groups.get(i, f"text {contents[i]:016x}") for i in text_ids])
-
     def _name_record(self, pair: Pair, task: str, examples: str) -> Product:
         """The record of a model on hashed examples. Only trained heads have settings and a seed."""
         variant, seed = pair
@@ -325,16 +313,16 @@ class Bench:
         return Product("record", inputs, JUDGING, ("torch", "scikit-learn"), label)
 
     def _judge(
-        self, missing: Mapping[tuple[Pair, str], Product], examples: Mapping[str, Examples]
+        self, records: Mapping[tuple[Pair, str], Product], examples: Mapping[str, Examples]
     ) -> None:
-        """Embed and judge. The heads of one task are trained together."""
-        tasks = dict.fromkeys(task for _, task in missing)
-        texts = dict.fromkeys(text for task in tasks for text in examples[task].texts)
-        self.embed(dict.fromkeys(self.model(*pair) for pair, _ in missing), [*texts])
+        """Make records that are missing. The heads of one task are trained together."""
         groups: dict[tuple[str, str], list[Any]] = {}
-        for (pair, task), product in missing.items():
-            group = groups.setdefault((task, product.inputs["classifier"]), [])
-            group.append((product, self.model(*pair), pair[1]))
+        for (pair, task), product in records.items():
+            if not self.store.has(product):
+                group = groups.setdefault((task, product.inputs["classifier"]), [])
+                group.append((product, self.model(*pair), pair[1]))
+        models = [model for group in groups.values() for _, model, _ in group]
+        self.embed(models, [text for task, _ in groups for text in examples[task].texts])
         jobs: list[Job] = []
         for (task, classifier), group in groups.items():
             for start in range(0, len(group), MODELS_PER_JOB):
@@ -348,24 +336,24 @@ def read_label(label: str | Variant) -> Variant:
     return variants.parse(label) if isinstance(label, str) else label
 
 
+def name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
+    """(texts,) the group of each text; without one, its checksum, shared with its copies."""
+    return np.array([task.groups.get(i, f"text {task.contents[i]:016x}") for i in text_ids])
+
+
 def hash_examples(examples: Examples) -> str:
     """16 hex digits that identify texts, labels and folds."""
     folds = itertools.chain(*examples.parts)
     return hash_arrays(hash_texts(examples.texts), examples.inputs, examples.labels, *folds)
 
 
-def embed_texts(model: Model, parts: Sequence[Sequence[str]]) -> None:
-    """Embed several sets of texts with a copy, so that no weights stay in this process."""
-    copy = replace(model)
-    for texts in parts:
-        copy.embed(texts)
+def embed_texts(model: Model, texts: Sequence[str]) -> None:
+    """Embed texts with a copy, so that no weights stay in this process."""
+    copy.deepcopy(model).embed(texts)
 
 
 def judge_and_keep(store: Store, given: Sequence[Any], examples: Examples, *how: Any) -> None:
-    """Judge products' models with their seeds side by side on a task, and keep the records.
-
-    `how` are classifier and settings, as of `judge_models`.
-    """
+    """Judge models with their seeds side by side, by classifier and settings; keep the records."""
     vectors = [(p.label, seed, replace(m).embed(examples.texts)) for p, m, seed in given]
     records = readouts.judge_models(vectors, examples, *how)
     for (product, *_), record in zip(given, records, strict=True):

@@ -183,16 +183,10 @@ class Joined(Model):
         label = " + ".join(model.product.label for model in self.models)
         return Product("joined", inputs, MODULES, (), label)
 
-    def encode(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, sum of dims) float32."""
-        parts = [model.embed(texts) for model in self.models]
-        if self.scaled:
-            return join_rows(*map(np.asarray, parts))
-        # They may exceed memory.
-        return Rows(len(texts), lambda rows: np.concatenate([part[rows] for part in parts], -1))
-
-    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        return [(model, texts) for model in self.models]
+        parts = [np.asarray(model.embed(texts)) for model in self.models]
+        return join_rows(*parts) if self.scaled else np.hstack(parts)
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         return replace(self, models=tuple(model.fit_outside(texts) for model in self.models))
@@ -220,9 +214,6 @@ class Centred(Model):
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32, of norm 1."""
         return centre_rows(np.asarray(self.model.embed(texts)), self.mean)
-
-    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        return [(self.model, self.documents), (self.model, texts)]
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         kept = ~np.isin(hash_texts(self.documents), hash_texts(texts))

@@ -44,15 +44,6 @@ class Model:
         rows = self.store.rows(self.product, texts, lambda part: {"vectors": self.encode(part)})
         return rows["vectors"]
 
-    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        """The models, with texts, whose vectors `encode` reads."""
-        return []
-
-    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        """The models, with texts, whose vectors are kept before all is there; itself is last."""
-        work = [each for model, read in self.list_needs(texts) for each in model.list_work(read)]
-        return [*work, (self, texts)] if self.kept else work
-
     def fit_outside(self, texts: Sequence[str]) -> Model:
         """The same model, fitted to none of these texts. Most are fitted to nothing."""
         return self

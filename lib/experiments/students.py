@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import shutil
 from collections.abc import Callable, Sequence
@@ -12,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
+from lib import losses
 from lib.config.schema import Profile, StudentSettings, TrainingSettings
 from lib.distillation import measures, training, variants
 from lib.distillation.objective import Objective
@@ -34,13 +34,7 @@ STUDENT = ("experiments.students", "student", "teachers.chunks", "teachers.rows"
 TRAINING = tuple(f"distillation.{name}" for name in ("measures", "objective", "projection"))
 TRAINING += ("distillation.training", "evaluation.metrics", "losses._checks")
 UNREAD = {"checkpoint_every", "gradient_checkpointing"}  # settings that change no result
-LOSSES = {  # modules of lib.losses that compute a loss, unless it is the one of its name
-    "contrastive": ("contrastive", "cosine"),
-    "max_margin": ("max_margin", "mse"),
-    "structural_mask": ("weighting",),
-    "SoftCCA": ("cca",),
-    "weighted": ("weighting",),
-}
+IMPORTED = {"contrastive": "cosine", "max_margin": "mse"}  # by modules of lib.losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +56,7 @@ class Base(Model):
     def start(self) -> Product:
         """Its weights."""
         inputs = self.section.model_dump(mode="json") | {"files": hash_model(self.section.model)}
-        inputs["texts"] = hash_arrays(hash_texts(self.documents), hash_texts(self.held_out))
+        inputs["texts"] = hash_arrays(*map(hash_texts, (self.documents, self.held_out)))
         inputs["computed"] = [find_device(), self.precision]
         return Product("base", inputs, STUDENT, PACKAGES, "masked words")
 
@@ -100,10 +94,7 @@ class Base(Model):
         return student if learned is None else unpack_weights(student, learned)
 
     def history(self) -> Arrays | None:
-        """Its weights, with `loss`, `held_out` and `unigram` of `WordLosses`.
-
-        None without a language model.
-        """
+        """Its weights and what is in `WordLosses`; None without a language model."""
         if self.section.language_model is None:
             return None
         return self.store.get(self.start, self._learn_words)
@@ -172,24 +163,21 @@ class TrainedStudent(Model):
     @functools.cached_property
     def weights(self) -> Product:
         """Weights and losses, named by what goes in: nothing is computed for this name."""
-        variant = replace(self.variant, cut=False)
-        inputs: dict[str, Any] = {
+        variant, read = replace(self.variant, cut=False), {"training", "soft_cca", "width"}
+        inputs = self.profile.model_dump(mode="json", include=read, exclude={"training": UNREAD})
+        inputs |= {
             "variant": asdict(variant),
             "losses": variant.losses,
             "arguments": variant.structural and variants.structural_loss(variant.structural),
             "seed": self.seed,
             "base": self.base.start,
             "processes": count_ranks(),
-            "documents": hash_arrays(hash_texts(self.documents)),
-            "structural": self.structural and self.structural.product,
-            "training": self.profile.training.model_dump(mode="json", exclude=UNREAD),
+            "texts": hash_arrays(*map(hash_texts, (self.documents, self.held_out))),
+            "teachers": [each and each.product for each in (self.structural, self.contextual)],
         }
-        if self.contextual is not None:
-            inputs |= {"contextual": self.contextual.product, "width": self.profile.width}
-            inputs["held_out"] = hash_arrays(hash_texts(self.held_out))
-            inputs["soft_cca"] = self.profile.soft_cca.model_dump(mode="json")
-        files = [file for name in variant.losses for file in LOSSES.get(name, (name,))]
-        modules = (*STUDENT, *TRAINING, *(f"losses.{file}" for file in dict.fromkeys(files)))
+        files = {getattr(losses, name).__module__.split(".")[-1] for name in variant.losses}
+        files |= {IMPORTED[name] for name in files & IMPORTED.keys()}
+        modules = (*STUDENT, *TRAINING, *(f"losses.{name}" for name in sorted(files)))
         label = f"{variant.identity}, seed {self.seed}"
         return Product("student", inputs, modules, (*PACKAGES, "accelerate", "scikit-learn"), label)
 
@@ -211,14 +199,6 @@ class TrainedStudent(Model):
         per_update = self.settings.batch_size * self.settings.accumulation * count_ranks()
         return self.settings.passes * (len(self.documents) // per_update)
 
-    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        """The base, which may have to learn its words, and the teachers of all documents."""
-        if self.store.has(self.weights):
-            return []
-        read = [self.documents] if self.contextual is None else [self.documents, self.held_out]
-        teachers = filter(None, (self.structural, self.contextual))
-        return [(self.base, self.held_out), *itertools.product(teachers, read)]
-
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32. The student is trained if it is missing."""
         return self.base.encode_with(self.loaded, texts)
@@ -233,8 +213,7 @@ class TrainedStudent(Model):
 
         `loss` (updates,), the mean loss of each; with a contextual teacher also `watched`
         (measurements, 4): update, held-out CCA of the embeddings and of their projections, and the
-        contextual share of the gradient. `callbacks` are those of
-        `lib.distillation.training.distill`.
+        contextual share of the gradient. `callbacks` are those of `training.distill`.
         """
         arrays = self.store.get(self.weights, lambda: self.train(callbacks))
         shutil.rmtree(self.store.path(self.weights, ".checkpoint"), ignore_errors=True)
@@ -252,14 +231,10 @@ class TrainedStudent(Model):
         dealt = settings.contextual_rows == "dealt"
         data, watched = self.read_data(self.documents, dealt), []
         torch.manual_seed(self.seed)
-        objective = Objective(
-            self.variant,
-            student.dim,
-            None if data.contextual is None else data.contextual[:1].shape[1],
-            width=self.profile.width,
-            max_structural_len=settings.max_structural_len,
-            **self.profile.soft_cca.model_dump(),
-        ).to(find_device())
+        sizes = (student.dim, None if data.contextual is None else data.contextual[:1].shape[1])
+        options: dict[str, Any] = self.profile.soft_cca.model_dump() | {"width": self.profile.width}
+        options["max_structural_len"] = settings.max_structural_len
+        objective = Objective(self.variant, *sizes, **options).to(find_device())
         if self.contextual is not None:
             held_out, end = self.read_data(self.held_out), self.updates
             # Controls, whose rows are dealt, are measured at the end alone.
@@ -276,17 +251,10 @@ class TrainedStudent(Model):
 
             watched = [measure(self.base.embed(self.held_out)[:], 0)]
             callbacks = (*callbacks, watch)
-        long = self.updates > settings.checkpoint_every
-        history = training.distill(
-            student,
-            objective,
-            data,
-            settings,
-            seed=self.seed,
-            callbacks=callbacks,
-            checkpoint=self.store.path(self.weights, ".checkpoint") if long else None,
-            checkpoint_every=settings.checkpoint_every,
-        )
+        options = {"callbacks": callbacks, "checkpoint_every": settings.checkpoint_every}
+        if self.updates > settings.checkpoint_every:
+            options["checkpoint"] = self.store.path(self.weights, ".checkpoint")
+        history = training.distill(student, objective, data, settings, seed=self.seed, **options)
         facts = {"watched": watched + history["measured"]} if watched else {}
         return {"loss": history["loss"], **facts, **pack_weights(student)}
 
@@ -302,21 +270,18 @@ class TrainedStudent(Model):
         rows = (self.base.teacher.lengths(texts)[:], structural, contextual)
         return DistillationData(self.base.tokens(texts)["ids"], *rows, self.variant.negatives)
 
-    def prepare_rows(self, texts: Sequence[str], dealt: bool = False) -> Rows:
+    def prepare_rows(self, texts: Sequence[str], dealt: bool = False) -> np.ndarray:
         """(texts, dim) rows of the contextual teacher, as the student learns from them.
 
-        With `contextual_features` "standardized", each feature has mean 0 and standard deviation 1
-        over the training documents. SoftCCA compares projections as they are, and most of a raw row
-        is common to all documents: students would learn this common part, or learn to shrink it.
-        If they are `dealt`, texts get each other's rows, in an order of the variant's own, so that
-        a mean over controls does not depend on a single one.
+        With `contextual_features` "standardized", each feature has mean 0 and variance 1 over the
+        training documents: most of a raw row is common to all, and SoftCCA would teach that. If
+        they are `dealt`, texts get each other's rows, in an order of the variant's own.
         """
-        values, scaler = self.contextual.embed(texts), FunctionTransformer()
+        rows = np.asarray(self.contextual.embed(texts))
         if self.settings.contextual_features == "standardized":
-            fitted = self.contextual.embed(self.documents)
-            scaler = StandardScaler().fit(fitted[: min(FITTED, len(fitted))])
-        order = np.arange(len(values))
+            fitted = self.contextual.embed(self.documents)[: min(FITTED, len(self.documents))]
+            rows = StandardScaler().fit(fitted).transform(rows)
         if dealt:
             generator = np.random.default_rng([DEAL_SEED, *self.variant.identity.encode()])
-            order = generator.permutation(len(values))
-        return Rows(len(values), lambda rows: scaler.transform(values[order[rows]]))
+            rows = rows[generator.permutation(len(rows))]
+        return rows

@@ -70,13 +70,6 @@ def test_one_text_more_computes_that_text(make_bench, monkeypatch, label):
     assert_array_equal(after[:3], before)
 
 
-def test_needs_are_ahead_of_a_student(make_bench):
-    student = make_bench().model(CONTEXTUAL)
-    kinds = [type(model).__name__ for model, _ in student.list_work(["a text"])]
-    expected = ["Base", "Teacher", "ParagraphVector", "TrainedStudent"]
-    assert list(dict.fromkeys(kinds)) == expected
-
-
 def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
     train = TrainedStudent.train
 
@@ -173,7 +166,7 @@ def test_controls_get_each_others_rows_and_are_measured_on_their_own(make_bench,
 def test_a_contextual_student_is_measured_before_and_after(make_bench):
     history = make_bench().model(CONTEXTUAL).history()
     assert history["watched"][0, 0] == 0 and history["watched"][-1, 0] == len(history["loss"])
-    assert history["watched"].shape[1] == 4 and history["seconds"] > 0
+    assert history["watched"].shape[1] == 4
 
 
 def test_models_travel_without_what_they_loaded(make_bench):
@@ -230,6 +223,5 @@ def test_a_run_that_is_killed_three_times_ends_with_the_same_records(make_bench,
         Bench(undisturbed.profile, Store(folder, reading=True)).run(MODELS, seeds=[0])
         for folder in (undisturbed.store.folder, root / "store")
     )
-    varying = ["seconds"]
-    pd.testing.assert_frame_equal(resumed.drop(columns=varying), expected.drop(columns=varying))
+    pd.testing.assert_frame_equal(resumed, expected)
     assert [path.name for path in (root / "store").rglob(".*")] == []

@@ -2,7 +2,7 @@
 
 import copy
 import threading
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from transformers import LongformerConfig, LongformerModel
 
 from lib.student import Student, encoder
 from lib.student.checkpoint import tile_positions
-from tests.threads import call_in_threads
 
 VOCABULARY = 99
 
@@ -224,9 +223,10 @@ def test_threads_share_a_student_in_training_mode(student):
     """None may go on with dropout, or leave the student in evaluation mode, when another ends."""
     student, documents = copy.deepcopy(student).train(), random_ids([10, 40] * 20)
     expected = student.encode(documents)
-    calls = [partial(student.encode, documents[:count]) for count in (2, 40, 8, 20)] * 3
-    for vectors in call_in_threads(*calls):
-        np.testing.assert_array_equal(vectors, expected[: len(vectors)])
+    parts = [documents[:count] for count in (2, 40, 8, 20)] * 3
+    with ThreadPoolExecutor() as pool:
+        for vectors in pool.map(student.encode, parts, timeout=120):
+            np.testing.assert_array_equal(vectors, expected[: len(vectors)])
     assert student.training
 
 
