@@ -1,12 +1,11 @@
 """Runs jobs, which keep what they compute, on processes of this machine or workers of Dask."""
 
-import contextlib
 import os
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from functools import partial
 from typing import Any
@@ -38,15 +37,14 @@ def run_jobs(jobs: list[Job], what: str) -> None:
     """
     errors = []
     try:
-        with _start(jobs) as outcomes:
-            for label, result in tqdm(outcomes, what, len(jobs), leave=False):
-                try:
-                    result()
-                except GONE:
-                    raise
-                except Exception as error:
-                    errors.append(error)
-                    warnings.warn(f"{what}: {label} failed: {error}", stacklevel=2)
+        for label, result in tqdm(_start(jobs), what, len(jobs), leave=False):
+            try:
+                result()
+            except GONE:
+                raise
+            except Exception as error:
+                errors.append(error)
+                warnings.warn(f"{what}: {label} failed: {error}", stacklevel=2)
     except GONE:
         told = "a worker was killed, perhaps for want of memory, or the Dask scheduler is gone"
         raise WorkerError(f"{told}; what was computed is kept") from None
@@ -57,8 +55,7 @@ def run_jobs(jobs: list[Job], what: str) -> None:
         raise errors[0]
 
 
-@contextlib.contextmanager
-def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]:
+def _start(jobs: list[Job]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the label of each job when it ends, and a function that raises its error, if any."""
     kept = ("THESIS_DATA", "THESIS_KEEP", *environment.OFFLINE)
     own = environment.process_variables(offline=False) | {k: os.environ.get(k, "") for k in kept}
@@ -72,8 +69,8 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
             # Reading a job imports what computes, and only new imports see the environment.
             client.register_worker_callbacks(lambda: os.environ.update(own))
             futures = {client.submit(run, *job, pure=False): label for label, *job in jobs}
-            ended = as_completed([*futures], loop=client.loop)
-            yield ((futures[future], future.result) for future in ended)
+            for future in as_completed([*futures], loop=client.loop):
+                yield futures[future], future.result
     elif (count := count_processes()) > 1:
         from joblib.externals import loky
 
@@ -81,9 +78,9 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
         first = {"initializer": _begin, "initargs": (os.getpid(),)}
         executor = loky.get_reusable_executor(count, timeout=300, env=own, **first)
         futures = {executor.submit(run, *job): label for label, *job in jobs}
-        yield ((futures[future], future.result) for future in loky.as_completed(futures))
+        yield from ((futures[each], each.result) for each in loky.as_completed(futures))
     else:
-        yield ((label, partial(function, *given)) for label, function, given in jobs)
+        yield from ((label, partial(function, *given)) for label, function, given in jobs)
 
 
 def _begin(parent: int) -> None:

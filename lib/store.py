@@ -265,12 +265,6 @@ def hash_arrays(*arrays: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def hash_file(path: Path) -> str:
-    """The SHA-256 of a file, 64 hex digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 @functools.cache
 def read_version(package: str) -> str:
     """Major and minor version of an installed package."""

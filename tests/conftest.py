@@ -106,6 +106,21 @@ def tests_are_quick_and_leave_the_checkout_alone(shared):
         yield
 
 
+@pytest.fixture
+def edit_source(monkeypatch):
+    """A function that names products as if the source of a module had one line more."""
+    from lib import store
+
+    def edit(module):
+        path, real = f"{module.replace('.', '/')}.py", store.read_sources()
+        monkeypatch.setattr(store, "read_sources", lambda: real | {path: f"{real[path]}\nX = 1\n"})
+        store.hash_code.cache_clear()
+
+    yield edit
+    monkeypatch.undo()
+    store.hash_code.cache_clear()
+
+
 @pytest.fixture(scope="session")
 def with_examples():
     """A function that gives records the scores of ten test examples each, whose mean is the

@@ -189,7 +189,8 @@ class Bench:
     @functools.cache  # noqa: B019  # a process has few benches
     def model(self, label: str | Variant, seed: int = 0) -> Model:
         """The model of a label. Nothing is computed before it embeds something."""
-        variant, teacher, profile = read_label(label), self.teacher, self.profile
+        variant = variants.parse(label) if isinstance(label, str) else label
+        teacher, profile = self.teacher, self.profile
         chunks = replace(teacher, chunk=teacher.section.max_tokens)
         base = replace(self.base, cut=True) if variant.cut else self.base
         if variant.kind == "student":
@@ -242,8 +243,7 @@ class Bench:
 
         Columns are model, the variant's fields, task, metric, readout, split, seed, value
         (accuracy, mean over folds and heads), scores (of each test example, the share of correct
-        heads), groups (of the examples' texts), chance, device, and names of products:
-        embedding_fingerprint, fingerprint.
+        heads), groups (of the examples' texts), chance, device, and two products' names.
         """
         tasks = self.classifications if tasks is None else tasks
         examples = {task: self.examples(task, split, limit) for task in tasks}
@@ -290,7 +290,8 @@ class Bench:
 
     def _pair_seeds(self, wanted: Iterable[str | Variant], seeds: Seeds) -> list[Pair]:
         """Each model, by its label or variant, with each of its seeds."""
-        chosen = dict.fromkeys(map(read_label, wanted))
+        parsed = [variants.parse(each) if isinstance(each, str) else each for each in wanted]
+        chosen = dict.fromkeys(parsed)
         given = seeds if isinstance(seeds, Mapping) else {v.identity: seeds for v in chosen}
         return [(v, n) for v in chosen for n in given.get(v.identity, self.profile.seeds)]
 
@@ -330,10 +331,6 @@ class Bench:
                 work = (self.store, part, examples[task], classifier, self.profile.heads)
                 jobs.append((task, judge_and_keep, work))
         self._run_jobs(jobs, "classification heads")
-
-
-def read_label(label: str | Variant) -> Variant:
-    return variants.parse(label) if isinstance(label, str) else label
 
 
 def name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from pooch import file_hash
 
-from lib.store import Product, Store, hash_file
+from lib.store import Product, Store
 
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settings, vocabularies
 
@@ -66,7 +67,7 @@ def hash_model(name: str) -> list[list[str]]:
     """[file, SHA-256] of every file that a local model is loaded from; empty for a hub id."""
     folder = Path(find_model(name))
     files = sorted(path for path in folder.rglob("*") if path.suffix in _LOADED)
-    return [[path.relative_to(folder).as_posix(), hash_file(path)] for path in files]
+    return [[path.relative_to(folder).as_posix(), file_hash(path)] for path in files]
 
 
 @functools.cache
@@ -84,8 +85,3 @@ def has_bfloat16() -> bool:
     features = torch.cpu.get_capabilities()
     names = ("avx512_bf16", "amx_bf16", "bf16")
     return find_device() != "cpu" or any(features.get(name) for name in names)
-
-
-def count_ranks() -> int:
-    """How many processes train one student together, by torchrun."""
-    return int(os.environ.get("WORLD_SIZE", 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,12 +21,13 @@ from lib.distillation import measures, training, variants
 from lib.distillation.objective import Objective
 from lib.distillation.training import DistillationData
 from lib.distillation.variants import Variant
-from lib.experiments.model import Model, count_ranks, find_device, find_model, hash_model
+from lib.experiments.model import Model, find_device, find_model, hash_model
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 from lib.student import Student, masked_words
 from lib.student.cls import ClsStudent
 from lib.teachers.chunks import cut_text
 
+RANKS = int(os.environ.get("WORLD_SIZE", 1))  # processes that train one student, by torchrun
 MEASUREMENTS = 4  # of a student of a contextual teacher, after each quarter of its training
 FITTED = 10_000  # at most so many training documents give means and standard deviations
 DEAL_SEED = 7  # of the orders in which the documents of controls get each other's rows
@@ -112,13 +114,14 @@ class Base(Model):
         names = {"model", "revision", "max_positions"}
         inputs = self.section.model_dump(mode="json", include=names)
         inputs |= {"files": hash_model(self.section.model)}
-        product = Product("tokens", inputs, STUDENT, PACKAGES, "tokens")
-        return self.store.rows(product, texts, self._tokenize)
 
-    def _tokenize(self, texts: list[str]) -> Arrays:
-        ids = [np.array(row, np.int32) for row in self.layers.tokenize(texts)]
-        whole = self.layers.tokenizer(texts, verbose=False)["input_ids"]
-        return {"ids": ids, "whole": np.array([len(row) for row in whole])}
+        def tokenize(part: list[str]) -> Arrays:
+            ids = [np.array(row, np.int32) for row in self.layers.tokenize(part)]
+            whole = self.layers.tokenizer(part, verbose=False)["input_ids"]
+            return {"ids": ids, "whole": np.array([*map(len, whole)])}
+
+        product = Product("tokens", inputs, STUDENT, PACKAGES, "tokens")
+        return self.store.rows(product, texts, tokenize)
 
 
 def load_layers(section: StudentSettings, dropout: float | None = None) -> Student:
@@ -171,7 +174,7 @@ class TrainedStudent(Model):
             "arguments": variant.structural and variants.structural_loss(variant.structural),
             "seed": self.seed,
             "base": self.base.start,
-            "processes": count_ranks(),
+            "processes": RANKS,
             "texts": hash_arrays(*map(hash_texts, (self.documents, self.held_out))),
             "teachers": [each and each.product for each in (self.structural, self.contextual)],
         }
@@ -196,7 +199,7 @@ class TrainedStudent(Model):
 
     @property
     def updates(self) -> int:
-        per_update = self.settings.batch_size * self.settings.accumulation * count_ranks()
+        per_update = self.settings.batch_size * self.settings.accumulation * RANKS
         return self.settings.passes * (len(self.documents) // per_update)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

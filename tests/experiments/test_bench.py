@@ -120,10 +120,8 @@ def test_a_compound_is_its_parts_side_by_side(make_bench):
 def test_chunks_and_lsa_count_the_same(make_bench):
     bench = make_bench()
     texts = [*bench.held_out]
-    joined = np.asarray(bench.model("chunks + LSA").embed(texts))
-    parts = [
-        np.asarray(bench.model(name).embed(texts)) for name in ("SBERT, mean of chunks", "LSA")
-    ]
+    names = ("chunks + LSA", "SBERT, mean of chunks", "LSA")
+    joined, *parts = (np.asarray(bench.model(name).embed(texts)) for name in names)
     cosines = [p @ p.T for p in (p / np.linalg.norm(p, axis=1, keepdims=True) for p in parts)]
     assert joined @ joined.T == pytest.approx(sum(cosines) / 2, abs=1e-5)
 
