@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from lib.evaluation.metrics import average_precision, reciprocal_rank
+from lib.evaluation.readouts import read_vectors
 
 METRICS: dict[str, Callable[..., float]] = {"MAP": average_precision, "MRR": reciprocal_rank}
 TIE_DECIMALS = 12  # cosines equal so far are ties: their last bits depend on the machine
@@ -59,11 +60,6 @@ def rank(
     counts = np.array([len(parts[source]) for source in sources])
     weights = np.repeat(counts.sum() / (len(sources) * counts), counts)
     return float(mean), mean + weights * (examples - mean)
-
-
-def read_vectors(vectors: Any) -> Any:
-    """Vectors as an array, or as the sparse one that they are."""
-    return vectors if sparse.issparse(vectors) else np.asarray(vectors)
 
 
 def rank_texts(vectors: Any, sources: Sequence[int]) -> Iterator[list[int]]:

@@ -1,7 +1,6 @@
 """Classification on frozen embeddings: the examples, classifiers, and how many answers are right.
 
-A classifier maps a `Job` to (test,) predicted classes. The thesis' head is in `heads`; those here
-need little or no training, and no seed.
+A classifier maps a `Job` to (test,) predicted classes. The thesis' head is in `heads`.
 """
 
 import itertools
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import paired_cosine_distances
 from sklearn.neighbors import NearestCentroid
@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.tree import DecisionTreeClassifier
 
 from lib.config.schema import HeadSettings
-from lib.evaluation.ranking import read_vectors
 
 # Readout -> a profile's `heads.classifier`. "thesis" is the published protocol.
 READOUTS = {"thesis": "head", "compare": "compare", "none": "similarity"}
@@ -73,6 +72,11 @@ class Job:
     def fit(self, classifier: Any, x: Any) -> np.ndarray:
         """Fit a classifier to the training rows of x, (m, width), and predict those of the test."""
         return classifier.fit(x[self.train], self.labels[self.train]).predict(x[self.test])
+
+
+def read_vectors(vectors: Any) -> Any:
+    """Vectors as an array, or as the sparse one that they are."""
+    return vectors if sparse.issparse(vectors) else np.asarray(vectors)
 
 
 def judge(

@@ -101,8 +101,7 @@ class Bench:
 
     def with_readout(self, name: str) -> Bench:
         """A bench that reads embeddings in another way, one of `readouts.READOUTS`."""
-        profile = self.profile.changed("heads", classifier=readouts.READOUTS[name])
-        return replace(self, profile=profile, readout=name)
+        return replace(self.changed("heads", classifier=readouts.READOUTS[name]), readout=name)
 
     def reading(self) -> Bench:
         """A bench that raises `NotComputed` when this one would compute something."""
@@ -133,8 +132,8 @@ class Bench:
         section, student = self.profile.corpus, self.profile.student
         folders = [Documents(find_dataset(self.roots, name)) for name in section.names]
         held_out = task_files.held_out_contents(self.tasks)
-        contents = [held_out, *(folder.contents for folder in folders)]
-        inputs = section.model_dump(mode="json") | {"contents": hash_arrays(*contents)}
+        inputs = section.model_dump(mode="json")
+        inputs["contents"] = hash_arrays(held_out, *(folder.contents for folder in folders))
         inputs["student"] = [student.model, student.revision, hash_model(student.model)]
 
         def count_tokens(texts: Sequence[str]) -> Sequence[int]:
@@ -273,9 +272,8 @@ class Bench:
         targets, and has the groups of both.
         """
         pairs, rows = self._pair_seeds(wanted, seeds), []
-        for name, task in self.tasks.items():
-            if task.kind != "retrieval":
-                continue
+        tasks = {name: task for name, task in self.tasks.items() if task.kind == "retrieval"}
+        for name, task in tasks.items():
             queries = read_queries(task)
             groups = name_groups(task, queries.text_ids)[queries.examples]
             facts = {"task": name, "readout": "none", "split": "test", "groups": groups}

@@ -97,9 +97,8 @@ class Base(Model):
 
     def history(self) -> Arrays | None:
         """Its weights and what is in `WordLosses`; None without a language model."""
-        if self.section.language_model is None:
-            return None
-        return self.store.get(self.start, self._learn_words)
+        learns = self.section.language_model is not None
+        return self.store.get(self.start, self._learn_words) if learns else None
 
     def _learn_words(self) -> Arrays:
         student = load_layers(self.section, dropout=0.0).to(find_device())

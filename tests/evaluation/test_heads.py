@@ -137,13 +137,6 @@ def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
         np.testing.assert_array_equal(alone, together[index])
 
 
-def test_results_come_in_the_order_of_the_jobs_whatever_their_groups():
-    jobs = [make_job(60 + n // 2, columns=1 + n % 2, seed=n, data_seed=n) for n in range(6)]
-    for job, predicted in zip(jobs, train_heads(jobs, 2, SETTINGS), strict=True):
-        np.testing.assert_array_equal(predicted, plain(job, 2, SETTINGS)[1])
-    assert train_heads([], 2, SETTINGS) == []
-
-
 def test_standardized_by_the_texts_of_the_training_items_of_its_fold_alone():
     job = make_job()
     job = replace(job, inputs=job.inputs % 30, train=np.arange(70))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lib.evaluation.ranking import METRICS, Queries, rank, rank_halves, rank_texts, score_chance
+from lib.evaluation.ranking import Queries, rank, rank_halves, rank_texts, score_chance
 
 TOPICS = np.arange(24) % 4
 
@@ -26,16 +26,9 @@ def draw(*shape, seed=0):
 
 @pytest.mark.parametrize("metric", ["MAP", "MRR"])
 @pytest.mark.parametrize("top", [None, 5])
-def test_perfect_constant_and_random_vectors(metric, top):
+def test_perfect_and_random_vectors(metric, top):
     queries = make_queries()
-    perfect, _ = rank(np.eye(4)[TOPICS], queries, metric, top)
-    assert perfect == 1
-    # All equal: texts stay in their order, whatever is asked.
-    constant, _ = rank(np.ones((24, 3)), queries, metric, top)
-    expected = []
-    for source, targets in queries.relevant.items():
-        expected.append(METRICS[metric](targets, np.delete(np.arange(24), source), top))
-    assert constant == pytest.approx(np.mean(expected))
+    assert rank(np.eye(4)[TOPICS], queries, metric, top)[0] == 1
     random = [rank(draw(24, 8, seed=seed), queries, metric, top)[0] for seed in range(30)]
     assert np.mean(random) == pytest.approx(score_chance(queries, metric, top), abs=0.05)
 
@@ -110,8 +103,7 @@ def test_folds_of_the_same_vectors_change_nothing():
 def test_halves_of_perfect_constant_and_random_vectors():
     own = draw(10, 8)
     assert rank_halves(np.concatenate([own, 2 * own])).tolist() == [1.0] * 20
-    sparse_halves = sparse.csr_array(np.concatenate([own, own]))
-    assert rank_halves(sparse_halves).tolist() == [1.0] * 20
+    assert rank_halves(sparse.csr_array(np.concatenate([own, own]))).tolist() == [1.0] * 20
     constant = rank_halves(np.ones((20, 2)))  # the place of the other half among the other 19
     assert constant == pytest.approx(1 / np.array([*range(10, 20), *range(1, 11)]))
     random = np.mean([rank_halves(draw(20, 8, seed=seed)).mean() for seed in range(50)])

@@ -31,8 +31,7 @@ def make_examples(columns, seed=0, count=300):
     inputs = random.integers(0, 80, (count, columns))
     labels = (topics[inputs[:, 0]] == topics[inputs[:, -1]]).astype(int)
     if columns == 1:
-        inputs = np.arange(80)[:, None]
-        labels = topics
+        inputs, labels = np.arange(80)[:, None], topics
     parts = [*StratifiedKFold(3).split(labels, labels)]
     names = [f"{row}" for row in range(80)]
     return Examples("OC", names, names, inputs, labels, 2, parts), topics
@@ -74,8 +73,9 @@ def test_the_order_of_texts_plays_no_role_and_nan_is_never_an_answer(classifier,
         judge(vectors, examples, classifier, SETTINGS)
 
 
-def test_scores_are_in_the_order_of_tested_examples():
+def test_scores_are_in_the_order_of_tested_examples_and_chance_is_their_largest_class():
     examples, _ = make_examples(1)
+    assert replace(examples, labels=(np.arange(80) < 20).astype(int)).chance == 0.75
     shuffled = replace(examples, parts=[(a, b[::-1]) for a, b in examples.parts[::-1]])
     vectors = np.random.default_rng(0).normal(size=(80, 4)).astype(np.float32)
     for classifier in CLASSIFIERS:
@@ -110,11 +110,6 @@ def test_vectors_may_be_fitted_anew_for_each_fold():
     right = judge_folds(embed, examples, "compare")
     np.testing.assert_array_equal(right, judge(vectors, examples, "compare"))
     assert asked == [test.tolist() for _, test in examples.parts]
-
-
-def test_chance_is_the_share_of_the_largest_class_that_is_tested():
-    examples, _ = make_examples(1)
-    assert replace(examples, labels=(np.arange(80) < 20).astype(int)).chance == 0.75
 
 
 # ---- classifiers --------------------------------------------------------------------------------
