@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def train(given: argparse.Namespace) -> None:
-    """Check what is asked for, train the student unless the store has it, judge it, and save it."""
+    """Train the student unless the store has it, judge it, and save it."""
     from tqdm import tqdm
 
     from lib.data import check
@@ -47,12 +47,12 @@ def train(given: argparse.Namespace) -> None:
     if variant.kind != "student" or variant.pooling != "mean":
         raise ValueError(f"{given.model!r} cannot be saved as a student; expected a loss")
     check_target(given.out, "student")  # now, not after hours of training
-    overrides = given.set
+    changes = {}
     if given.data:
         os.environ.pop("THESIS_DATA", None)  # --data replaces it
         changes, summary = check.suggested(given.data.resolve(), given.task)
         print(f"suggested: {summary}", flush=True)
-        overrides = [f"{key}={json.dumps(value)}" for key, value in changes.items()] + given.set
+    overrides = [*(f"{key}={json.dumps(value)}" for key, value in changes.items()), *given.set]
     name = given.profile or ("lab" if given.data else "mini")
     bench = Bench.load(name, overrides=overrides, seeds=[given.seed])
     environment.set_process_environment(offline=bench.profile.offline)
@@ -67,23 +67,21 @@ def train(given: argparse.Namespace) -> None:
             bar.update(number - bar.n)
 
         losses = model.history([advance])["loss"]
-    base, facts = bench.profile.student.model, bench.profile.training.model_dump(mode="json")
-    facts |= {"seed": given.seed, "updates": len(losses)}
+    base, told = bench.profile.student.model, f"{losses[0]:.4f} -> {losses[-1]:.4f}"
+    facts = {"seed": given.seed, "updates": len(losses), "loss": told}
     card = {
         "title": f"{variant.identity}, of documents from {', '.join(bench.profile.corpus.names)}",
         "base_model": Path(base).name if Path(base).is_dir() else base,  # no private path
         "teachers": [each.product.label for each in (model.structural, model.contextual) if each],
         "losses": variant.losses,
-        "training": facts | {"loss": f"{losses[0]:.4f} -> {losses[-1]:.4f}"},
+        "training": model.settings.model_dump(mode="json") | facts,
         "provenance": environment.commit() | environment.versions(),
     }
-    try:
-        if given.data:  # judge it as `lib.embed` does, on texts that no training has read
-            card |= compare_student(bench, model)
-    finally:  # the student is saved all the same
-        save = partial(model.loaded.export, card=card) if given.export else model.loaded.save
-        save(given.out)
-        print(f"saved to {given.out}")
+    if given.data:  # judge it as `lib.embed` does, on texts that no training has read
+        card |= compare_student(bench, model)
+    save = partial(model.loaded.export, card=card) if given.export else model.loaded.save
+    save(given.out)
+    print(f"saved to {given.out}: loss {told}")
 
 
 def compare_student(bench: Any, student: Any) -> dict[str, Any]:

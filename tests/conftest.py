@@ -100,9 +100,8 @@ def tests_are_quick_and_leave_the_checkout_alone(shared):
         build = lambda build, _: recipes.write_folders(build, shared)  # noqa: E731
         patch.setattr(dataset_folder, "find_built", build)
         patch.setattr(verdicts, "DRAWS", 4000)
-        patch.setattr(os, "sync", lambda: None)
-        patch.setattr(os, "fsync", lambda file: None)
-        patch.setattr(os, "replace", checked)
+        for name, instead in (("sync", tuple), ("fsync", id), ("replace", checked)):
+            patch.setattr(os, name, instead)
         yield
 
 
@@ -140,9 +139,7 @@ def with_examples():
 
 def pytest_collection_modifyitems(items):
     """What takes longest begins first. Tests marked `gpu` are skipped where there is none."""
-    longest = ("test_smoke.py", "test_lab.py", "test_rehearsal.py")
-    marked = {item for item in items if any(map(item.get_closest_marker, ("smoke", "slow")))}
-    items.sort(key=lambda item: (item.path.name not in longest, item not in marked))
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("smoke", "slow"))))
     for item in items:
         if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no GPU here"))

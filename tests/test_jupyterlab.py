@@ -31,8 +31,8 @@ playwright = pytest.importorskip(
 HOUR = 3_600_000  # milliseconds; a whole notebook may take it, where other work goes on
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 # The numbers of the cells, `*` for one that waits or works.
-PROMPTS = """[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')]
-    .map(prompt => prompt.innerText).join(' ')"""
+CELLS = "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')]"
+PROMPTS = f"{CELLS}.map(prompt => prompt.innerText).join(' ')"
 RANKING = "document.querySelector('.jupyter-widgets .jp-RenderedHTMLCommon')?.innerText"
 STDERR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"]'
 

@@ -42,26 +42,19 @@ def run(folder, code):
     return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(store.LIB.parent)})
 
 
-def test_arrays_are_computed_once(tmp_path):
-    kept = Store(tmp_path)
-    assert not kept.has(ONE)
-    made = kept.get(ONE, lambda: {"x": np.arange(3), "loss": 2.5})
-    assert made["x"].tolist() == [0, 1, 2]
-    assert kept.get(ONE, refuse)["loss"] == 2.5 == kept.read(ONE)["loss"]
-    assert kept.used == {ONE.name}
-
-
 def test_three_processes_compute_once(tmp_path):
     code = """
     def count():
         with open(folder / "calls", "a") as file:
             file.write("call ")
-        return {"x": np.arange(3)}
+        return {"x": np.arange(3), "loss": 2.5}
     Store(folder).get(ONE, count)
     """
-    workers = [run(tmp_path, code) for _ in range(3)]
+    workers, kept = [run(tmp_path, code) for _ in range(3)], Store(tmp_path)
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     assert (tmp_path / "calls").read_text() == "call "
+    assert kept.get(ONE, refuse)["x"].tolist() == [0, 1, 2] and kept.read(ONE)["loss"] == 2.5
+    assert kept.has(ONE) and kept.used == {ONE.name}
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -75,7 +68,8 @@ def test_a_table_computes_missing_rows_only_and_keeps_the_order(tmp_path, monkey
 
     kept.rows(ONE, ["aa", "b", "aa"], remember)
     texts = ["ccc", "aa", "ccc", "b", "aaaa"]
-    rows = kept.rows(ONE, texts, remember)[column]
+    given = pd.Series(texts, index=range(5)[::-1])  # in its order, whatever its index
+    rows = kept.rows(ONE, given, remember)[column]
     assert asked == ["aa", "b", "ccc", "aaaa"]
     expected = COLUMNS[column](texts)
     mask = np.array([True, False, False, False, True])
@@ -84,11 +78,6 @@ def test_a_table_computes_missing_rows_only_and_keeps_the_order(tmp_path, monkey
         np.testing.assert_equal([*rows[place]], [*wanted])
     np.testing.assert_equal(rows[-1], expected[-1])
     assert kept.has_rows(ONE, texts) and not kept.has_rows(ONE, ["new"])
-
-
-def test_a_series_is_read_in_its_order_whatever_its_index(tmp_path):
-    texts = pd.Series(["a", "bb", "ccc"], index=[2, 1, 0])
-    assert Store(tmp_path).rows(ONE, texts, compute)["number"][:].tolist() == [1, 2, 3]
 
 
 SLOW = "lambda texts: kill() if 'bbb' in texts else compute(texts)"

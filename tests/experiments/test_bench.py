@@ -85,9 +85,6 @@ def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
     assert bench.store.has(bench.model("max-margin;MSE;γ=1.0").weights)
 
 
-# ---- models -------------------------------------------------------------------------------------
-
-
 def test_the_base_is_what_guessing_words_left(make_bench, monkeypatch):
     monkeypatch.setattr(masked_words, "train_masked_words", fail)
     bench = make_bench()
@@ -175,8 +172,6 @@ def test_models_travel_without_what_they_loaded(make_bench):
     assert len(sent) < 200_000
 
 
-# ---- kills --------------------------------------------------------------------------------------
-
 RUN = """
 from lib.config import environment
 environment.set_process_environment(offline=True)
@@ -202,9 +197,8 @@ def test_a_run_that_is_killed_three_times_ends_with_the_same_records(make_bench,
                 continue
 
     def begin():
-        return subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", RUN], env=environment, start_new_session=True
-        )
+        command = [sys.executable, "-W", "ignore", "-c", RUN]
+        return subprocess.Popen(command, env=environment, start_new_session=True)
 
     kept = []
     for _ in range(3):
@@ -216,10 +210,8 @@ def test_a_run_that_is_killed_three_times_ends_with_the_same_records(make_bench,
         kept.append(count())
     assert kept == sorted(kept) and kept[0] > 0
     assert begin().wait() == 0
-    undisturbed = make_bench()
-    expected, resumed = (
-        Bench(undisturbed.profile, Store(folder, reading=True)).run(MODELS, seeds=[0])
-        for folder in (undisturbed.store.folder, root / "store")
-    )
-    pd.testing.assert_frame_equal(resumed, expected)
+    undisturbed, resumed = make_bench(), Store(root / "store", reading=True)
+    expected = undisturbed.reading().run(MODELS, seeds=[0])
+    given = Bench(undisturbed.profile, resumed).run(MODELS, seeds=[0])
+    pd.testing.assert_frame_equal(given, expected)
     assert [path.name for path in (root / "store").rglob(".*")] == []
