@@ -14,8 +14,7 @@ import torch
 from lib.config.schema import StructuralTeacherSettings
 from lib.experiments.model import Model, find_device, find_model, hash_model
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
-from lib.teachers.chunks import cut_text, mean_of_chunks
-from lib.teachers.rows import centre_rows, join_rows, mean_row
+from lib.teachers.rows import centre_rows, cut_text, join_rows, mean_of_chunks, scale_rows
 
 PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
 MODULES = ("experiments.embedders", "teachers", "texts")
@@ -110,8 +109,7 @@ class Words(Model):
     """TF-IDF, or LSA of `dim` directions, fitted to documents; what they do not fill is 0.
 
     Texts are read only as far as the teacher `cut` reads them. `centred` is LSA without words of a
-    single document, minus the documents' mean, scaled to norm 1, as own texts are embedded.
-    Documents that are `left_out` count words but give them no weights; see `fit_outside`. Vectors
+    single document, minus the documents' mean, scaled to norm 1, as own texts are embedded. Vectors
     are not kept, but LSA's fit is: other processors find other directions.
     """
 
@@ -121,51 +119,43 @@ class Words(Model):
     dim: int = 0
     cut: Teacher | None = None
     centred: bool = False
-    left_out: Sequence[str] = ()
 
     @functools.cached_property
     def product(self) -> Product:
-        texts = [hash_arrays(hash_texts(each)) for each in (self.documents, self.left_out)]
-        inputs: dict[str, Any] = {"texts": texts, "dim": self.dim, "centred": self.centred}
+        inputs: dict[str, Any] = {"dim": self.dim, "centred": self.centred}
+        inputs["documents"] = hash_arrays(hash_texts(self.documents))
         inputs["cut"] = self.cut and self.cut.product
         label = "LSA" if self.dim else "TF-IDF"
         return Product("words", inputs, MODULES, ("scikit-learn", "scipy"), label)
-
-    @functools.cached_property
-    def counter(self) -> Any:
-        """The counted words of all documents, a `lib.teachers.words.WordCounts`."""
-        from lib.teachers.words import WordCounts
-
-        return WordCounts.read(self.documents)
 
     @functools.cached_property
     def fitted(self) -> Any:
         """A `lib.teachers.words.Lexical`. The words of own texts are fitted anew for each fold."""
         from lib.teachers.words import Lexical
 
+        fit = functools.partial(Lexical.fit, self.documents, self.dim, not self.centred)
         if self.centred or not self.dim:
-            return self._fit()
-        return Lexical(**self.store.get(self.product, lambda: vars(self._fit())))
-
-    def _fit(self) -> Any:
-        outside = ~np.isin(hash_texts(self.documents), hash_texts(self.left_out))
-        return self.counter.fit(np.flatnonzero(outside), self.dim, rare=not self.centred)
+            return fit()
+        return Lexical(**self.store.get(self.product, lambda: vars(fit())))
 
     def encode(self, texts: Sequence[str]) -> Any:
         """(texts, dim) float32; for TF-IDF (texts, words) sparse, with rows of norm 1 or 0."""
-        counts = self.counter.count(texts if self.cut is None else self.cut.cut(texts))
+        weights = self.fitted.weigh(texts if self.cut is None else self.cut.cut(texts))
         if not self.dim:
-            return self.fitted.weigh(counts)
+            return weights
+        rows = weights @ self.fitted.directions
         if self.centred:
-            return self.fitted.embed(counts)
-        rows = self.fitted.project(counts)
+            return centre_rows(rows, self.fitted.mean)
         return np.pad(rows, [(0, 0), (0, self.dim - rows.shape[1])])
 
-    def fit_outside(self, texts: Sequence[str]) -> Words:
-        """The same words without the weights that these texts give them. Counts are shared."""
-        model = replace(self, left_out=[*self.left_out, *texts])
-        model.__dict__["counter"] = self.counter
-        return model
+    def fit_outside(self, texts: Sequence[str]) -> Model:
+        return replace(self, documents=leave_out(self.documents, texts))
+
+
+def leave_out(documents: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """The documents that are none of these texts."""
+    outside = ~np.isin(hash_texts(documents), hash_texts(texts))
+    return [documents[int(row)] for row in np.flatnonzero(outside)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,13 +199,12 @@ class Centred(Model):
     @functools.cached_property
     def mean(self) -> np.ndarray:
         """(dim,)"""
-        return mean_row(np.asarray(self.model.embed(self.documents)))
+        return scale_rows(np.asarray(self.model.embed(self.documents))).mean(axis=0)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32, of norm 1."""
         return centre_rows(np.asarray(self.model.embed(texts)), self.mean)
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
-        kept = ~np.isin(hash_texts(self.documents), hash_texts(texts))
-        outside = [self.documents[int(row)] for row in np.flatnonzero(kept)]
+        outside = leave_out(self.documents, texts)
         return replace(self, model=self.model.fit_outside(texts), documents=outside)

@@ -25,14 +25,14 @@ from lib.experiments.model import Model, find_device, find_model, hash_model
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 from lib.student import Student, masked_words
 from lib.student.cls import ClsStudent
-from lib.teachers.chunks import cut_text
+from lib.teachers.rows import cut_text
 
 RANKS = int(os.environ.get("WORLD_SIZE", 1))  # processes that train one student, by torchrun
 MEASUREMENTS = 4  # of a student of a contextual teacher, after each quarter of its training
 FITTED = 10_000  # at most so many training documents give means and standard deviations
 DEAL_SEED = 7  # of the orders in which the documents of controls get each other's rows
 PACKAGES = ("torch", "transformers", "tokenizers")
-STUDENT = ("experiments.students", "student", "teachers.chunks", "teachers.rows", "texts")
+STUDENT = ("experiments.students", "student", "teachers.rows", "texts")
 TRAINING = tuple(f"distillation.{name}" for name in ("measures", "objective", "projection"))
 TRAINING += ("distillation.training", "evaluation.metrics", "losses._checks")
 UNREAD = {"checkpoint_every", "gradient_checkpointing"}  # settings that change no result

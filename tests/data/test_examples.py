@@ -21,7 +21,7 @@ from lib.data.examples import (
 )
 from lib.data.task_files import Task
 from lib.evaluation.readouts import judge
-from lib.teachers.words import WordCounts
+from lib.teachers.words import Lexical
 
 NAMES = ["no", "yes"]
 WORDS = [f"word{number}" for number in range(200)]
@@ -71,8 +71,7 @@ def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, clas
             texts = draw_texts(20 + len(pairs), seed)
             labels = np.array([coins[first] for first, _ in pairs])
         examples = read_examples("coin", make_task(texts, labels, pairs), "test", cut=0)
-        counter = WordCounts.read(examples.texts)
-        vectors = counter.fit().weigh(counter.count(examples.texts)).toarray()
+        vectors = Lexical.fit(examples.texts).weigh(examples.texts).toarray()
         how = "compare" if pairs is not None else classifier
         shares.append(judge(vectors, examples, how).mean())
     # In balanced folds, a class that is tested more is trained on less: a little below one half.

@@ -1,7 +1,5 @@
 """Paragraph Vector: labels, the same vectors in any order and process, bad input."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess
@@ -39,44 +37,32 @@ def models():
     }
 
 
-# labels
-
-
 def test_labels_of_the_thesis():
     parts = (("DM", "DBOW"), ("100", "768"), ("stem", "lowercase", "None"), ("2", "10%"))
     for label in map(";".join, product(*parts)):
         assert ParagraphVector.parse(label).dim == int(label.split(";")[1])
     model = ParagraphVector.parse("DM;1024;stem;2+DBOW;100;None;10%", width=0.5)
-    assert model.specs == (Spec("DM", 512, "stem", "2"), Spec("DBOW", 50, "None", "10%"))
-    assert (model.label, model.dim) == ("DM;1024;stem;2+DBOW;100;None;10%", 562)
-    for name, dim in (("DM;100d", 100), ("DBOW;1024d", 1024), ("PV;2048d", 2048)):
-        model = ParagraphVector.parse(name)
-        assert (model.label, model.dim) == (name, dim)
-        assert model.specs == ParagraphVector.parse(CONTEXTUAL_TEACHERS[name]).specs
+    assert model.specs == (Spec("DM", 512, "stem", 2), Spec("DBOW", 50, "None", None))
+    assert model.dim == 562
+    for name, label in CONTEXTUAL_TEACHERS.items():
+        assert ParagraphVector.parse(name) == ParagraphVector.parse(label)
+        assert ParagraphVector.parse(name).dim == int(name.split(";")[1][:-1])
 
 
 @pytest.mark.parametrize(
-    "label, message",
-    [
-        ("DX;1024;stem;2", "'DX;1024;stem;2' is not of the form DM or DBOW; vector size; stem"),
-        ("DM;1024;stem;5%", "'DM;1024;stem;5%' is not of the form .* a count or 10%"),
-        ("DM;8;stem;2+DBOW;0;None;2", "'DBOW;0;None;2' is not of the form"),
-        ("DM;1024;stem", "'DM;1024;stem' is not of the form"),
-        ("DBOW;8;None;2+DM;8;stem;2", "expected one DM and one DBOW"),
-    ],
+    "part", ["DX;8;stem;2", "DM;8;stem;5%", "DBOW;0;None;2", "DM;8;stem", "DM;٨;None;2"]
 )
-def test_errors_name_the_bad_part(label, message):
-    with pytest.raises(ValueError, match=message):
-        ParagraphVector.parse(label)
+def test_errors_name_the_bad_part(part):
+    with pytest.raises(ValueError, match=f"'{part}' is not of the form DM or DBOW; vector size;"):
+        ParagraphVector.parse(f"DM;8;stem;2+{part}")
 
 
 def test_ten_percent_is_one_percent_of_the_documents_in_occurrences():
-    for documents, expected in ((500_000, 5000), (540, 5), (550, 6), (200, 2), (20, 2)):
-        assert Spec("DM", 8, "stem", "10%").occurrences(documents, 0.01) == expected
-        assert Spec("DM", 8, "stem", "7").occurrences(documents, 0.01) == 7
-
-
-# words
+    """Rounded half up, and at least 2: 3 occurrences in 250 documents, 2 in 20."""
+    texts = ["often often often", "twice twice", *["once" for _ in range(1)], *["x" * 9] * 247]
+    for count, known in ((250, {"often", "x" * 9}), (20, {"often", "twice", "x" * 9})):
+        (model,) = ParagraphVector.parse("DM;4;None;10%").train(texts[:count], epochs=1).models
+        assert set(model.wv.index_to_key) == known
 
 
 def test_preprocessing():
@@ -87,14 +73,11 @@ def test_preprocessing():
     assert prepare_words(text, "stem") == ["the", "stone", "are", "flowing,", "flow", "river"]
 
 
-def test_vocabulary_counts_occurrences_not_documents():
+def test_vocabulary_counts_occurrences_and_a_stream_is_read_again_each_epoch():
     texts = ["once twice twice"] + ["filler filler"] * 3
-    model = ParagraphVector.parse("DM;8;None;2").train(texts)
+    model, streamed = (ParagraphVector.parse("DM;8;None;2").train(t) for t in (texts, iter(texts)))
     assert set(model.models[0].wv.index_to_key) == {"twice", "filler"}
-    assert model.vocabulary_size == 2
-
-
-# training and inference
+    np.testing.assert_array_equal(streamed.encode(texts), model.encode(texts))
 
 
 CHANGES = {"window": 2, "negative": 3, "sample": 1e-2}
@@ -111,13 +94,10 @@ CHANGES = {"window": 2, "negative": 3, "sample": 1e-2}
 )
 def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, monkeypatch):
     """Against a Doc2Vec trained here and its own infer_vector, reseeded and with a stable hash."""
-    preprocessing = label.split(";")[2]
     settings = {"window": 5, "negative": 5, "sample": 0, "epochs": 10, "dbow_words": 1}
     settings |= {"alpha": 0.025, "min_alpha": 1e-4, "seed": 0} | changes
-    documents = [
-        TaggedDocument(prepare_words(text, preprocessing), [index])
-        for index, text in enumerate(make_texts())
-    ]
+    words = [prepare_words(text, label.split(";")[2]) for text in make_texts()]
+    documents = [TaggedDocument(each, [index]) for index, each in enumerate(words)]
     fixed = {"dm": label.startswith("DM"), "dm_mean": 1, "vector_size": 8, "min_count": 2}
     reference = Doc2Vec(documents, workers=1, **fixed, **settings)
 
@@ -129,10 +109,10 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
     expected = []
     for text in texts:
         reference.random.seed(settings["seed"])
-        expected.append(reference.infer_vector(prepare_words(text, preprocessing)))
+        expected.append(reference.infer_vector(prepare_words(text, label.split(";")[2])))
     found = ParagraphVector.parse(label).train(make_texts(), **changes).encode(texts)
     assert found.dtype == np.float32 and found.shape == (3, 8)
-    np.testing.assert_array_equal(found, np.stack(expected))
+    np.testing.assert_allclose(found, np.stack(expected), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("label", ["DM;8;stem;2", COMPOUND])
@@ -158,21 +138,13 @@ for index in map(int, sys.argv[2]):
 whole = model.encode(texts)
 print(hashlib.sha256(whole.tobytes()).hexdigest())
 """
-    root = str(Path(__file__).parents[2])
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, root, calls],
-            env=os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
-            cwd=root,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for seed, calls in (("1", "012345"), ("2", "5033"))
-    ]
-    outputs = {run.communicate()[0].split("\n")[-2] for run in runs}
-    assert outputs == {
-        hashlib.sha256(models[COMPOUND].encode(make_texts(6, 25, seed=1)).tobytes()).hexdigest()
-    }
+    root, outputs = str(Path(__file__).parents[2]), set()
+    for seed, calls in (("1", "012345"), ("2", "5033")):
+        variables = os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", script, root, calls]
+        outputs.add(subprocess.check_output(command, env=variables, text=True).split("\n")[-2])
+    expected = models[COMPOUND].encode(make_texts(6, 25, seed=1))
+    assert outputs == {hashlib.sha256(expected.tobytes()).hexdigest()}
 
 
 def test_training_follows_its_seed(models):
@@ -181,20 +153,8 @@ def test_training_follows_its_seed(models):
     assert not np.array_equal(other.encode(texts), models["DM;8;stem;2"].encode(texts))
     again = ParagraphVector.parse("DM;8;stem;2").train(make_texts(), seed=0)
     np.testing.assert_array_equal(again.encode(texts), models["DM;8;stem;2"].encode(texts))
-    assert again.seconds > 0
     again.train(make_texts(), seed=1)  # a model that has encoded can be trained anew
     np.testing.assert_array_equal(again.encode(texts), other.encode(texts))
-
-
-def test_similar_documents_get_similar_vectors():
-    random = np.random.default_rng(0)
-    halves = [WORDS[:8], WORDS[8:]]
-    texts = [" ".join(random.choice(halves[index % 2], 40)) for index in range(60)]
-    vectors = ParagraphVector.parse("DBOW;8;None;2").train(texts, epochs=30).encode(texts)
-    vectors -= vectors.mean(0)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = vectors @ vectors.T
-    assert cosines[::2, ::2].mean() > 0.3 > -0.3 > cosines[::2, 1::2].mean()
 
 
 def test_a_compound_is_two_models_side_by_side(models):
@@ -202,13 +162,8 @@ def test_a_compound_is_two_models_side_by_side(models):
     whole = models[COMPOUND].encode(texts)
     for label, columns in (("DM;8;stem;2", slice(0, 8)), ("DBOW;8;None;2", slice(8, 16))):
         np.testing.assert_array_equal(whole[:, columns], models[label].encode(texts))
-    assert models[COMPOUND].vocabulary_size == sum(
-        models[label].vocabulary_size for label in COMPOUND.split("+")
-    )
-    assert models[COMPOUND].seconds > 0
-    assert all(model.dv.vectors.size == 0 for model in models[COMPOUND].models), (
-        "training documents are not kept"
-    )
+    sizes = {model.dv.vectors.size for model in models[COMPOUND].models}
+    assert sizes == {0}, "training documents are not kept"
 
 
 def test_a_text_without_a_known_word_is_zero(models):
@@ -218,26 +173,7 @@ def test_a_text_without_a_known_word_is_zero(models):
     assert stem[2].any()
 
 
-def test_long_documents_are_counted():
-    long = " ".join(["river"] * 10_001)
-    texts = [*make_texts(), long, long, "unseen " + " ".join(["river"] * 10000)]
-    assert ParagraphVector.parse("DM;8;None;2+DBOW;8;None;2").train(texts, epochs=1).truncated == 2
-    assert ParagraphVector.parse("DM;8;None;2").train(make_texts(), epochs=1).truncated == 0
-
-
-def test_streams_are_read_again_each_epoch(models):
-    class Stream:
-        def __iter__(self):
-            return iter(make_texts())
-
-    streamed = ParagraphVector.parse("DM;8;stem;2").train(Stream())
-    np.testing.assert_array_equal(
-        streamed.encode(make_texts(2)), models["DM;8;stem;2"].encode(make_texts(2))
-    )
-
-
-def test_untrained_and_untrainable():
-    model = ParagraphVector.parse("DM;8;None;2")
-    for texts in ([], ["river", "bank"]):
-        with pytest.raises(ValueError, match="no word occurs 2 times"):
-            model.train(texts)
+@pytest.mark.parametrize("texts", [[], ["river", "bank"]])
+def test_without_a_frequent_word_there_is_no_model(texts):
+    with pytest.raises(RuntimeError, match="vocabulary"):
+        ParagraphVector.parse("DM;8;None;2").train(texts)

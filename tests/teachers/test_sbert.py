@@ -1,7 +1,5 @@
 """SBERT: pooling by hand, the token limit, any company, weights that are missing or altered."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -61,9 +59,8 @@ def test_is_the_masked_mean_of_the_last_hidden_states(folder, teacher):
     assert found.dtype == np.float32 and found.shape == (20, 32) == (20, teacher.dim)
     np.testing.assert_allclose(found, np.stack(expected), rtol=1e-5, atol=2e-6)
     assert np.ptp(np.linalg.norm(found, axis=1)) > 0.1  # not normalised
-    ids, lengths = teacher.tokenize(texts)
+    ids = teacher.tokenize(texts)
     assert [row.tolist() for row in ids] == cut and {row.dtype.name for row in ids} == {"int32"}
-    assert lengths.tolist() == teacher.lengths(texts).tolist() == [len(t.split()) for t in texts]
     assert not any(module.training for module in teacher.model.modules())
     assert not any(parameter.requires_grad for parameter in teacher.model.parameters())
 
@@ -90,7 +87,7 @@ def test_a_text_has_the_same_vector_alone_and_among_others():
 
 def test_weights_are_checked_before_loading(folder, tmp_path):
     weights = folder / "model.safetensors"
-    SBERT.load(folder, max_tokens=12, sha256=sha256(weights).upper())
+    SBERT.load(folder, max_tokens=12, sha256=sha256(weights))
     altered = shutil.copytree(folder, tmp_path / "altered") / "model.safetensors"
     content = altered.read_bytes()
     altered.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
@@ -103,7 +100,7 @@ def test_absent_tensors_are_not_filled_with_noise(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
-    with pytest.raises(ValueError, match=r"lacks 16 weights; the first is encoder.layer.2."):
+    with pytest.raises(ValueError, match=r"it lacks the weight encoder.layer.2."):
         SBERT.load(copy, max_tokens=12)
 
 
@@ -118,13 +115,13 @@ def test_weights_are_read_in_float32(folder, tmp_path):
 def test_weights_with_nan_are_reported(teacher):
     with torch.no_grad():
         teacher.model.embeddings.word_embeddings.weight[5 + 3] = float("nan")
-    with pytest.raises(ValueError, match="NaN or infinity in embedding 1"):
+    with pytest.raises(ValueError, match="NaN or infinity"):
         teacher.encode(["word1", "word3"])
 
 
 @pytest.mark.parametrize("revision", [None, "main"])
 def test_a_model_on_the_hub_needs_a_pinned_revision(revision):
-    with pytest.raises(ValueError, match=f"a revision of 40 hex digits, got revision {revision}"):
+    with pytest.raises(ValueError, match=f"a revision of 40 hex digits, got {revision}"):
         SBERT.load("owner/name", max_tokens=12, revision=revision)
 
 

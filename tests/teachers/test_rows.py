@@ -1,16 +1,16 @@
-"""The mean of a text's pieces: each of norm 1, weighted by tokens."""
+"""The mean of a text's pieces, each of norm 1 and weighted by tokens; rows side by side."""
 
 import numpy as np
 import pytest
+from transformers import AutoTokenizer
 
-from lib.teachers.chunks import MOST, SIZE, cut_text, mean_of_chunks, split_text
+from lib.teachers import rows
+from lib.teachers.rows import MOST, SIZE, cut_text, mean_of_chunks, split_text
 from tests.student.tiny import save_tokenizer
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    from transformers import AutoTokenizer
-
     folder = tmp_path_factory.mktemp("tokenizer")
     save_tokenizer(folder)
     return AutoTokenizer.from_pretrained(folder)
@@ -22,7 +22,7 @@ def encode(texts):
     return counts * 100 / counts.sum(axis=1, keepdims=True) ** 2
 
 
-def test_by_hand(tokenizer):
+def test_means_by_hand(tokenizer):
     vectors = mean_of_chunks(tokenizer, encode, ["w1 w1 w2 w2 w1", "w2"], size=2)
     assert vectors == pytest.approx(np.array([[3 / 5, 2 / 5], [0.0, 1.0]]))
     assert vectors.dtype == np.float32
@@ -31,27 +31,12 @@ def test_by_hand(tokenizer):
 def test_one_token_more_hardly_moves_a_text_of_one_whole_piece(tokenizer):
     piece = " ".join(["w1"] * SIZE)
     alone, longer = mean_of_chunks(tokenizer, encode, [piece, f"{piece} w2"])
-    whole = encode([piece])[0]
-    np.testing.assert_allclose(alone, whole / np.linalg.norm(whole), rtol=1e-6)
-    assert longer @ alone / np.linalg.norm(longer) > 0.98
-
-
-def test_the_order_of_texts_and_what_else_is_read_play_no_role(tokenizer):
-    random = np.random.default_rng(0)
-    texts = [" ".join(random.choice(["w1", "w2"], length)) for length in range(1, 40, 3)]
-    vectors = mean_of_chunks(tokenizer, encode, texts, size=5)
-    turned = mean_of_chunks(tokenizer, encode, texts[::-1], size=5)
-    np.testing.assert_array_equal(turned[::-1], vectors)
-    np.testing.assert_array_equal(mean_of_chunks(tokenizer, encode, texts[3:4], 5), vectors[3:4])
+    assert alone == pytest.approx([1, 0]) and longer @ alone / np.linalg.norm(longer) > 0.98
 
 
 def test_pieces_are_cut_between_tokens(tokenizer):
-    text = "w1 w1 w2 w2 w1"
-    assert split_text(tokenizer, text, 2) == [(0, 5, 2), (6, 11, 2), (12, 14, 1)]
-    assert split_text(tokenizer, text, 2, most=1) == [(0, 5, 2)]
-    long = "w1 " * 2 * (MOST + 1)
-    assert len(split_text(tokenizer, long, 2)) == MOST
-    assert len(split_text(tokenizer, long, 2, most=None)) == MOST + 1
+    assert split_text(tokenizer, "w1 w1 w2 w2 w1", 2) == [(0, 5, 2), (6, 11, 2), (12, 14, 1)]
+    assert len(split_text(tokenizer, "w1 " * 2 * (MOST + 1), 2)) == MOST
 
 
 @pytest.mark.parametrize("gap", [" ", "\0"])
@@ -60,3 +45,18 @@ def test_a_text_is_read_from_its_first_word_on(tokenizer, gap):
     text = gap * 10 + "w1 w1 w2"
     places = split_text(tokenizer, text, size=2)
     assert [text[start:end] for start, end, _ in places] == ["w1 w1", "w2"]
+
+
+def test_rows_by_hand():
+    x = np.array([[3.0, 4.0], [0.0, 0.0]])
+    assert rows.scale_rows(x) == pytest.approx(np.array([[0.6, 0.8], [0, 0]]))
+    assert rows.centre_rows(x, np.array([0.6, 0.0])) == pytest.approx(np.array([[0, 1], [0, 0]]))
+
+
+def test_the_cosine_of_joined_rows_is_the_mean_of_both():
+    random = np.random.default_rng(0)
+    parts = random.normal(size=(5, 3)), random.normal(size=(5, 4))
+    joined = rows.join_rows(*parts)
+    cosines = [rows.scale_rows(part) @ rows.scale_rows(part).T for part in parts]
+    assert joined.dtype == np.float32
+    assert joined @ joined.T == pytest.approx(np.mean(cosines, axis=0), abs=1e-6)
