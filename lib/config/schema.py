@@ -146,7 +146,6 @@ class TrainingSettings(Settings):
     precision: Literal["fp32", "bf16"]
     gradient_checkpointing: bool
     dropout: Share | None
-    attention_dropout: Share | None
     freeze_token_embeddings: bool
     checkpoint_every: Count
     length_bucket: Count
@@ -171,7 +170,7 @@ class HeadSettings(Settings):
     label_smoothing: Share
     learning_rate: Positive
     clip: Positive
-    features: Literal["raw", "unit norm", "standardized"]
+    features: Literal["raw", "standardized"]
     steps: Count | None = None  # smallest number of updates, in whole epochs; replaces `epochs`
     classifier: Literal["head", "compare", "similarity"]
     repeats: Count
