@@ -11,7 +11,6 @@ from lib.ledger import checks
 from tests.fake_bench import FakeBench, fake_model
 
 TASKS = ("ARXIV", "PAN")
-LEARNED, GUESSING = {"held_out": 4.0, "unigram": 7.0}, {"held_out": 6.9, "unigram": 7.0}
 
 
 def draw(best, names=("SBERT", "only-MSE"), **fields):
@@ -43,7 +42,7 @@ def test_whether_a_task_can_be_read_is_asked_by_heads_that_compare():
     both = pd.concat([draw(0.8, names), draw(0.5, names).assign(readout="thesis")])
     fewer = draw(0.5, ("SBERT", "cosine"))  # a figure with fewer encoders is not asked
     told = [*checks.check_scores({"fig4_2": fewer, "fig4_10": both})]
-    told += checks.check_texts(50, pd.DataFrame({"sbert_tokens": [1, 100]}))
+    told.append(checks.check_lengths(np.array([1, 100]), 50))
     rows = pd.DataFrame(told, columns=checks.Check._fields)
     learned = rows[rows["check"] == "task_not_at_chance"]
     informing = learned["what"].str.contains("thesis' heads")
@@ -54,8 +53,7 @@ def test_whether_a_task_can_be_read_is_asked_by_heads_that_compare():
         "structural_teacher_above_chance": True,
         "contextual_teacher_above_chance": False,
     }
-    failures = checks.describe_failures(rows)
-    assert "is 0.50, needed 0.66 to 0.76" in failures["texts_above_limit", ""]
+    assert "is 0.50, needed 0.66 to 0.76" in told[-1].words and not told[-1].passed
 
 
 def tell_students(label="fig4_8", names=range(16), **columns):
@@ -78,9 +76,7 @@ def test_students_of_context_alone_must_end_above_controls_and_chance(gain, chan
     assert rows.loc["treatment_given", "passed"].tolist() == [gain > 0, chance < 0.4]
     assert rows.loc["cca_rises", "passed"].isna().all()
     three = tell_students(names=range(3), start=0.5, end=[4, 6, 8], control=[3, 4, 5], chance=0.3)
-    row = three.loc["treatment_given"].iloc[
-        0
-    ]  # t(.995, 2) is 9.925, the standard error 1 / sqrt(3)
+    row = three.loc["treatment_given"].iloc[0]  # t(.995, 2) is 9.925, the error 1 / sqrt(3)
     assert (row["value"], row["high"]) == pytest.approx((2, 2 + 9.925 / 3**0.5), abs=1e-3)
     one = tell_students(names=range(1), start=0.5, end=0.9, control=0.3, chance=0.3)
     one = one.loc["treatment_given"]  # a single student and its control tell nothing

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics.effects import Comparison, corrected_runs, neighbours, pair
+from lib.statistics.effects import Comparison, corrected_runs, pair
 
 
 def scores(values, tasks=("IMDB", "PAN")):
@@ -47,9 +47,3 @@ def test_an_effect_is_left_minus_right():
     assert (single.left, single.right, single.weights) == ("a", "b", {"a": 1, "b": -1})
     shared = Comparison({"a": 0.5, "b": 0.5}, {"b": 0.5, "c": 0.5}, "", "")
     assert shared.weights == {"a": 0.5, "b": 0, "c": -0.5}
-
-
-def test_neighbours_stand_best_first():
-    table = neighbours(pd.Series({"low": 0.1, "high": 0.9, "middle": 0.6}))
-    assert table[["better", "worse"]].to_numpy().tolist() == [["high", "middle"], ["middle", "low"]]
-    assert table["gap"].tolist() == pytest.approx([0.3, 0.5])
