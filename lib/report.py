@@ -1,12 +1,7 @@
-"""What came out, as tables and counts: what notebook 09 and the pages show of the ledger.
-
-`python -m lib.report mini` fills the tables of README.md and docs/results.md, and writes
-docs/figures.md. People write all sentences.
-"""
+"""What came out, as tables and counts: what notebooks and pages show of the ledger."""
 
 import os
 import sys
-from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 
@@ -22,8 +17,7 @@ GALLERY = """# All figures and tables
 
 *`python -m lib.report {profile}` writes this page. Do not edit it.*
 
-Here is what the notebooks make of `{profile}`, next to what was published. *Numbers* has the values
-behind a figure or table. The command makes it again."""
+Here is what the notebooks make of `{profile}`, next to what was published, with its values."""
 
 
 def read_table(folder: Path, label: str) -> pd.DataFrame:
@@ -46,7 +40,7 @@ def count_findings(ledger: pd.DataFrame) -> dict[str, int]:
     return counts | {"survive": survive.sum(), "repeat and survive": (repeat & survive).sum()}
 
 
-def count_verdicts(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def count_verdicts(ledgers: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Count the thesis' findings by verdict: as published, and for each name of a ledger."""
     columns: dict[str, pd.Series] = {}
     for name, ledger in ledgers.items():
@@ -61,11 +55,12 @@ def make_gallery(profile: Profile, folder: Path) -> str:
     """All saved figures and tables of a profile as Markdown, with links relative to `folder`."""
     parts = [GALLERY.format(profile=profile.name)]
     executed = paths.ROOT / ("docs" if profile.name == "mini" else "") / "notebooks"
-    for notebook, entries in groupby(manifest.load().values(), key=lambda entry: entry.notebook):
-        saved = [entry for entry in entries if all(map(Path.is_file, entry.paths(profile)))]
-        rows = [f"## [{notebook}]({os.path.relpath(executed / f'{notebook}.ipynb', folder)})\n"]
-        rows += ["| | |", "|---|---|"]
-        for entry in saved:
+    entries = manifest.load().values()
+    saved = [entry for entry in entries if all(map(Path.is_file, entry.paths(profile)))]
+    for notebook, group in groupby(saved, key=lambda entry: entry.notebook):
+        link = os.path.relpath(executed / f"{notebook}.ipynb", folder)
+        rows = [f"## [{notebook}]({link})\n\n| | |\n|---|---|"]
+        for entry in group:
             links = {file.suffix: os.path.relpath(file, folder) for file in entry.paths(profile)}
             name, command = manifest.full_name(entry.label), f"{profile.name} {entry.label}"
             title = f"{name}: {entry.title}" if name[-1].isdigit() else entry.title
@@ -74,7 +69,7 @@ def make_gallery(profile: Profile, folder: Path) -> str:
             if entry.kind == "table":
                 shown, told = f"[table]({links['.md']})", f"{told} · [LaTeX]({links['.tex']})"
             rows.append(f"| {shown} | {told}<br>`./run_all.sh {command}` |")
-        parts += ["\n".join(rows)] * bool(saved)
+        parts.append("\n".join(rows))
     return "\n\n".join(parts) + "\n"
 
 
@@ -92,14 +87,12 @@ def write_pages(profile: Profile) -> list[Path]:
     """Write the gallery; an unchanged `mini` also fills the tables of README and results."""
     folder, pages = paths.run_folder(profile) / "pages", {}
     if paths.run_name(profile) == "mini":
-        folder, readme = paths.ROOT / "docs", paths.ROOT / "README.md"
-        folders = {name: paths.ROOT / "figures" / name for name in ("mini", "lab")}
-        ledgers = {name: read_table(place, "tab_claims") for name, place in folders.items()}
+        folder, figures = paths.ROOT / "docs", paths.ROOT / "figures"
+        ledgers = {name: read_table(figures / name, "tab_claims") for name in ("mini", "lab")}
+        numbers = {"numbers": pd.DataFrame([count_findings(ledgers["mini"])])}
         blocks = {"counts": count_verdicts(ledgers), "findings": shorten_ledger(ledgers["mini"])}
-        text = (folder / "results.md").read_text(encoding="utf-8")
-        pages[folder / "results.md"] = fill_blocks(text, **blocks)
-        numbers = pd.DataFrame([count_findings(ledgers["mini"])])
-        pages[readme] = fill_blocks(readme.read_text(encoding="utf-8"), numbers=numbers)
+        for file, filled in ((paths.ROOT / "README.md", numbers), (folder / "results.md", blocks)):
+            pages[file] = fill_blocks(file.read_text(encoding="utf-8"), **filled)
     pages[folder / "figures.md"] = make_gallery(profile, folder)
     for file, text in pages.items():
         write_text(file, text)

@@ -106,9 +106,8 @@ def measure_noise(records: pd.DataFrame, label: str, profile: Profile) -> SeedNo
     references = {parse(model).seed_class for model in list_references(label)}
     shown = Counter(parse(model).seed_class for model in list_models(label, profile).values())
     most = max(references, key=lambda name: shown[name])
-    seeds = records.groupby("model")["seed"].nunique()
-    several = [model for model in seeds.index[seeds > 1] if parse(model).seed_class == most]
-    return seed_noise(corrected_runs(records[records["model"].isin(several)]))
+    own = [model for model in records["model"].unique() if parse(model).seed_class == most]
+    return seed_noise(corrected_runs(records[records["model"].isin(own)]))
 
 
 def draw_boxplot(
@@ -130,17 +129,16 @@ def describe_encoders(profile: Profile) -> str:
     layers = f"{len(student.layers)} layers" if student.layers else "all layers"
     trained = " trained on masked words" if student.language_model else ""
     model = student.model.removeprefix("gt-")
-    base = f"Longformer is {layers} of {model}{trained}"
-    return f"ours: {base}, SBERT is {model} cut at {limit} tokens"
+    told = f"Longformer is {layers} of {model}{trained}, SBERT is {model} cut at {limit} tokens"
+    return f"ours: {told}"
 
 
 def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> pd.DataFrame:
     """How students with a contextual loss change while they train (Figures A.2 and A.6).
 
-    `groups` are group -> name -> identity. A row is a measurement of a student with the profile's
-    first seed: group, model, dimension, update, embedding and projected (held-out CCA of the
-    student's embedding and of its projection with the teacher), share (of the contextual loss in
-    the gradient), chance (documents paired at random).
+    `groups` are group -> name -> identity. A row is a measurement of a student with the first seed:
+    group, model, dimension, update, embedding and projected (held-out CCA of both with the
+    teacher), share (of the contextual loss in the gradient), chance (CCA of documents at random).
     """
     students = {
         (group, name): bench.model(variant, bench.profile.seeds[0])
@@ -151,7 +149,7 @@ def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> 
     columns, frames = ["update", "embedding", "projected", "share"], []
     for (group, name), student in students.items():
         rows = student.embed(bench.held_out)[:], student.prepare_rows(bench.held_out)[:]
+        facts = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
         frame = pd.DataFrame(student.history()["watched"], columns=columns)
-        frame.insert(0, "dimension", name.partition("d;")[0])
-        frames.append(frame.assign(group=group, model=name, chance=chance_cca(*rows)))
+        frames.append(frame.assign(**facts, chance=chance_cca(*rows)))
     return pd.concat(frames, ignore_index=True).astype({"update": int})

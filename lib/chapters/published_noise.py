@@ -9,11 +9,11 @@ from lib import published
 from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import SeedNoise
 
-# Section 4.5.3: `no-weighting` sums the losses, λ = 0.5 halves the sum. For AdamW, which is nearly
-# invariant to the scale of a loss, these are two runs of one model.
-RERUNS = (("fig4_10", "no-weighting", "None;λ=0.5"), ("fig4_11", "no-weighting", "None;λ=0.5"))
-# Two models disagree on about half as many examples as if their errors were independent. Ours, with
-# heads of 3,130 steps, disagree on .29 to .57 of that by task (two seeds of one model: .19 to .43).
+# Section 4.5.3: the first sums the losses, the second halves the sum. For AdamW, which is nearly
+# invariant to the scale of a loss, these are two runs of one model, in Figures 4.10 and 4.11 each.
+RERUN = ("no-weighting", "None;λ=0.5")
+# Two models disagree on about half as many examples as if their errors were independent; ours, with
+# heads of 3,130 steps, on .29 to .57 of that by task.
 DISAGREEMENT = 0.5
 
 
@@ -22,10 +22,10 @@ def tabulate_reruns() -> pd.DataFrame:
 
     Columns: label (of the figure), task, first, second, gap (first - second).
     """
-    frames = [published.load(figure).assign(label=figure) for figure, *_ in RERUNS]
+    frames = [published.load(figure).assign(label=figure) for figure in published.WEIGHTINGS]
     scores = pd.concat(frames).rename(columns={"accuracy": "value"}).assign(score=chance_corrected)
     table = scores.pivot(index=["label", "task"], columns="model", values="score")
-    table = table[[*RERUNS[0][1:]]].set_axis(["first", "second"], axis=1)
+    table = table[[*RERUN]].set_axis(["first", "second"], axis=1)
     return table.assign(gap=table["first"] - table["second"]).reset_index()
 
 
@@ -35,8 +35,7 @@ def measure_rerun_noise(*, without: str = "") -> SeedNoise:
     The twelve gaps give .0138, so .0056 for a mean over six tasks; the gaps of the two means give
     .0061, so tasks vary nearly independently. A claim about a pair leaves it out (`without`).
     """
-    table = tabulate_reruns()
-    gaps = table.loc[table["label"] != without, "gap"]
+    gaps = tabulate_reruns().loc[lambda table: table["label"] != without, "gap"]
     return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
 
 
@@ -45,8 +44,7 @@ def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:
 
         variance = sum over tasks of weight^2 DISAGREEMENT a (1 - a) / (examples (1 - chance)^2)
 
-    a is the mean accuracy of the figure's models on the task. The difference of two models depends
-    only on examples on which they disagree; each model gets half of its variance.
+    a is the mean accuracy of the figure's models; each of two gets half of their difference's.
     """
     tasks = published.load(figure).groupby("task")
     accuracy, examples, chance = (tasks[name].mean() for name in ("accuracy", "examples", "chance"))

@@ -21,8 +21,7 @@ FARTHEST = 6  # decades of words; a level that needs more is never reached
 
 def find_length(profile: Profile, times: float) -> dict[str, int]:
     """Settings of a training on `times` as many documents: on further ones if there are enough."""
-    training = profile.training
-    count = round(times * training.passes * training.documents)
+    count = round(times * profile.training.passes * profile.training.documents)
     passes = math.ceil(count / profile.corpus.train_documents)
     return {"documents": count // passes, "passes": passes}
 
@@ -38,14 +37,13 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
     teacher, frames = bench.teacher.embed(bench.held_out)[:], []
     for times in (0, *grid("beyond")["times"]):
         longer = bench.changed("training", **find_length(bench.profile, times)) if times else bench
-        updates = longer.profile.training.updates if times else 0
+        facts = {"times": times, "updates": longer.profile.training.updates if times else 0}
         for column, readout in READOUTS.items():
             models = students if times else ["Longformer"]
             records = longer.with_readout(readout).run(models, seeds=seeds)
-            for run, part in records.groupby(["model", "seed"], sort=False):
-                rows = longer.embeddings(*run)["validation"]
-                facts = {"readout": column, "times": times, "updates": updates}
-                frames.append(part.assign(cosine=cosines(rows, teacher).mean(), **facts))
+            for run, part in records.assign(readout=column).groupby(["model", "seed"], sort=False):
+                cosine = cosines(longer.embeddings(*run)["validation"], teacher).mean()
+                frames.append(part.assign(cosine=cosine, **facts))
     records = pd.concat(frames, ignore_index=True)
     return records.assign(model=records["model"].map({"Longformer": "base"} | names))
 
@@ -87,9 +85,8 @@ def run_words(bench: Bench) -> pd.DataFrame:
 def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
     """How many times the corpus' words would raise the Paragraph Vector of `run_words` to SBERT.
 
-    The line score = gain log10(words) + b is fitted and assumed to stay straight; intervals (95%)
-    account for test texts and seeds. Columns: readout, gain, times, low, high (1 if the line is
-    there already, infinity above a million), words of the corpus.
+    The line score = gain log10(words) + b is assumed to stay straight; 95% intervals account for
+    test texts and seeds. Columns: readout, gain, times, low, high (inf above a million), words.
     """
     rows = []
     for readout, part in records.groupby("readout", sort=False):

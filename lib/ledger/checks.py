@@ -23,8 +23,8 @@ from lib.statistics.verdicts import CEILING, above_chance
 
 SHARE = 0.1  # the least share of the gradient that the contextual loss must have
 CONFIDENCE = 0.99  # of the control's interval; strict, because it is a second look at the data
-ABOVE_LIMIT = 0.71  # the published share of documents above the structural teacher's limit
-LENGTHS = 0.05  # the distance from that share that is allowed
+# The published share of documents above the structural teacher's limit, and the allowed distance.
+ABOVE_LIMIT, LENGTHS = 0.71, 0.05
 # A Paragraph Vector may need at most this multiple of the corpus' words to reach SBERT's level. The
 # curve has four points and spans a factor of eight; its line says little beyond as much again.
 WORDS = 10

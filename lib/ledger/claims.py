@@ -18,7 +18,7 @@ import pandas as pd
 
 from lib import published as theirs
 from lib.chapters import chapter4, final_students
-from lib.chapters.published_noise import RERUNS, measure_published_noise
+from lib.chapters.published_noise import RERUN, measure_published_noise
 from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
 from lib.figures.scores import GIVEN
@@ -60,9 +60,8 @@ def judge_claims(
 
     `scores` are records as of `Bench.run`, by one or more readouts, with models named by identity
     or as printed; models that the figure does not print only help to measure the seed noise.
-    Rankings and F1 have no readouts: their columns are the same by each. If a check that a claim
-    needs has failed in `checked`, as of `checks.run_checks`, it is "not testable here". `numbers`
-    are ours, for claims of the kind `number`.
+    Retrieval and F1 have no readouts: their columns are the same by each. A claim is "not testable
+    here" if a check that it needs has failed in `checked`. `numbers` are ours, for kind `number`.
 
     Columns of the published numbers begin with "published_", ours with one of `PREFIXES`: those of
     `Judgement`, and q over all findings of the thesis or of the news paper. survives is the verdict
@@ -72,9 +71,7 @@ def judge_claims(
     collect = functools.cache(functools.partial(collect_evidence, scores))
     checked = pd.DataFrame(columns=checks.Check._fields) if checked is None else checked
     numbers, facts, rows = numbers or {}, [], []
-    for claim in load_claims():
-        if not claim.figure.startswith(label):
-            continue
+    for claim in [claim for claim in load_claims() if claim.figure.startswith(label)]:
         told = claim.model_dump(include={"id", "section", "finding", "quote", "read_off", "note"})
         facts.append(told | {"label": claim.figure, "checks": ", ".join(claim.needed)})
         sides = {"published_": _judge_published(claim)}
@@ -166,7 +163,7 @@ def _judge_published(claim: Claim) -> Mapping[str, Any]:
         models = [name for name in models if name in scored]
     elif claim.metric == "accuracy":
         # A pair of near re-runs is no yardstick for itself.
-        about = (source, claim.named(models)) in [(figure, {*pair}) for figure, *pair in RERUNS]
+        about = source in theirs.WEIGHTINGS and claim.named(models) == {*RERUN}
         noise = measure_published_noise(source, weights, without=source if about else "")
     evidence = intervals.from_runs(
         runs, weights=weights, noise=noise, student_of=functools.partial(_find_student, source)

@@ -1,8 +1,8 @@
 """What a finding of the thesis may say, and the comparisons that decide whether it is so.
 
-Each kind turns a finding into weighted sums of the models' scores, which are positive if it holds;
-`lib.statistics.verdicts` judges them. Claims are judged as worded: "the best" is the best of the
-run at hand, and its interval accounts for the choice. Models are named as in the claim's figure.
+Each kind turns a finding into weighted sums of the models' scores, which are positive if it holds.
+Claims are judged as worded: "the best" is the best of the run at hand, and its interval accounts
+for the choice. Models are named as in the claim's figure.
 """
 
 import functools

@@ -34,10 +34,9 @@ def chance_corrected(records: pd.DataFrame) -> pd.Series:
 
 
 def corrected_runs(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the chance-corrected accuracy of every run, as a (model, seed) x task table.
+    """The chance-corrected accuracy of every run, as a (model, seed) x task table.
 
-    `scores` have the columns model, task, seed, value, chance. A run that is listed twice or lacks
-    a task raises `ValueError`.
+    `scores` are model, task, seed, value, chance; `ValueError` if a run is repeated or lacks one.
     """
     corrected = scores.assign(score=chance_corrected)
     runs = corrected.pivot(index=["model", "seed"], columns="task", values="score")

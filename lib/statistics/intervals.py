@@ -15,9 +15,8 @@ import pandas as pd
 from scipy import sparse, stats
 
 # Standard deviation, over processors, of one run's chance-corrected mean over six tasks, if its
-# heads are trained by stochastic steps. See `Evidence.errors`.
-PROCESSOR_SD = 0.0025
-PROCESSOR_TASKS = 6
+# heads are trained by stochastic steps (docs/reproducibility.md).
+PROCESSOR_SD, PROCESSOR_TASKS = 0.0025, 6
 
 
 class SeedNoise(NamedTuple):
@@ -39,10 +38,9 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
 
     `runs` are (model, seed) x task scores. `ValueError` if no model has two seeds.
     """
-    noise = _pool(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model"))
-    if noise is None:
-        raise ValueError("no model has two seeds, so the noise is unknown; run more seeds")
-    return noise
+    if noise := _pool(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model")):
+        return noise
+    raise ValueError("no model has two seeds, so the noise is unknown; run more seeds")
 
 
 def _pool(values: np.ndarray, models: Any) -> SeedNoise | None:
@@ -98,13 +96,12 @@ class Evidence:
             SE^2 = max(T + sum_c (S_c - overlap_c) R_c, T, sum_c S_c R_c) + sum_m w_m^2 P_m
             R_c = sum over models m, n of class c of w_m w_n r_mn / sqrt(runs_m runs_n)
 
-        T is the variance due to test examples: w' sampling w, or w' independent w if that is
-        larger. S_c is the variance of one run over seeds, pooled over a class, because pooling
-        unlike classes made up to 28% of verdicts false where there was no effect. r is `together`:
-        three rounds of heads read the same students. P is the variance over processors
-        (docs/reproducibility.md); S contains part of it, so the sum is conservative. NaN where
-        trained models are compared and their seed noise is unknown. Degrees of freedom are
-        Satterthwaite's; T has (groups - 1) / 2, as its variation in simulations suggests.
+        T is the variance due to test examples, the larger of w' sampling w and w' independent w.
+        S_c is the variance of one run over seeds, pooled over a class; pooling unlike classes made
+        up to 28% of verdicts false where there was no effect. r is `together`: three rounds of
+        heads read the same students. P is the variance over processors; S contains part of it, so
+        the sum is conservative. NaN where the seed noise of trained models is unknown. Degrees of
+        freedom are Satterthwaite's; T has (groups - 1) / 2, as its variation in simulations says.
         """
         scaled = sums / np.sqrt(self.runs)
         seeds, contained, seed_part = np.zeros((3, len(sums)))
@@ -113,9 +110,8 @@ class Evidence:
             share = ((own @ self.together) * own).sum(axis=1)
             sd, df = self.noise.get(name, _UNKNOWN)
             part = np.where(share > 0, sd**2 * share, 0.0)
-            seeds += part
+            seeds, seed_part = seeds + part, seed_part + part**2 / df
             contained += self.overlap.get(name, 0.0) * share
-            seed_part += np.where(share > 0, part**2 / df, 0.0)
         both = [np.einsum("sm,mn,sn->s", sums, c, sums) for c in (self.sampling, self.independent)]
         texts = np.maximum(*both)
         total = np.maximum(texts + seeds - contained, np.maximum(texts, seeds))

@@ -4,8 +4,7 @@
     reversed             the interval is below 0
     equivalent           neither, but the effect is less than MARGIN from 0 (two one-sided tests at
                          5%, Schuirmann 1987)
-    smaller than published
-                         none of these, but the interval ends below the published effect
+    smaller than published   none of these, but the interval ends below the published effect
     open                 none of these
     not testable here    a check failed, so the numbers say nothing about the finding
 
@@ -77,11 +76,10 @@ def judge(
         effect = at_least-th largest over units i of min over j of effect_ij
 
     "A beats all of B" has one unit for each b. Every comparison must hold by itself
-    (intersection-union test), and the statement is reversed only if some b wins after correction
-    for the number of them. "The best of A beats the best of B" has one unit for each a, with a
-    comparison for each b in the same order, and needs one unit. `at_most` judges "in at most so
-    many units", the negation of "at least at_most + 1". `sides` 1 gives each bound the whole of
-    ALPHA, for a finding that itself claims equivalence. Without known noise, bounds are NaN.
+    (intersection-union test); to reverse the statement, some b must win after correction for their
+    number. "The best of A beats the best of B" has one unit for each a, with a comparison for each
+    b in the same order, and needs one unit. `at_most` judges the negation of "at least at_most + 1"
+    units. `sides` 1 gives each bound the whole of ALPHA. Without known noise, bounds are NaN.
     """
     shape = len(units), len(units[0])
     comparisons = [*itertools.chain(*units)]
@@ -91,8 +89,8 @@ def judge(
     if at_most is not None:
         count, sign = at_most + 1, -1
     sums = _matrix([each.weights for each in comparisons], evidence)
-    effects = sums @ evidence.scores + [each.offset for each in comparisons]
-    effects = effects.reshape(shape)
+    offsets = [each.offset for each in comparisons]
+    effects = (sums @ evidence.scores + offsets).reshape(shape)
     errors, df = (values.reshape(shape) for values in evidence.errors(sums))
     unit = np.argsort(-effects.min(1), kind="stable")[count - 1]
     rival = int(effects[unit].argmin())
@@ -107,8 +105,8 @@ def judge(
     alone = clear.all(1) if sign > 0 else clear.any(1)
     holding = f"{alone.sum()} of {len(units)}" if len(comparisons) > 1 else ""
     tails = _draw_tails(sums, shape, count, evidence)
-    low, high, *rest = _bound(effects, errors, df, count, tails, sides)
-    numbers = (low, high, *rest) if sign > 0 else (-high, -low, *rest)
+    low, high, p, p_equivalent = _bound(effects, errors, df, count, tails, sides)
+    numbers = low if sign > 0 else -high, high if sign > 0 else -low, p, p_equivalent
     return replace(_judgement(effect, numbers, decisive, evidence), holding=holding)
 
 
@@ -200,7 +198,7 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
         low, high = effect - np.quantile(null, [1 - ALPHA / 2, ALPHA / 2])
         beyond = min((null >= effect).sum(), (null <= effect).sum())
         numbers = float(low), float(high), min(1.0, 2 * float((1 + beyond) / (1 + DRAWS))), np.nan
-    decisive = Comparison({}, {}, *(f"sd of {len(names)} models" for names in sides))
+    decisive = Comparison({}, {}, f"sd of {len(wider)} models", f"sd of {len(narrower)} models")
     return replace(_judgement(effect, numbers, decisive, evidence), arithmetic=arithmetic(*sds))
 
 

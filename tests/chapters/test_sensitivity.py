@@ -39,21 +39,16 @@ def load_bench(**overrides):
 
 
 @pytest.fixture
-def bench():
-    return load_bench(max_variants=None)
+def frame():
+    return sensitivity.run_lengths(load_bench(max_variants=None))
 
 
-@pytest.fixture
-def frame(bench):
-    return sensitivity.run_lengths(bench)
-
-
-def test_each_length_is_a_training_of_its_own_from_the_base_to_twice_as_long(frame, bench):
+def test_each_length_is_a_training_of_its_own_from_the_base_to_twice_as_long(frame):
     counts = frame.groupby(["times", "updates"])["model"].nunique().to_dict()
     students = len(STUDENTS)
     assert counts == {(0, 0): 1} | {(times, 4 * times): students for times in TIMES}
     assert {*TIMES} >= {1, 2}, "what twice the updates change is checked"
-    assert {*frame["seed"]} == {*bench.profile.reference_seeds}
+    assert {*frame["seed"]} == {*load_bench().profile.reference_seeds}
     assert {*frame["readout"]} == {"heads", "no head"}
 
 

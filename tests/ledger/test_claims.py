@@ -36,17 +36,16 @@ def as_records(with_examples):
     for label in (*published.BOXPLOTS, *claims.RETRIEVAL):
         frame = published.load(label).rename(columns={"accuracy": "value", "score": "value"})
         frame = frame.assign(model=frame.get("identity", frame["model"]))
-        readouts = READOUTS
-        if label in claims.RETRIEVAL:
+        if retrieval := label in claims.RETRIEVAL:
             chances = {name: published.load_chances("test", name) for name in ("MAP", "MRR")}
             pairs = zip(frame["metric"], frame["task"], strict=True)
-            frame["chance"], readouts = [chances[metric][task] for metric, task in pairs], ["none"]
+            frame["chance"] = [chances[metric][task] for metric, task in pairs]
         corrected = effects.chance_corrected(frame)
         shifts = (0.001, -0.001) if label.startswith("fig4_") else (0.0,)
         runs = [
             frame.assign(seed=seed, value=0.5 + 0.5 * (corrected + add), readout=readout)
             for seed, add in enumerate(shifts)
-            for readout in readouts
+            for readout in (["none"] if retrieval else READOUTS)
         ]
         records[label] = with_examples(pd.concat(runs, ignore_index=True), chance=0.5)
     rounds = records["fig5_3"]
@@ -54,13 +53,13 @@ def as_records(with_examples):
     return records
 
 
-@pytest.fixture(scope="module")
-def ledger(as_records):
-    return claims.judge_claims(as_records, profile="mini").set_index("id")
-
-
 def judge(scores, label="", **options) -> pd.DataFrame:
     return claims.judge_claims(scores, label=label, **options).set_index("id")
+
+
+@pytest.fixture(scope="module")
+def ledger(as_records):
+    return judge(as_records, profile="mini")
 
 
 def make_records(with_examples, values, readouts=tuple(READOUTS), rounds=("",)):
@@ -77,35 +76,19 @@ def make_records(with_examples, values, readouts=tuple(READOUTS), rounds=("",)):
     return with_examples(pd.DataFrame(rows, columns=columns))
 
 
-def draw_records(accuracies, *, tasks=("ARXIV", "PAN"), metric="accuracy", seeds=2, number=400):
-    """Records with scores of single examples, as own runs give them: model -> accuracy."""
-    rng, rows = np.random.default_rng(0), []
-    pairs = {name: rng.integers(0, 40, (number, 2)).astype(str) for name in tasks}
-    hard = {task: rng.random(number) for task in tasks}
-    for model, accuracy in accuracies.items():
-        for task in tasks:
-            for seed in range(seeds):
-                scores = (hard[task] * 0.98 + rng.random(number) * 0.02 < accuracy).astype(float)
-                rows.append((model, task, seed, scores.mean(), scores, pairs[task]))
-    frame = pd.DataFrame(rows, columns=["model", "task", "seed", "value", "scores", "groups"])
-    return frame.assign(metric=metric, chance=0.5, readout="thesis", round="all")
-
-
 # ---- published evidence -------------------------------------------------------------------------
 
 
 def test_the_noise_of_a_published_run_comes_from_the_gaps_of_two_pairs():
     """By hand, from the printed accuracies: PAN .7077 and .6861 and so on, each less its chance."""
-    table = published_noise.tabulate_reruns()
+    table = published_noise.tabulate_reruns().set_index("label")
     accuracies = published.load("fig4_10").set_index(["model", "task"])["accuracy"]
     gap = accuracies["no-weighting", "PAN"] - accuracies["None;λ=0.5", "PAN"]
-    row = table.set_index(["label", "task"]).loc[("fig4_10", "PAN")]
+    row = table.loc["fig4_10"].set_index("task").loc["PAN"]
     assert row["gap"] == pytest.approx(gap / 0.5) and gap == pytest.approx(0.0217, abs=1e-4)
-    noise = published_noise.measure_rerun_noise()
-    assert noise == pytest.approx((np.sqrt((table["gap"] ** 2).mean() / 2), 12))
-    without = published_noise.measure_rerun_noise(without="fig4_10")
-    gaps = table.loc[table["label"] == "fig4_11", "gap"]
-    assert without == pytest.approx((np.sqrt((gaps**2).mean() / 2), 6))
+    for without, gaps in {"": table["gap"], "fig4_10": table.loc["fig4_11", "gap"]}.items():
+        noise = published_noise.measure_rerun_noise(without=without)
+        assert noise == pytest.approx((np.sqrt((gaps**2).mean() / 2), len(gaps)))
 
 
 def test_test_examples_add_to_the_noise_of_a_published_run():
@@ -114,9 +97,9 @@ def test_test_examples_add_to_the_noise_of_a_published_run():
     texts = published_noise.measure_test_noise("fig4_3", {"IMDB": 1.0})
     assert texts == pytest.approx(np.sqrt(0.5 * accuracy * (1 - accuracy) / 10_000 / 0.25))
     seeds = published_noise.measure_rerun_noise().sd
+    df = 12 * (seeds**2 + texts**2) ** 2 / seeds**4
     both = published_noise.measure_published_noise("fig4_3", {"IMDB": 1.0})
-    assert both.sd == pytest.approx(np.hypot(seeds, texts))
-    assert both.df == pytest.approx(12 * (seeds**2 + texts**2) ** 2 / seeds**4)
+    assert both == pytest.approx((np.hypot(seeds, texts), df))
     mean = published_noise.measure_published_noise("fig4_3")
     assert mean.least_difference == pytest.approx(0.0190, abs=1e-4)
 
@@ -201,10 +184,12 @@ def test_the_verdict_follows_the_noise_of_seeds(ledger):
 
 
 @pytest.mark.parametrize(("name", "of_class"), [("DBOW;64;None;2", True), ("cosine", False)])
-def test_a_reference_that_the_figure_does_not_show_tells_what_a_seed_changes(name, of_class):
+def test_a_reference_that_the_figure_does_not_show_tells_what_a_seed_changes(
+    with_examples, name, of_class
+):
     """A student is another class than a Paragraph Vector."""
-    singles = list(published.printed("fig4_5").values())
-    records = draw_records(dict.fromkeys([*singles, name], 0.7), seeds=3)
+    singles = published.printed("fig4_5").values()
+    records = make_records(with_examples, dict.fromkeys([*singles, name], 0.7))
     records = records[(records["model"] == name) | (records["seed"] == 0)]
     row = judge({"fig4_5": records}, "fig4_5").loc["pv-large-dimensions"]
     assert np.isfinite(row["low"]) == of_class and row["seeds"] == "1"
@@ -247,13 +232,12 @@ def test_rounds_of_one_student_are_no_more_seeds(with_examples):
     """Three students with two seeds each, in three rounds: three degrees of freedom, not nine."""
     names = (*STUDENTS, "PV", "DM", "SBERT", "Longformer")
     scores = make_records(with_examples, dict.fromkeys(names, 0.6), rounds=("1k", "10k", "all"))
-    evidence = claims.collect_evidence(
-        {"fig5_3": scores}, "fig5_3", "accuracy", "compare", (("OC", 1.0),)
-    )
+    asked = "fig5_3", "accuracy", "compare", (("OC", 1.0),)
+    evidence = claims.collect_evidence({"fig5_3": scores}, *asked)
     df = {name: noise.df for name, noise in evidence.noise.items()}
     assert df == {"student": 3, "paragraph_vector": 2}
-    names = list(evidence.means.index)
-    first, last, other = map(names.index, ("only-MSE;1k", "only-MSE;all", "cosine-masked;all"))
+    names = ["only-MSE;1k", "only-MSE;all", "cosine-masked;all"]
+    first, last, other = map(list(evidence.means.index).index, names)
     assert evidence.together[first, [last, other]] == pytest.approx([1, 0])
 
 
@@ -292,19 +276,17 @@ def test_missing_models_are_not_run(as_records):
         judge({"fig4_2": records.iloc[1:]}, "fig4_2")
 
 
-def test_cut_texts_against_whole_ones():
-    names = ["Longformer", *STUDENTS]
-    both = {name + suffix: 0.75 for name in names for suffix in ("", ";cut")}
+def test_cut_texts_against_whole_ones(with_examples):
+    both = {f"{name}{end}": 0.75 for name in ("Longformer", *STUDENTS) for end in ("", ";cut")}
 
-    def judge_alike(records):
+    def judge_alike(values):
+        records = make_records(with_examples, values, rounds=("all",))
         return judge({"fig5_3": records}, "fig5_3").loc["long-context-matters-little"]
 
-    alike = draw_records(both, number=3000, tasks=manifest.CLASSIFICATION)
-    row = judge_alike(alike)
+    row = judge_alike(both)
     assert row["verdict"] == verdicts.HOLDS and row["published_verdict"] == verdicts.NOT_RUN
-    row = judge_alike(alike[~alike["model"].str.endswith(";cut")])
+    row = judge_alike({name: value for name, value in both.items() if name != "Longformer;cut"})
     assert row["verdict"] == verdicts.NOT_RUN and "No records of Longformer;cut;all" in row["note"]
-    worse = draw_records(both | {"only-MSE;cut": 0.65}, number=1000, tasks=manifest.CLASSIFICATION)
-    row = judge_alike(worse)
+    row = judge_alike(both | {"only-MSE;cut": 0.65})
     assert row["verdict"] == verdicts.REVERSED
     assert row["decided_by"] == "only-MSE;cut;all against only-MSE;all"
