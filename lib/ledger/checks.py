@@ -118,9 +118,6 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     return table
 
 
-# ---- single checks ------------------------------------------------------------------------------
-
-
 def check_lengths(lengths: np.ndarray, limit: int) -> Check:
     """Whether as many documents are above the structural teacher's limit as published."""
     share, what = float((lengths > limit).mean()), "share of documents above the limit"

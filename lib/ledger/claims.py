@@ -104,8 +104,10 @@ def judge_chapter4(figure: str, bench: Bench) -> pd.DataFrame:
 
 def _share_verdict(compare: Mapping[str, Any], none: Mapping[str, Any]) -> dict[str, Any]:
     """The verdict and the p of both readouts with little training together."""
-    words = {compare["verdict"], none["verdict"]}
-    verdict = NOT_RUN if NOT_RUN in words else words.pop() if len(words) == 1 else DISAGREE
+    words = compare["verdict"], none["verdict"]
+    verdict = words[0] if words[0] == words[1] else DISAGREE
+    if NOT_RUN in words:
+        verdict = NOT_RUN
     both = pd.DataFrame([compare, none]).reindex(columns=["effect", "p"]).astype(float)
     apart = both["effect"].prod(skipna=False) <= 0
     return {"verdict": verdict, "p": 1.0 if apart else both["p"].max(skipna=False)}
