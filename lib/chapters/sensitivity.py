@@ -42,7 +42,7 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
             models = students if times else ["Longformer"]
             records = longer.with_readout(readout).run(models, seeds=seeds)
             for run, part in records.assign(readout=column).groupby(["model", "seed"], sort=False):
-                cosine = cosines(longer.embeddings(*run)["validation"], teacher).mean()
+                cosine = cosines(longer.model(*run).embed(longer.held_out)[:], teacher).mean()
                 frames.append(part.assign(cosine=cosine, **facts))
     records = pd.concat(frames, ignore_index=True)
     return records.assign(model=records["model"].map({"Longformer": "base"} | names))
@@ -67,7 +67,7 @@ def run_words(bench: Bench) -> pd.DataFrame:
     Columns documents and words say how many were read. Those that read all have reference seeds.
     """
     settings, profile, frames = grid("beyond")["words"], bench.profile, []
-    texts = bench.first_texts(profile.contextual_teacher.documents)
+    texts = bench.train[: profile.contextual_teacher.documents]
     read = np.cumsum([count_words(text) for text in texts])
     few = profile.seeds if profile.repeated == "references" else profile.reference_seeds
     for readout in settings["readouts"]:

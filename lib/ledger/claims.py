@@ -181,8 +181,9 @@ def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
 
     Raises `NotComputed` if no figure is complete.
     """
-    figures, scores = [*theirs.BOXPLOTS] * bool(bench.classifications), {}
-    for figure in [*figures, *RETRIEVAL * bool(bench.retrievals)]:
+    kinds, scores = {task.kind for task in bench.tasks.values()}, {}
+    figures = [*theirs.BOXPLOTS] * ("classification" in kinds)
+    for figure in [*figures, *RETRIEVAL * ("retrieval" in kinds)]:
         with contextlib.suppress(NotComputed):
             scores[figure] = run_figure(figure, bench.reading())
     if not scores:
