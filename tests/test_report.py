@@ -1,5 +1,7 @@
 """The numbers and tables that notebook 09 and the pages show of a ledger."""
 
+from __future__ import annotations
+
 import re
 
 import pandas as pd
@@ -43,11 +45,11 @@ def test_the_results_have_every_finding_with_its_verdicts():
     blocks["counts"] = report.count_verdicts({"mini": MINI, "lab": lab})
     assert report.fill_blocks(text, **blocks) == text
     row = MINI.set_index("id").loc["cosine-over-mse"]
-    table = text.split("<!-- findings -->")[1].splitlines()
-    (line,) = (line for line in table if row["finding"] in line)
+    table = text.split("<!-- findings -->")[1]
+    (line,) = (line for line in table.splitlines() if row["finding"] in line)
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    numbers = [f"{row['published_effect']:.3f}", f"{row['effect']:.3f}"]
-    numbers.append(f"[{row['low']:.3f}, {row['high']:.3f}]")
+    interval = f"[{row['low']:.3f}, {row['high']:.3f}]"
+    numbers = [f"{row['published_effect']:.3f}", f"{row['effect']:.3f}", interval]
     assert cells[1:] == [*numbers, row["verdict"], row["survives"]]
 
 

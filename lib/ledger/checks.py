@@ -61,9 +61,8 @@ def run_checks(scores: Mapping[str, pd.DataFrame], bench: Bench) -> pd.DataFrame
 
     This trains control students, see `measure_students`.
     """
-    corpus = bench.train, bench.held_out
-    lengths = np.concatenate([bench.teacher.lengths(texts)[:] for texts in corpus])
-    rows = [check_lengths(lengths, bench.profile.structural_teacher.max_tokens)]
+    parts = [bench.teacher.lengths(texts)[:] for texts in (bench.train, bench.held_out)]
+    rows = [check_lengths(np.concatenate(parts), bench.profile.structural_teacher.max_tokens)]
     rows += check_scores(scores)
     if any(HAS_READ in claim.needed for claim in load_claims() if claim.source in scores):
         rows.append(check_words(extrapolate_words(run_words(bench))))
@@ -95,6 +94,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     def embed(variant: Variant, seed: int = first) -> Any:
         return bench.model(variant, seed).embed(bench.held_out)[:]
 
+    bench.embed([bench.model(each, first) for each in students.values()], bench.held_out)
     columns = ["start", "end", "chance", "control", "share", "context", "another_seed", "alike"]
     table = pd.DataFrame(index=[*students], columns=columns, dtype=float)
     table["alike"] = [geometry.mean_cosine(embed(variant)) for variant in students.values()]
