@@ -19,10 +19,10 @@ import pooch
 from huggingface_hub import snapshot_download
 
 from lib.config import paths
-from lib.config.environment import one_line_errors
 from lib.config.schema import ThesisBuild
 from lib.data.files import Examples, read_rows, write_examples, write_once, write_relevant
 from lib.data.task_files import SPLITS
+from lib.messages import one_line_errors
 from lib.texts import has_token
 
 MODULES, PACKAGES = ("recipes.thesis",), ()
@@ -50,8 +50,10 @@ def fetch_hub(place: str) -> list[Path]:
 
     `ValueError` if a file is missing from a numbered set.
     """
-    form = "hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)"
-    kind, repository, commit, named = re.fullmatch(form, place).groups()
+    match = re.fullmatch(r"hf://(?:(dataset)s/)?([^@]+)@([0-9a-f]{40})/(.+)", place)
+    if not match:  # a branch changes
+        raise ValueError(f"{place}: expected hf://[datasets/]<id>@<commit>/<pattern>")
+    kind, repository, commit, named = match.groups()
     patterns = named.split(",")
     folder = snapshot_download(repository, repo_type=kind, revision=commit, allow_patterns=patterns)
     files = sorted(path for pattern in patterns for path in Path(folder).glob(pattern))

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig, LongformerModel
 
-from lib.config.environment import one_line_errors, quiet_transformers
+from lib.messages import one_line_errors, quiet_transformers
 
 # Encoders whose layers are those of a Longformer, and whether their positions start after the
 # padding id. docs/scale.md says why others cannot be used.

@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 
-from lib.config.environment import one_line_errors
+from lib.messages import one_line_errors
 from lib.student import checkpoint as files
 from lib.student.attention import sliding_window
 from lib.texts import check_texts, list_items, show_value, tokenize_texts

@@ -67,11 +67,10 @@ REFUSED = [  # overrides, and what is said
     ({"training.documents": 60.0}, "training.documents: "),
     (["training.clip=.nan"], "training.clip: "),
     (["corpus.folders=[../news]"], "corpus.folders.0.folder: "),
-    ({"build": {"builder": "thesis", "wikipedia": ["hf://a/b/*.parquet"]}}, "wikipedia.0: "),
-    (["corpus.train_documents=150"], "train_documents=150 is less than documents="),
+    (["corpus.train_documents=150"], "corpus.train_documents is less than documents=1400"),
     (["corpus.folders=[news, news]"], "expected each seed and folder once"),
     (["seeds=[0, x]"], "seeds.1: Input should be a valid integer, got 'x'"),
-    (["training.documents"], "expected key=value"),
+    (["training.documents"], "training.documents: Input should be a valid integer, got None"),
     (["data_roots=[built,"], "override data_roots: not valid YAML"),
 ]
 
