@@ -45,6 +45,7 @@ data_roots: [data]
 tasks: {folders: {}}
 """
 NAMES = {"01_first", "02_second"}
+OWN = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
 FIRST, SECOND = 'save("fig1_1")\nsave("tab1_2")', 'save("fig2_1", str(nb.profile.departures))'
 # What `run_jobs` does in a notebook; `begun` gets a file for each process that sleeps.
 SLEEP = """
@@ -86,46 +87,41 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def start(root: Path, *words: str) -> subprocess.Popen[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
-    kept |= {"PYTHONPATH": str(root), "THESIS_JOBS": "2"}
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    variables = OWN | {"PYTHONPATH": str(root), "THESIS_JOBS": "2"}
     command = [sys.executable, "-P", "-m", "lib.runner.run_all", "tiny", *words]
-    return subprocess.Popen(command, env=kept, cwd=root, **streams)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=variables, cwd=root, **streams)
 
 
-def run(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(root: Path, *words: str, code: int = 0) -> tuple[str, dict[str, str]]:
+    """What is printed, and notebook -> made / up to date / failed."""
     process = start(root, *words)
     output, errors = process.communicate()
-    return subprocess.CompletedProcess(words, process.returncode, output, errors)
-
-
-def read_results(output: str) -> dict[str, str]:
-    """Notebook -> made / up to date / failed."""
-    return dict(re.findall(r"\] (\w+)  (made|up to date|failed)", output))
+    assert process.returncode == code, output + errors
+    return output, dict(re.findall(r"\] (\w+)  (made|up to date|failed)", output))
 
 
 @kernels
 def test_makes_everything_then_nothing_then_what_changed(checkout):
-    first = run(checkout)
-    assert first.returncode == 0, first.stdout + first.stderr
-    assert read_results(first.stdout) == dict.fromkeys(NAMES, "made")
+    output, results = run(checkout)
+    assert results == dict.fromkeys(NAMES, "made")
     assert len([*(checkout / "figures/tiny").iterdir()]) == 7
     executed = checkout / "artifacts/tiny/executed"
     assert {path.stem for path in executed.glob("*.ipynb")} == NAMES
-    assert first.stdout.endswith("notebooks as they ran in artifacts/tiny/executed\n")
-    assert {*read_results(run(checkout).stdout).values()} == {"up to date"}
+    assert output.endswith("notebooks as they ran in artifacts/tiny/executed\n")
+    assert {*run(checkout)[1].values()} == {"up to date"}
 
     (checkout / "figures/tiny/tab1_2.md").unlink()
     write_notebook(checkout, "02_second", SECOND + "  # a change", "nb.finish()")
-    dry = run(checkout, "--dry-run").stdout
+    dry, _ = run(checkout, "--dry-run")
     assert dry.count("  to run (took ") == 2 and "tab1_2.md is missing" in dry
     assert "notebooks/02_second.ipynb is newer" in dry
     assert not (checkout / "figures/tiny/tab1_2.md").exists()
-    assert {*read_results(run(checkout).stdout).values()} == {"made"}
+    assert {*run(checkout)[1].values()} == {"made"}
     assert (checkout / "figures/tiny/tab1_2.md").exists()
 
-    changed = run(checkout, "fig2_1", "--set", "training.documents=60", "--seeds", "3")
-    assert read_results(changed.stdout) == {"02_second": "made"}, changed.stdout + changed.stderr
+    changes = ("--set", "training.documents=60", "--seeds", "3")
+    assert run(checkout, "fig2_1", *changes)[1] == {"02_second": "made"}
     (figure,) = (checkout / "artifacts/figures").rglob("fig2_1.csv")
     assert figure.read_text() == "{'seeds': [3], 'training.documents': 60}"
 
@@ -147,16 +143,14 @@ def test_failed_notebooks_are_told_in_one_line_each_and_the_others_are_made(chec
         write_notebook(checkout, f"{number:02}_failing", *cells)
         entries += ENTRY.format(f"fig{number}_1", f"{number:02}_failing", "figure")
     (checkout / "params/manifest.yaml").write_text(entries)
-    done = run(checkout)
-    assert done.returncode == 1 and f"2 of {2 + len(FAILURES)} notebooks done" in done.stdout
-    results = read_results(done.stdout)
+    output, results = run(checkout, code=1)
+    assert f"2 of {2 + len(FAILURES)} notebooks done" in output
     assert {name for name, told in results.items() if told == "made"} == NAMES
     assert {*results.values()} == {"made", "failed"} and len(results) == 2 + len(FAILURES)
     for number, (_, message) in enumerate(FAILURES, 3):
-        problem = done.stdout.partition(f"{number:02}_failing failed: ")[2].splitlines()
+        problem = output.partition(f"{number:02}_failing failed: ")[2].splitlines()
         assert message.format(number=number) in problem[0], problem[:2]
         assert (checkout / problem[1].rpartition(" lab ")[2]).exists(), "what opens it is told"
-    assert "03_failing  to run" in run(checkout, "--dry-run").stdout, "a failed copy is not whole"
 
 
 @kernels
@@ -174,16 +168,13 @@ def test_the_end_of_the_runner_ends_everything_and_the_next_run_goes_on(number, 
     if number != signal.SIGKILL:
         assert process.returncode == 128 + number
         assert errors.strip().splitlines()[-1] == f"run_all.sh: {run_all.STOPPED}"
-    again = run(checkout)
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert read_results(again.stdout)["01_first"] == "up to date"
+    assert run(checkout)[1] == {"01_first": "up to date", "02_second": "made"}
 
 
 @pytest.fixture
 def place(checkout, monkeypatch):
     """The checkout as that of this process."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
-    monkeypatch.setattr(os, "environ", kept)
+    monkeypatch.setattr(os, "environ", dict(OWN))
     for name, folder in (("ROOT", ""), ("PARAMS", "params"), ("NOTEBOOKS", "notebooks")):
         monkeypatch.setattr(paths, name, checkout / folder)
     return checkout
@@ -229,36 +220,33 @@ def test_words_choose_a_profile_and_whole_notebooks(words, profile, numbers):
 CHANGED = ["params/claims.yaml", "lib/losses/mse.py", "data/news/documents.jsonl", "notebooks/{}"]
 
 
-def find_reason(name: str, **changes) -> str:
-    run = run_all.Run(paths.NOTEBOOKS / f"{name}.ipynb", profiles.load("tiny", **changes), {})
-    return run.find_reason()
-
-
 @pytest.mark.parametrize("name", ["01_first", run_all.REPORT])
-def test_a_notebook_runs_again_if_what_it_is_made_of_is_newer_than_its_last_run(
+def test_a_notebook_runs_again_if_what_it_is_made_of_is_newer_or_it_failed(
     place, monkeypatch, name
 ):
+    def find_reason(**changes) -> str:
+        return run_all.Run(path, profiles.load("tiny", **changes), {}).find_reason()
+
     write_notebook(place, name)
-    run = run_all.Run(paths.NOTEBOOKS / f"{name}.ipynb", profiles.load("tiny"), {})
-    monkeypatch.setattr("lib.runner.execute.execute", lambda *given: given[2].touch() or "")
+    path, outcome = paths.NOTEBOOKS / f"{name}.ipynb", ""
+    run = run_all.Run(path, profiles.load("tiny"), {})
+    monkeypatch.setattr("lib.runner.execute.execute", lambda *_: run.target.touch() or outcome)
     run.target.parent.mkdir(parents=True)
-    assert "has not run to its end" in find_reason(name)
+    assert "has not run to its end" in find_reason()
     run.execute({}, "")
-    assert find_reason(name) == "" != find_reason(name, seeds=[5])
+    assert find_reason() == "" != find_reason(seeds=[5])
     monkeypatch.setenv("THESIS_DATA", "old")
-    assert "with these settings" in find_reason(name), "other data, even if they are older"
+    assert "with these settings" in find_reason(), "other data, even if they are older"
     monkeypatch.delenv("THESIS_DATA")
-    figure = paths.figures(profiles.load("tiny")) / "fig1_1.csv"
-    figure.parent.mkdir(parents=True)
-    figure.touch()
-    shown = find_reason(name)
-    assert (name == run_all.REPORT) == ("fig1_1.csv is newer" in shown), "it shows figures"
-    figure.unlink()
-    for file in CHANGED:
-        path = place / file.format(f"{name}.ipynb")
-        os.utime(path, (time.time() + 9, time.time() + 9))
-        assert f"{path.name} is newer" in find_reason(name)
-        os.utime(path, (0, 0))
-    monkeypatch.setattr("lib.runner.execute.execute", lambda *_: "failed")
+    for file in (*CHANGED, "figures/tiny/fig1_1.csv"):
+        changed = place / file.format(path.name)
+        changed.parent.mkdir(parents=True, exist_ok=True)
+        changed.touch()
+        os.utime(changed, (time.time() + 9, time.time() + 9))
+        shown = "fig1_1" not in file or name == run_all.REPORT  # which shows figures
+        assert find_reason() == "" or shown
+        assert (f"{changed.name} is newer" in find_reason()) == shown
+        os.utime(changed, (0, 0))
+    outcome = "failed"
     run.execute({}, "")
-    assert "has not run to its end" in find_reason(name)
+    assert "has not run to its end" in find_reason()

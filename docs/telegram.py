@@ -1,12 +1,13 @@
-"""The published news pairs as a dataset folder: the shared task's URLs and the contest's pages.
+"""The published news pairs as a dataset folder: `python docs/telegram.py archives pairs telegram`.
 
-`write_dataset(archives, pairs, folder)` reads a folder of the Telegram contest's archives, with one
-HTML page per document and named `20200525.tar.gz`, and a folder of `ru_clustering_<day>*.tsv` from
-the organisers' repository: first_url, second_url, quality (OK or BAD). Documents of annotated days
-have their side as group; those of other days are the texts to distil on.
+`archives` is a folder of the Telegram contest's archives, with one HTML page per document and named
+`20200525.tar.gz`; `pairs` has the organisers' `ru_clustering_<day>*.tsv`: first_url, second_url,
+quality (OK or BAD). Documents of annotated days have their side as group; those of
+other days are the texts to distil on.
 """
 
 import csv
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,3 +70,8 @@ def _read_page(content: bytes) -> tuple[str, str, str]:
     # A paragraph that is not closed contains those after it.
     texts = [paragraph.get_text() for paragraph in page.select("p:not(p p)")]
     return url, title, " ".join("".join(texts).split())
+
+
+if __name__ == "__main__":
+    gone = write_dataset(*map(Path, sys.argv[1:]))
+    print(f"{len(gone)} addresses of pairs are in no archive", *gone, sep="\n")
