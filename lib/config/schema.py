@@ -115,7 +115,6 @@ class TrainingSettings(declared("training")):  # type: ignore[misc]
 
     precision: Literal["fp32", "bf16"]
     dropout: Share | None
-    attention_dropout: Share | None
     contextual_features: Literal["raw", "standardized"]
     contextual_rows: Literal["own", "dealt"]
 
@@ -128,7 +127,7 @@ class TrainingSettings(declared("training")):  # type: ignore[misc]
 class HeadSettings(declared("heads")):  # type: ignore[misc]
     """The classification heads of the evaluation."""
 
-    features: Literal["raw", "unit norm", "standardized"]
+    features: Literal["raw", "standardized"]
     steps: Count | None = None  # smallest number of updates, in whole epochs; replaces `epochs`
     classifier: Literal["head", "compare", "similarity"]
 
