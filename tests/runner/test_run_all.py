@@ -60,10 +60,9 @@ def write_notebook(root, name, *cells):
 def checkout(tmp_path):
     """A checkout with the real lib and params, a manifest of three labels, and their notebooks."""
     root = tmp_path / "checkout"
+    ignored = shutil.ignore_patterns("__pycache__")
     for name in ("lib", "params"):
-        shutil.copytree(
-            paths.ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
+        shutil.copytree(paths.ROOT / name, root / name, ignore=ignored)
     for name in ("requirements.lock", "pyproject.toml"):  # without the second it is no checkout
         shutil.copy(paths.ROOT / name, root)
     (root / "params/manifest.yaml").write_text(MANIFEST)
@@ -116,7 +115,7 @@ FAILURES = [  # cells behind the first two, and what is said of them
     (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 4: ValueError: shapes differ"),
     (["os.kill(os.getpid(), 9)", "nb.finish()"], "the kernel died"),
     (["import sys; sys.exit(0)", "nb.finish()"], "its last cell is not nb.finish()"),
-    (["nb.finish()"], "cell 3: RuntimeError: {number:02}_failing did not save fig{number}_1"),
+    (["nb.finish()"], "cell 4: RuntimeError: {number:02}_failing did not save fig{number}_1"),
 ]
 
 
@@ -165,7 +164,6 @@ def place(checkout, monkeypatch):
 
 
 REFUSED = {
-    "fig9_9": "unknown tiny label or notebook 'fig9_9'; nearest: fig",
     "mini": "unknown tiny label or notebook 'mini'",
     "--only cosin fig2_1": "unknown model in only 'cosin'",
     "--set data_roots=[nowhere]": "nowhere",
