@@ -28,10 +28,6 @@ DIRECT = {normal(name) for name in PROJECT["dependencies"]}
 LOCKED = {normal(name): version for name, version in PINS}
 
 
-def read_yaml(name: str):
-    return YAML(typ="safe", pure=True).load(ROOT / name)
-
-
 def test_lock_environment_and_citation_agree_with_the_project():
     assert LOCKED.keys() >= DIRECT and len(LOCKED) == len(PINS)
     assert not [name for name in LOCKED if name.startswith(("nvidia-", "triton", "pip"))]
@@ -40,9 +36,9 @@ def test_lock_environment_and_citation_agree_with_the_project():
     # Debian 12 has Python 3.11.2, on which set-up failed once at a package that asks for 3.11.5.
     asked = [importlib.metadata.metadata(name).get("Requires-Python") or "" for name in DIRECT]
     assert not [text for text in asked if re.search(r">=\s*3\.(11\.[1-9]|1[2-9])", text)]
-    pip = {"pip": ["-r requirements.lock", "-e ."]}
-    assert read_yaml("environment.yml")["dependencies"] == ["python=3.11", "pip", pip]
-    assert read_yaml("CITATION.cff")["version"] == PROJECT["version"]
+    read, pip = YAML(typ="safe", pure=True).load, {"pip": ["-r requirements.lock", "-e ."]}
+    assert read(ROOT / "environment.yml")["dependencies"] == ["python=3.11", "pip", pip]
+    assert read(ROOT / "CITATION.cff")["version"] == PROJECT["version"]
 
 
 def test_every_import_of_lib_is_a_direct_dependency_or_of_the_extra_for_clusters():
