@@ -43,9 +43,9 @@ def full_name(label: str) -> str:
     match = re.fullmatch(r"(news_)?(fig|tab)(?=[_\dA-Z])_?(.+)", label)
     if not match:
         return label
-    paper = "Trofimchuk (2022), " if match[1] else ""
-    word = {"fig": "Figure", "tab": "Table"}[match[2]]
-    return f"{paper}{word} {match[3].replace('_', '.')}"
+    word = "Trofimchuk (2022), " if match[1] else ""
+    word += "Figure" if match[2] == "fig" else "Table"
+    return f"{word} {match[3].replace('_', '.')}"
 
 
 def promised(

@@ -18,10 +18,9 @@ PARAMS = ROOT / "params"
 
 def artifacts() -> Path:
     """The artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`."""
-    home = ROOT
-    if not (ROOT / "pyproject.toml").is_file():  # pip installed it, without a checkout
-        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        home = Path(cache, "thesis-companion")
+    checkout = (ROOT / "pyproject.toml").is_file()  # else pip installed it
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = ROOT if checkout else cache / "thesis-companion"
     return home / (os.environ.get("THESIS_ARTIFACTS") or "artifacts")
 
 

@@ -16,12 +16,12 @@ Count = Annotated[int, Field(ge=1, le=10**9)]
 Several = Annotated[int, Field(ge=2)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and torch share
 Share = Annotated[float, Field(ge=0, lt=1)]
+Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1)]
 # YAML has only lists, which strict mode would refuse for a tuple. The elements stay strict.
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 Filled = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
-_PLAIN = {bool: bool, int: Seed, str: Text, type(None): Count | None}
-_PLAIN |= {float: Annotated[float, Field(ge=0, allow_inf_nan=False)]}
+_PLAIN = {bool: bool, int: Seed, str: Text, type(None): Count | None, float: Number}
 _MINI = YAML(typ="safe", pure=True).load(paths.PARAMS / "mini.yaml")
 
 
@@ -100,6 +100,10 @@ class StructuralTeacherSettings(declared("structural_teacher")):  # type: ignore
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
+class ContextualTeacherSettings(declared("contextual_teacher")):  # type: ignore[misc]
+    """Hyperparameters of Paragraph Vector beside those in grids/pv.yaml."""
+
+
 class StudentSettings(declared("student")):  # type: ignore[misc]
     """The student's architecture and its initial weights."""
 
@@ -166,7 +170,7 @@ class Profile(Settings):
     corpus: CorpusSettings
     tasks: TaskSettings
     structural_teacher: StructuralTeacherSettings
-    contextual_teacher: declared("contextual_teacher")  # type: ignore[valid-type]
+    contextual_teacher: ContextualTeacherSettings
     student: StudentSettings
     training: TrainingSettings
     heads: HeadSettings

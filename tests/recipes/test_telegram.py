@@ -16,10 +16,10 @@ PAGE = """<html><head><meta property="og:url" content="{url}"/>
 </body></html>"""
 
 
-def write_archive(path, urls, page=PAGE):
+def write_archive(path, urls):
     with tarfile.open(path, "w:gz") as tar:
         for n, url in enumerate(urls):
-            content = page.format(url=url, n=n).encode()
+            content = PAGE.format(url=url, n=n).encode()
             member = tarfile.TarInfo(f"20200525/00/{n}.html")
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
@@ -43,8 +43,10 @@ def contest(tmp_path):
 
 def test_the_published_pairs_are_joined_by_url(contest):
     archives, pairs, target = contest
-    (archives / "._20200525.tar.gz").write_bytes(b"\0\5\26\7")  # of macOS
+    for name in ("._20200525.tar.gz", ".DS_Store"):  # of macOS
+        (archives / name).write_bytes(b"\0\5\26\7")
     assert telegram.write_dataset(archives, pairs, target) == ["https://gone.ru/1"]
+    assert (target / "missing_urls.txt").read_text() == "https://gone.ru/1\n"
     sides = events.read_sides(target / "tasks/pairs", 0.5, 0)
     for side in sides.values():
         assert side.pairs.tolist() == [[0, 1], [0, 2]]
@@ -55,9 +57,12 @@ def test_the_published_pairs_are_joined_by_url(contest):
 
 def test_of_pages_of_one_address_the_annotated_one_is_kept_and_few_are_in_memory(contest):
     archives, pairs, target = contest
+    again = archives / "20200599"  # not annotated, and read behind the rest
+    again.mkdir()
     urls = ["https://0525.ru/0?a=1&amp;b=2", *(f"https://more.ru/{n // 2}" for n in range(400))]
-    page = PAGE.replace("Второй", "Другой " * 2000)
-    write_archive(archives / "20200599.tar.gz", urls, page)  # not annotated, read behind the rest
+    for number, url in enumerate(urls):
+        page = PAGE.format(url=url, n=number).replace("Второй", "Другой " * 2000)
+        (again / f"{number:03d}.html").write_text(page, encoding="utf-8")
     tracemalloc.start()
     telegram.write_dataset(archives, pairs, target)
     assert tracemalloc.get_traced_memory()[1] < 2e6  # all texts are 10 MB
