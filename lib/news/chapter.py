@@ -18,6 +18,7 @@ from lib.experiments.model import Model
 from lib.news import events, training
 from lib.news.events import Side, Windows
 from lib.news.students import parse
+from lib.news.training import DistilledStudent
 
 ONE, TOKENS, TEACHER = "one cluster", "teacher tokens, averaged", "teacher"
 TFIDF = "TF-IDF"  # fitted to the texts that are clustered: news is full of new names
@@ -40,11 +41,11 @@ class News:
 
     @functools.cached_property
     def windows(self) -> Windows:
-        """The texts to distil on."""
-        places = (find_dataset(self.bench.roots, name) for name in self.settings.texts)
-        folders, settings = tuple(map(Documents, places)), self.settings
-        options = (settings.words, settings.documents, self.profile.corpus.seed)
-        return Windows(self.store, folders, self.sides, *options)
+        """The texts to distil on, and a tenth more that is held out."""
+        settings, seed = self.settings, self.profile.corpus.seed
+        folders = [Documents(find_dataset(self.bench.roots, name)) for name in settings.texts]
+        count = settings.documents + max(1, settings.documents // 10)
+        return events.draw_windows(folders, self.sides, settings.words, count, seed)
 
     def _limit_teacher(self, most: int) -> Teacher:
         """The structural teacher, reading so many tokens of a text."""
@@ -59,23 +60,21 @@ class News:
         if name == TFIDF_BEFORE:
             return Words(self.store, ConcatDataset([self.windows, side.texts]))  # stay on disk
         design, own = parse(name), training.derive_seed(name, seed)
-        if design.annotated or design.loss in ("triplet", "complex"):
-            taught, documents = self.teacher, side.texts
-            if design.annotated:
-                examples, most = np.unique(side.pairs)[:, None], None
-            else:
-                examples, most = events.draw_triplets(side, own), settings.triplets
-            examples = np.random.default_rng(own).permutation(examples)[:most]
-            learned = len(examples) - events.count_held_out(len(examples))
+        taught, documents, generator = self.teacher, side.texts, np.random.default_rng(own)
+        if design.annotated:
+            examples = generator.permutation(np.unique(side.pairs)[:, None])
+        elif design.loss in ("triplet", "complex"):
+            triplets = events.draw_triplets(side, own)
+            examples = generator.permutation(triplets)[: settings.triplets]
         else:
             # A word has at least one token. So whole windows, cut to as many tokens as they have
             # words, are equally long and need no padding.
             taught = self._limit_teacher(min(settings.words + 2, settings.max_tokens))
-            documents, learned = self.windows, settings.documents
-            examples = np.arange(len(documents))[:, None]
-        parts = tuple(np.split(examples, [learned]))
-        options = (settings, self.profile.width, self.teacher, taught, documents, parts)
-        return training.DistilledStudent(self.store, name, seed, *options)
+            documents, examples = self.windows, np.arange(len(self.windows))[:, None]
+        tenth = len(examples) // 10 if documents is side.texts else settings.documents // 10
+        parts = tuple(np.split(examples, [-max(1, tenth)]))  # to learn from, and held out
+        options = (self.profile, self.teacher, taught, documents, parts)
+        return DistilledStudent(self.store, name, seed, *options)
 
     def prepare(self, pairs: Iterable[tuple[str, int]]) -> None:
         """Make what the students among (model, seed) pairs lack, in one queue of jobs."""
@@ -84,18 +83,15 @@ class News:
 
     def embed(self, name: str, seed: int = 0) -> dict[str, Any]:
         """Vectors of each side's texts, {side: (documents, dim)}; those of words are sparse."""
-        texts = {side: given.texts for side, given in self.sides.items()}
-        if name == ONE:
-            return {side: np.ones((len(part), 1)) for side, part in texts.items()}
-        if name == TFIDF:
-            return {side: Words(self.store, part).encode(part) for side, part in texts.items()}
-        if name == TOKENS:
-            return {side: self._average_tokens(part) for side, part in texts.items()}
-        model = self.model(name, seed)
-        return {side: model.embed(part)[:] for side, part in texts.items()}
+        untrained = {
+            ONE: lambda texts: np.ones((len(texts), 1)),
+            TFIDF: lambda texts: Words(self.store, texts).encode(texts),
+            TOKENS: self._average_tokens,
+        }
+        encode = untrained.get(name) or self.model(name, seed).embed
+        return {side: encode(given.texts)[:] for side, given in self.sides.items()}
 
     def _average_tokens(self, texts: Sequence[str]) -> np.ndarray:
         """Means of the teacher's token embeddings, without its special tokens."""
-        table = training.read_table(self.teacher)
-        rows = training.read_ids(self.teacher, texts)[:]
-        return np.stack([table[row[1:-1]].mean(0) for row in rows])
+        table, rows = training.read_table(self.teacher), training.read_ids(self.teacher, texts)
+        return np.stack([table[row[1:-1]].mean(0) for row in rows[:]])

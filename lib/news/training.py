@@ -15,13 +15,14 @@ from jaxtyping import Float
 from sklearn.decomposition import PCA
 from torch import Tensor, nn
 from torch.linalg import vector_norm
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from lib.config.schema import NewsSettings
+from lib.config.schema import NewsSettings, Profile
 from lib.experiments.model import Model, find_device
 from lib.losses.cosine import cosine, unit_rows
 from lib.losses.mse import mse
 from lib.news.students import TOKEN_DIM, NewsStudent, scale_width
-from lib.store import Product, Rows, hash_arrays, hash_texts
+from lib.store import Product, hash_arrays, hash_texts
 
 if TYPE_CHECKING:
     from lib.experiments.embedders import Teacher
@@ -33,14 +34,11 @@ SETTINGS = {"tokens", "epochs", "batch_size", "rates", "patience", "plateau_pati
 LOSSES = ("losses._checks", "losses.cosine", "losses.mse")
 MODULES = ("news.training", "news.students", *LOSSES, "teachers.sbert", "texts")
 
-Three = tuple[Tensor, Tensor, Tensor]  # of anchors, positives and negatives
+Rows = Float[Tensor, "batch dim"]
+Three = tuple[Rows, Rows, Rows]  # of anchors, positives and negatives
 
 
-def triplet(
-    anchor: Float[Tensor, "batch dim"],
-    positive: Float[Tensor, "batch dim"],
-    negative: Float[Tensor, "batch dim"],
-) -> Float[Tensor, " batch"]:
+def triplet(anchor: Rows, positive: Rows, negative: Rows) -> Float[Tensor, " batch"]:
     """Triplet loss of rows scaled to length 1, with Euclidean distances (news paper, Eq. 1).
 
         triplet_i = max(0, |a_i - p_i| - |a_i - n_i| + margin)
@@ -72,8 +70,7 @@ class DistilledStudent(Model):
 
     identity: str
     seed: int
-    settings: NewsSettings
-    width: float
+    profile: Profile
     teacher: Teacher
     taught: Teacher
     documents: Sequence[str]
@@ -81,15 +78,13 @@ class DistilledStudent(Model):
 
     @functools.cached_property
     def product(self) -> Product:
-        windows = getattr(self.documents, "product", None)  # these are named by how they are drawn
         inputs = {
             "model": self.identity,
             "seed": self.seed,
-            "training": self.settings.model_dump(mode="json", include=SETTINGS),
-            "width": self.width,
+            "training": self.profile.news.model_dump(mode="json", include=SETTINGS),
+            "width": self.profile.width,
             "teachers": [self.teacher.product, self.taught.product],
-            "documents": windows or hash_arrays(hash_texts(self.documents)),
-            "examples": hash_arrays(*self.examples),
+            "documents": hash_arrays(hash_texts(self.documents), *self.examples),
             "computed": find_device(),
         }
         packages, label = ("torch", "numpy", "scikit-learn"), f"{self.identity}, seed {self.seed}"
@@ -100,19 +95,21 @@ class DistilledStudent(Model):
 
     @functools.cached_property
     def _trained(self) -> NewsStudent:
+        settings, width = self.profile.news, self.profile.width
         seed, table = derive_seed(self.identity, self.seed), read_table(self.teacher)
         rows, targets = read_ids(self.taught, self.documents), self.taught.embed(self.documents)
         torch.manual_seed(seed)  # after loading a teacher, which draws random numbers
-        student = NewsStudent(self.identity, table.shape, targets[:1].shape[1], self.width)
+        student = NewsStudent(self.identity, table.shape, targets.shape[1], width)
         start, weights = student.design.tokens, student.embedding.weight
-        start = self.settings.tokens if start == "new" else start
+        if start == "new":
+            start = settings.tokens
         if start == "pca":
-            components = PCA(scale_width(TOKEN_DIM, self.width), svd_solver="covariance_eigh")
+            components = PCA(scale_width(TOKEN_DIM, width), svd_solver="covariance_eigh")
             table = components.fit_transform(table)
             table = (SPREAD * table / table.std()).astype(np.float32)
         if start != "random":
             weights.data.copy_(torch.from_numpy(table)[:, : weights.shape[1]])
-        train(student.to(find_device()), rows, targets, self.examples, self.settings, seed)
+        train(student.to(find_device()), rows, targets, self.examples, settings, seed)
         return student
 
 
@@ -121,24 +118,23 @@ def train(
 ) -> list[float]:
     """Train the student in place; it keeps the best epoch's weights. Returns held-out losses.
 
-    `rows` are token ids of documents, `teacher` their (documents, dim) vectors, scaled to length 1
-    here; both may stay on disk. `examples` are those to train on and those held out, (count, 1 or
-    3) rows of documents, triplets for losses that take them. After `patience` epochs without
-    improvement training ends; after `plateau_patience` "plateau" divides the rates by ten.
+    `rows` are token ids of documents, `teacher` their (documents, dim) vectors; both may stay on
+    disk. `examples` are those to train on and those held out, (count, 1 or 3) rows of documents.
+    After `patience` epochs without improvement training ends; after `plateau_patience` "plateau"
+    divides the rates by ten.
     """
     learned, held_out = examples
-    order = np.random.default_rng(seed)
+    order, rates = np.random.default_rng(seed), settings.rates
     torch.manual_seed(seed)  # of dropout
-    rate = settings.rates.get(student.design.architecture, settings.rates["other"])
+    rate = rates.get(student.design.architecture, rates["other"])
     # New token embeddings have a rate of their own: a step sees few of them. Those that are frozen
     # get no gradient, and Adam leaves them as they are.
-    tokens = {"params": [student.embedding.weight], "lr": settings.rates.get("tokens", rate)}
-    others = [weights for name, weights in student.named_parameters() if name != "embedding.weight"]
-    optimizer = torch.optim.Adam([{"params": others}, tokens], lr=rate, fused=True)
-    options = {"patience": settings.plateau_patience}
-    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **options)
+    tokens, *others = student.parameters()
+    groups = [{"params": others}, {"params": [tokens], "lr": rates.get("tokens", rate)}]
+    optimizer = torch.optim.Adam(groups, lr=rate, fused=True)
+    schedule = ReduceLROnPlateau(optimizer, patience=settings.plateau_patience)
     weights, history = {}, list[float]()
-    for _ in range(settings.epochs):
+    for epoch in range(settings.epochs):
         student.train()
         for batch in sort_batches(learned, rows, settings.batch_size, order):
             optimizer.zero_grad()
@@ -151,10 +147,10 @@ def train(
         history.append(float(torch.cat(losses).mean()))
         if student.design.schedule == "plateau":
             schedule.step(history[-1])
-        since = len(history) - 1 - int(np.argmin(history))
-        if since == 0:
+        best = int(np.argmin(history))
+        if best == epoch:
             weights = copy.deepcopy(student.state_dict())
-        elif since >= settings.patience:
+        elif epoch - best >= settings.patience:
             break
     student.load_state_dict(weights)
     return history
@@ -163,30 +159,31 @@ def train(
 def compute_losses(student: NewsStudent, rows: Any, teacher: Any, batch: np.ndarray) -> Tensor:
     """(examples,) losses of a batch, (examples, 1 or 3) rows of documents, each embedded once."""
     design = student.design
-    documents, places = batch[:, 0], None
+    documents, places = batch[:, 0], np.arange(len(batch))
     if batch.shape[1] == 3:
-        documents, places = np.unique(batch.T, return_inverse=True)
-        places = places.reshape(3, -1)  # anchors, positives, negatives
-    vectors = student(*student.pad(rows[documents]))
+        documents, places = np.unique(batch.T.ravel(), return_inverse=True)
+    vectors = student(*student.pad(rows[documents]))[places].chunk(batch.shape[1])
     if design.loss == "triplet":
-        return triplet(*vectors[places].unbind())
-    targets = nn.functional.normalize(torch.tensor(teacher[documents])).to(vectors.device)
+        return triplet(*vectors)
+    targets = nn.functional.normalize(torch.tensor(teacher[documents])).to(vectors[0].device)
+    targets = targets[places].chunk(batch.shape[1])
     if design.loss == "complex":
-        return complex_loss(vectors[places].unbind(), targets[places].unbind(), alpha=design.alpha)
-    return (mse if design.loss == "MSE" else cosine)(vectors, targets)
+        return complex_loss(vectors, targets, alpha=design.alpha)
+    return (mse if design.loss == "MSE" else cosine)(*vectors, *targets)
 
 
 def sort_batches(
     examples: np.ndarray, rows: Any, size: int, order: np.random.Generator | None = None
 ) -> list[np.ndarray]:
     """The examples in batches of similar length, shuffled if `order` is a generator."""
-    examples = examples if order is None else order.permutation(examples)
-    parts = []
+    examples, batches = examples if order is None else order.permutation(examples), []
     for group in np.split(examples, range(SORTED * size, len(examples), SORTED * size)):
         lengths = [len(row) for row in rows[group[:, 0]]]
         group = group[np.argsort(lengths, kind="stable")]
-        parts += np.split(group, range(size, len(group), size))
-    return parts if order is None else [parts[number] for number in order.permutation(len(parts))]
+        batches += np.split(group, range(size, len(group), size))
+    if order is None:
+        return batches
+    return [batches[number] for number in order.permutation(len(batches))]
 
 
 def derive_seed(identity: str, seed: int) -> int:
@@ -195,7 +192,7 @@ def derive_seed(identity: str, seed: int) -> int:
     return int(own.generate_state(1)[0])
 
 
-def read_ids(teacher: Teacher, texts: Sequence[str]) -> Rows:
+def read_ids(teacher: Teacher, texts: Sequence[str]) -> Sequence[Any]:
     """Token ids of what the teacher reads of texts, int32 arrays with special tokens."""
     product = Product("news_ids", {"teacher": teacher.product}, MODULES, (), "token ids")
     rows = teacher.store.rows(product, texts, lambda part: {"ids": teacher.sbert.tokenize(part)[0]})
