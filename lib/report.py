@@ -50,6 +50,7 @@ def select_thesis(ledger: pd.DataFrame) -> pd.DataFrame:
 def shorten_ledger(ledger: pd.DataFrame) -> pd.DataFrame:
     """Columns finding, published, ours (effects), low, high (of ours), verdict, survives."""
     short = ledger.rename(columns={"published_effect": "published", "effect": "ours"})
+    short.attrs["label"] = "short_ledger"  # of its layout in `params/tables.yaml`
     return short[["finding", "published", "ours", "low", "high", "verdict", "survives"]]
 
 

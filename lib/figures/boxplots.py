@@ -26,7 +26,6 @@ _PANELS = {  # panel -> columns: score, score divided by the task's best, chance
 _COLUMNS = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
 _COLUMNS += ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
 _ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches for a row, a line of the legend, and the rest
-_LETTERS = 92  # in a line of the legend
 _AXES = {True: "normalised accuracy", False: "accuracy above chance,\nminus the best of the task"}
 _BEST = {True: "best of the figure on every task", False: "best on every task"}
 
@@ -91,23 +90,21 @@ def boxplot(
     data: pd.DataFrame,
     label: str,
     *,
-    order: str = "published",
     rounds: dict[str, int | None] = manifest.ROUNDS,
     untrained: str = "",
 ) -> Figure:
     """Draw the data of `boxplot_frame`: our boxes and the published ones in two panels.
 
     The scale is chance-corrected accuracy minus the task's best, so two means differ by as much as
-    the ledger says; without ours it is the thesis', accuracy divided by the task's best. In the
-    order "published", models that the thesis lacks come first; the other is "ours". `rounds` are
-    those of the profile; `untrained` describes our models of `UNTRAINED`.
+    the ledger says; without ours it is the thesis', accuracy divided by the task's best. Rows are
+    in the published order, behind models that the thesis lacks. `rounds` are those of the profile;
+    `untrained` describes our models of `UNTRAINED`.
     """
     printed = manifest.printed_rounds(rounds)
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
-    data = data.replace({"model": ends}, regex=True)
-    if order == "published":
-        places = {identity: row for row, identity in enumerate(published.printed(label).values())}
-        data = data.loc[data["identity"].map(places).fillna(-1).sort_values(kind="stable").index]
+    places = {identity: row for row, identity in enumerate(published.printed(label).values())}
+    order = data["identity"].map(places).fillna(-1).sort_values(kind="stable").index
+    data = data.loc[order].replace({"model": ends}, regex=True)
     models = data["model"].unique()
     names = pd.Series(models).replace(settings()["short"].get(label, {}), regex=True)
     categories, colors = _categorize(label, models)
@@ -121,7 +118,7 @@ def boxplot(
     edge = {"edgecolor": DARK, "linewidth": 0.5}
     handles = [Patch(facecolor=colors[name], **edge, label=name) for name in colors if name]
     handles += labelled(axes)
-    told = _explain(data, label, order, untrained)
+    told = _explain(data, label, untrained)
     lines = len(told) + 1.2 * math.ceil(len(handles) / settings()["boxes_legend"]["ncols"])
     figure.set_size_inches(WIDTH, _REST + _ROW * len(models) + _LINE * lines)
     figure.legend(handles=handles, title="\n".join(told), **settings()["boxes_legend"])
@@ -164,23 +161,24 @@ def _draw_panel(
             axis.annotate(mark, (1, place), (3, 0), **at, **look)
 
 
-def _explain(data: pd.DataFrame, label: str, order: str, untrained: str) -> list[str]:
+def _explain(data: pd.DataFrame, label: str, untrained: str) -> list[str]:
     """The lines above the legend: the order of rows, how many seeds, what marks mean."""
-    told = [settings()["orders_told"][order if label in published.BOXPLOTS else "ours"]]
-    if data["value"].isna().all():
-        told.append("one run each")
-    else:
+    told = ["rows in the published order, the published best at the bottom"]
+    if data["published"].isna().all():
+        told = ["best row at the bottom"]
+    if data["value"].notna().any():
         least, most = data["seeds"].min(), data["seeds"].max()
         seeds = "1 seed" if least == 1 else f"{least} seeds"
         told.append(f"ours: {seeds} " + ("each" if least == most else f"unless marked ×{most}"))
-        if data["published"].notna().any():
-            told[-1] += "; published: one run"
         if data["collapsed"].any():
             told.append("†: collapsed, all embeddings point one way")
+    if data["published"].notna().any():
+        told.append("published: one run each")
     told += settings()["explained"].get(label, [])
     if untrained and data["identity"].str.partition(";")[0].isin(UNTRAINED).any():
         told.append(untrained)
-    return [part for line in told for part in textwrap.wrap(line, _LETTERS, break_on_hyphens=False)]
+    # 92 letters fit in a line of the legend.
+    return [part for line in told for part in textwrap.wrap(line, 92, break_on_hyphens=False)]
 
 
 def _categorize(label: str, models: Iterable[str]) -> tuple[list[str], dict[str, str]]:

@@ -29,40 +29,35 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     our value over seeds and test texts (95%); they are NaN without scores of examples.
     """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
-    group = keys[0]
+    group, parts = keys[0], []
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
-    shown = records[records[group].isin(theirs[group])]
-    frame = seed_means(label, shown, keys).assign(half=np.nan)
-    if "scores" in shown:
-        noise = PROCESSOR_SD if group == "round" else 0.0
-        halves = [
-            _half_intervals(part, noise).assign(**{group: name})
-            for name, part in shown.groupby(group)
-        ]
-        frame = frame.drop(columns="half").merge(pd.concat(halves), on=keys, how="left")
-    frame = frame.merge(theirs[[*keys, "published"]], on=keys, how="left")
+    for name, shown in records[records[group].isin(theirs[group])].groupby(group, sort=False):
+        part = seed_means(label, shown, keys).assign(half=np.nan)
+        if "scores" in shown:
+            half = _half_intervals(shown, PROCESSOR_SD if group == "round" else 0.0)
+            part["half"] = half.reindex(
+                pd.MultiIndex.from_frame(part[["model", "task"]])
+            ).to_numpy()
+        chances = published.load_chances("test", "accuracy" if group == "round" else name)
+        parts.append(part.assign(published_chance=part["task"].map(chances)))
+    frame = pd.concat(parts).merge(theirs[[*keys, "published"]], on=keys, how="left")
     frame["low"], frame["high"] = frame["value"] - frame["half"], frame["value"] + frame["half"]
-    metrics = frame.get("metric", pd.Series("accuracy", frame.index))
-    for metric, tasks in frame["task"].groupby(metrics):
-        chances = published.load_chances("test", metric)
-        frame.loc[tasks.index, "published_chance"] = tasks.map(chances)
     orders = {"model": _order(frame), "task": manifest.ordered(frame["task"], manifest.TABLE_5_7)}
     orders |= {"round": list(manifest.ROUNDS), "metric": ["MAP", "MRR"]}
     columns = ["value", "low", "high", "published", "seeds", "chance", "published_chance"]
     return sort_rows(frame, {key: orders[key] for key in keys})[[*keys, *columns]]
 
 
-def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
-    """Model, task and half: half the width of a score's 95% interval over seeds and test texts."""
-    frames, noise = [], {"given": GIVEN, "processor_sd": processor_sd}
+def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.Series:
+    """(model, task) -> half the width of a score's 95% interval over seeds and test texts."""
+    halves, noise = {}, {"given": GIVEN, "processor_sd": processor_sd}
     noise["class_of"] = lambda model: str(model in ("DM", "PV"))  # noisy in their own way
     for task, scores in task_scores(records).items():
         evidence = from_examples({task: scores}, **noise)
-        models = evidence.means.index
-        errors, freedom = evidence.errors(np.eye(len(models)))
+        errors, freedom = evidence.errors(np.eye(len(evidence.means)))
         half = stats.t.ppf(0.975, freedom) * errors * (1 - scores.chance)
-        frames.append(pd.DataFrame({"model": models, "task": task, "half": half}))
-    return pd.concat(frames, ignore_index=True)
+        halves |= zip(((model, task) for model in evidence.means.index), half, strict=True)
+    return pd.Series(halves)
 
 
 @style()
@@ -76,11 +71,11 @@ def dots(
     intervals take tasks as independent. `rounds` are those of the profile.
     """
     models, (by_row, by_column), only = _order(data), _PANELS[label], ""
-    guessed, published_guess = data["chance"].fillna(0), data["published_chance"].fillna(0)
+    ours, theirs = data["chance"].fillna(0), data["published_chance"].fillna(0)
     data = data.assign(
-        ours=(data["value"] - guessed) / (1 - guessed),
-        theirs=(data["published"] - published_guess) / (1 - published_guess),
-        half=(data["high"] - data["value"]) / (1 - guessed),
+        ours=(data["value"] - ours) / (1 - ours),
+        theirs=(data["published"] - theirs) / (1 - theirs),
+        half=(data["high"] - data["value"]) / (1 - ours),
     )
     if not by_row:
         tasks = manifest.ordered(data["task"], manifest.TABLE_5_7)
@@ -101,9 +96,9 @@ def dots(
             look = {"mfc": "none", "ms": 5, "mew": 1.3, "color": colors["published"]}
             axis.plot(shown["theirs"], places, "o", **look, label="published")
         if shown["ours"].notna().any():
-            look = {"fmt": "o", "ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
-            look |= {"xerr": shown["half"], "label": "ours, with a 95% interval"}
-            axis.errorbar(shown["ours"], places, **look)
+            look = {"ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
+            look |= {"fmt": "o", "label": "ours, with a 95% interval"}
+            axis.errorbar(shown["ours"], places, xerr=shown["half"], **look)
         axis.axvline(0, **settings()["chance"], label="guessing")
         axis.xaxis.set_major_locator(MaxNLocator(3))
         axis.grid(axis="y", visible=False)
@@ -132,18 +127,18 @@ def differences(data: pd.DataFrame) -> Figure:
     high. A step may lack a readout.
     """
     data = data.replace({"readout": READOUTS})
-    steps, shown = [*data["step"].unique()], {*data["readout"]}
-    names = {told: name for name, told in READOUTS.items() if told in shown}
+    steps, parts = [*data["step"].unique()], dict([*data.groupby("readout")])
+    names = [name for name, readout in READOUTS.items() if readout in parts]
     figure, ((axis,),) = panels(1, "figB_2")
     axis.axvline(0, color=INK, linewidth=0.9)
     shifts = np.linspace(-0.15, 0.15, len(names))
-    for (readout, name), marker, shift in zip(names.items(), "osD", shifts, strict=False):
-        rows = data[data["readout"] == readout].set_index("step").reindex(steps)
+    for name, marker, shift in zip(names, "osD", shifts, strict=False):
+        rows = parts[READOUTS[name]].set_index("step").reindex(steps)
         ends = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
-        look = {"color": settings()["readouts"][name], "marker": marker, "label": readout}
-        look |= {"xerr": ends, "linestyle": "", "markersize": 5, "linewidth": 1.2}
+        look = {"color": settings()["readouts"][name], "label": READOUTS[name], "xerr": ends}
+        look |= {"fmt": marker, "markersize": 5, "linewidth": 1.2}
         axis.errorbar(rows["difference"], np.arange(len(steps)) + shift, **look)
     axis.set(xlabel="change of accuracy above chance, mean of the tasks")
     rows_from_top(axis, steps)
-    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=len(names))
+    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=3)
     return figure

@@ -34,31 +34,17 @@ def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") ->
     return write(label, frame, texts, folder)
 
 
-def to_html(frame: pd.DataFrame) -> str:
-    """A frame as an HTML table for people."""
-    return render("html", readable(frame))
-
-
-def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) -> pd.DataFrame:
-    """Each of our columns, then its published twin. What only the published table has is last."""
-    ours = ours.set_index(on)
-    theirs = published.set_index(on).add_suffix(" (published)")
-    every = ours.index.union(theirs.index, sort=False)
-    frame = ours.reindex(every).join(theirs, validate="one_to_one")
-    twins = [name for column in ours for name in (column, f"{column} (published)") if name in frame]
-    return frame[[*dict.fromkeys([*twins, *theirs])]].reset_index()
-
-
 def readable(frame: pd.DataFrame) -> Parts:
     """A frame in words and with sensible digits.
 
-    `frame.attrs` may hold "label", whose layout is used if it fits, and "rounds", the names of
-    Chapter 5's rounds. Another layout is used if it has exactly these columns. Else all are shown.
+    `frame.attrs` may hold "label", whose layout is used if the frame has its columns; else all are
+    shown. It may also hold "rounds", the names of Chapter 5's rounds.
     """
     frame = frame.round(6).convert_dtypes()  # the numbers of the CSV decide
     frame = frame.replace({"round": frame.attrs.get("rounds", {})})
-    layout = _find_layout(frame)
-    if layout is None:
+    layout = _texts()["layouts"].get(frame.attrs.get("label"), {"columns": {}})
+    used = re.findall("{([^:}]+)", "".join(layout["columns"].values()))
+    if not used or not {*used} <= {*frame}:
         unnamed = frame.index.name is None and is_numeric_dtype(frame.index.dtype)
         frame = frame.reset_index(drop=unnamed)
         names = [name if isinstance(name, tuple) else (str(name),) for name in frame]
@@ -66,15 +52,6 @@ def readable(frame: pd.DataFrame) -> Parts:
         layout = {"columns": {head: f"{{{place}}}" for place, head in enumerate(heads)}}
     groups = frame.groupby(layout["parts"], sort=False) if "parts" in layout else [("", frame)]
     return {title: _cells(part, **layout) for title, part in groups}
-
-
-def _find_layout(frame: pd.DataFrame) -> dict[str, Any] | None:
-    layouts, own = _texts()["layouts"], frame.attrs.get("label")
-    texts = {label: "".join(layout["columns"].values()) for label, layout in layouts.items()}
-    named = {label: {*re.findall("{([^:}]+)", text)} for label, text in texts.items()}
-    if own in named and named[own] <= {*frame}:
-        return layouts[own]
-    return next((layouts[label] for label in named if named[label] == {*frame}), None)
 
 
 def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:

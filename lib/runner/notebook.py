@@ -141,4 +141,4 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
 def _show_table(frame: pd.DataFrame) -> str:
     from lib.figures import tables
 
-    return tables.to_html(frame)
+    return tables.render("html", tables.readable(frame))

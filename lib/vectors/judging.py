@@ -50,13 +50,14 @@ def judge_all(
 
     `groups` are what each text shares with others. Prints which measures cannot be taken.
     """
-    judges = {"halves of documents": partial(judge_halves, texts, groups)}
-    judges |= {name: partial(judge_task, name, read) for name, read in tasks.items()}
     measures = []
-    for name, judge in judges.items():
+    for name in ("halves of documents", *tasks):
         print(f"judging by {name}", flush=True)
         try:
-            measures.append(judge(make_models))
+            if name in tasks:
+                measures.append(judge_task(name, tasks[name], make_models))
+            else:
+                measures.append(judge_halves(texts, groups, make_models))
         except (ValueError, OSError) as error:  # only this measure is lost
             print(f"note: {name} is not judged: {error}")
     return measures
@@ -112,9 +113,11 @@ def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> 
     """
     task, scores = read(), {}
     models = make_models([*dict.fromkeys(task.texts.values())])
+    shared = task.groups | {i: f"cluster {each}" for i, each in task.clusters.items()}
+    names = {i: name_group(shared.get(i), text) for i, text in task.texts.items()}
     if task.kind != "classification":
         queries = read_queries(task)
-        groups, sources = _name_groups(task, queries.text_ids), [*queries.relevant]
+        groups, sources = np.array([names[i] for i in queries.text_ids]), [*queries.relevant]
         folds = make_group_folds(groups[sources], [content(queries.texts[row]) for row in sources])
         for key, model in models.items():
             embed = partial(_embed_outside, model)
@@ -129,7 +132,7 @@ def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> 
             model = Centred(model.store, model, examples.texts)
         classifier = "words" if single or key == TFIDF else "compare"
         scores[key] = readouts.judge_folds(partial(_embed_outside, model), examples, classifier)
-    groups = _name_groups(task, examples.text_ids)[examples.inputs[examples.tested]]
+    groups = np.array([names[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
     return Measure(f"{name} accuracy", scores, groups, examples.chance, len(groups))
 
 
@@ -139,11 +142,9 @@ def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> A
     return model.fit_outside([fold.texts[row] for row in np.unique(tested)]).embed(fold.texts)
 
 
-def _name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
-    """(texts,) what each text shares with others: its cluster, its group, or its content."""
-    names = {i: f"group {group}" for i, group in task.groups.items()}
-    names |= {i: f"cluster {cluster}" for i, cluster in task.clusters.items()}
-    return np.array([names.get(i) or f"text {content(task.texts[i])}" for i in text_ids])
+def name_group(group: str | None, text: str) -> str:
+    """What a text shares with others: its group, or its content."""
+    return f"group {group}" if group else f"text {content(text)}"
 
 
 def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
@@ -154,16 +155,13 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
     `difference` from the base accounts for the choice, and `line` says all of it. What does not
     vary has no interval (None), and without measures there are no numbers.
     """
-    tables, low, high = [], np.nan, np.nan
-    for each in measures:
-        facts = {"measure": each.name, "examples": each.examples, "guessing": each.chance}
-        frame, _ = _tabulate([each], [*each.scores])
-        tables.append(frame.assign(**facts)[[*facts, *frame.columns]])
-    table = pd.concat(tables) if tables else pd.DataFrame()
-    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
-    report = {"table": table.astype(object).replace({np.nan: None}).to_dict("records")}
+    table, low, high = pd.DataFrame(), np.nan, np.nan
     chosen, means = asked or BASE, pd.Series(np.nan, [*SIMPLEST_FIRST])
     if measures:
+        facts = [(each.name, each.examples, each.chance) for each in measures]
+        frames = [_tabulate([each], [*each.scores])[0] for each in measures]
+        table = pd.concat(frames, keys=facts, names=["measure", "examples", "guessing", None])
+        table = table.reset_index(level=[0, 1, 2])
         models = [model for model in SIMPLEST_FIRST if model in measures[0].scores]
         overall, evidence = _tabulate(measures, models)
         means = overall.set_index("model")["value"]
@@ -176,12 +174,14 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
             rank = 1 + int((means[others] > means[chosen]).sum())
             judged = verdicts.judge(units, evidence, at_least=rank)
             low, high = max(judged.low, -1.0), min(judged.high, 1.0)
+    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
     score, base = means[[chosen, BASE]]
     verdict = "WIN" if low > 0 else "LOSS" if high < 0 else "EQUAL"
     line = f"VERDICT: {verdict} | {chosen} | {score:.3f} | {base:.3f} | {score - base:+.3f}"
     line += "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
     numbers = {"score": score, "base": base, "difference": score - base, "low": low, "high": high}
-    report |= {name: None if np.isnan(each) else float(each) for name, each in numbers.items()}
+    report = {name: None if np.isnan(each) else float(each) for name, each in numbers.items()}
+    report["table"] = table.astype(object).replace({np.nan: None}).to_dict("records")
     return report | {"verdict": verdict, "model": chosen, "line": line}
 
 

@@ -97,8 +97,7 @@ class OwnTexts:
     def embed(self) -> dict[str, Any]:
         """Judge the models, embed all texts with one, write all; plain values for a script."""
         print(f"{self.name}: {len(self.texts)} texts", *self.notes, sep="\n")
-        documents = self.texts.documents
-        groups = [f"group {each.group}" if each.group else f"text {each.id}" for each in documents]
+        groups = [judging.name_group(each.group, each.text) for each in self.texts.documents]
         places = sorted(self.folder.glob("tasks/[!.]*"))
         tasks = {place.name: partial(self._read_task, place) for place in places}
         measures = judging.judge_all(self.texts, groups, tasks, self.combine)
@@ -116,11 +115,8 @@ class OwnTexts:
         task = task_files.limit_texts(whole, limit, seed=42)
         if task is not whole:
             print(f"note: {place.name}: judged by {limit} of its {len(whole.texts)} texts")
-        self.labels = task.clusters | self.labels
-        for split, inputs in task.inputs.items():
-            labels = [task.classes[label] for label in task.labels[split]]
-            named = zip(inputs, labels, strict=True)
-            self.labels |= {ids[0]: label for ids, label in named if len(ids) == 1}
+        named = zip(task.examples["ids"], task.examples["label"], strict=True)
+        self.labels |= {ids[0]: label for ids, label in named if len(ids) == 1}
         texts = {i: self.texts[self.places[content(text)]] for i, text in task.texts.items()}
         return replace(task, texts=texts)
 
@@ -174,9 +170,9 @@ def render_page(
     `facts` are `documents`, how many there are in all, `verdict`, and `scores`, rows of the table.
     """
     titles, texts, labels = zip(*rows, strict=True)
-    unit = scale_rows(np.asarray(vectors, dtype=np.float32))
-    neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(unit) - 1)).fit(unit)
-    tsne = TSNE(perplexity=min(30, (len(unit) - 1) / 3), init="random", random_state=0)
+    unit, others = scale_rows(np.asarray(vectors, dtype=np.float32)), len(vectors) - 1
+    neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, others)).fit(unit)
+    tsne = TSNE(perplexity=min(30, others / 3), init="random", random_state=0)
     places = MinMaxScaler((0, 1000)).fit_transform(tsne.fit_transform(unit))
     numbers, classes = pd.factorize(np.array(labels, dtype=object), sort=True)
     if len(classes) > COLOURS:

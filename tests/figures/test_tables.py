@@ -83,16 +83,3 @@ def test_committed_tables_are_for_people_and_show_their_csv(path):
     )
     assert not any("_" in name for cells in parts.values() for name in cells)
     assert max(len(cells.columns) for cells in parts.values()) <= 9
-
-
-def test_beside():
-    ours = pd.DataFrame({"split": ["validation", "train"], "documents": [60, 300]})
-    rows = [("train", 500, 1), ("validation", 10, 2), ("test", 7, 3)]
-    theirs = pd.DataFrame(rows, columns=["split", "documents", "sd"])
-    frame = tables.beside(ours, theirs, on="split")
-    assert frame.columns.tolist()[1:] == ["documents", "documents (published)", "sd (published)"]
-    # ours first, in our order; nothing published is lost
-    assert frame["split"].tolist() == ["validation", "train", "test"]
-    assert frame["documents"].tolist()[:2] == [60, 300] and pd.isna(frame["documents"][2])
-    assert frame["documents (published)"].tolist() == [10, 500, 7]
-    assert frame["sd (published)"].tolist() == [2, 1, 3]

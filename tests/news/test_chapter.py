@@ -65,18 +65,16 @@ def test_settings_name_a_student_before_anything_is_computed(load, monkeypatch, 
     assert not [path for path in (tmp_path / "store").rglob("*") if path.is_file()]
 
 
-def test_triplets_are_capped_and_annotated_documents_are_not(load):
+def test_what_students_learn_from(load):
+    """Triplets are capped, and annotated documents are not; windows are cut shorter."""
     for identity, capped in (("LSTM;triplet", True), ("LSTM;MSE;annotated", False)):
         few, whole = (load(**{"news.triplets": most}).model(identity) for most in (10, None))
         counts = [sum(map(len, each.examples)) for each in (few, whole)]
         assert counts[1] > 10 and counts[0] == (10 if capped else counts[1])
         assert few.documents == load().sides["train"].texts  # never of a tested side
         assert few.examples[0].max() < len(few.documents)
-
-
-def test_held_out_windows_are_the_last_and_windows_are_cut_shorter(load):
     news = load(**{"news.words": 10, "news.max_tokens": 64})
-    student = news.model("bag;cosine")
+    student = news.model("bag;cosine")  # the last windows are held out
     assert [part.ravel().tolist() for part in student.examples] == [[*range(32)], [32, 33, 34]]
     assert (student.taught.embed(student.documents)[:][:, 0] == 12).all()
     assert (news.embed(chapter.TEACHER)["public"][:, 0] == 64).all()
@@ -87,8 +85,6 @@ def test_what_is_there_is_read_and_a_reading_bench_computes_nothing(load, monkey
     reading = News(news.bench.reading())
     with pytest.raises(NotComputed):
         reading.prepare(pairs)
-    with pytest.raises(NotComputed):
-        reading.embed("bag;cosine")
     news.prepare(pairs)
     monkeypatch.setattr(DistilledStudent, "_trained", property(lambda _: pytest.fail("again")))
     load().prepare(pairs)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from lib.data.dataset_folder import Documents
+from lib.experiments.bench import Bench
 from lib.news import events
+from lib.news.chapter import News
 from lib.news.events import Side
 from lib.recipes import gensim_files
 
@@ -23,8 +25,9 @@ def write_topics(write_folder, topics, count, named=2):
     return write_folder(rows, clusters=clusters)
 
 
-def test_nothing_of_a_tested_story_is_distilled_on(mini):
-    texts, stories = mini.windows, gensim_files.list_stories()
+def test_nothing_of_a_tested_story_is_distilled_on():
+    mini, stories = News(Bench.load("mini")), gensim_files.list_stories()
+    texts = mini.windows
     groups = [set(side.groups) for side in mini.sides.values()]
     assert sum(map(len, groups)) == len(set.union(*groups)) == len(stories), "no story is shared"
     assert len(texts) == 11 * mini.profile.news.documents // 10 == len(set(texts))

@@ -27,25 +27,24 @@ EVENTS = np.repeat(np.arange(10), 3)
 
 def make_side(events, seed=0, share=0.5):
     """All positive pairs of the events, and as many negative ones as give them this share."""
-    events, order = np.asarray(events), np.random.default_rng(seed)
-    pairs = np.array(list(combinations(range(len(events)), 2)))
-    same = events[pairs[:, 0]] == events[pairs[:, 1]]
+    events, pairs = np.asarray(events), np.array([*combinations(range(len(events)), 2)])
+    same = np.equal(*events[pairs].T)
     count = round(same.sum() * (1 - share) / share)
-    others = order.choice(np.flatnonzero(~same), count, replace=False)
+    others = np.random.default_rng(seed).choice(np.flatnonzero(~same), count, replace=False)
     kept = np.concatenate([np.flatnonzero(same), others])
     texts = tuple(f"text {n}" for n in range(len(events)))
     return Side(texts, texts, pairs[kept], same[kept], events, complete=True)
 
 
-def draw_vectors(count=30, seed=0, dim=6):
-    return np.random.default_rng(seed).standard_normal((count, dim)).astype(np.float32)
+def draw_vectors(seed=0):
+    return np.random.default_rng(seed).standard_normal((30, 6)).astype(np.float32)
 
 
 @pytest.mark.parametrize("distance", [0.3, 0.7, 1.1])
 def test_clusters_equal_scikit_learns_dense_or_sparse(distance):
     options = {"metric": "cosine", "linkage": "average", "distance_threshold": distance}
-    for rows in (draw_vectors(seed=seed).astype(np.float64) for seed in range(5)):
-        theirs = AgglomerativeClustering(None, **options).fit_predict(rows)
+    for rows in map(draw_vectors, range(5)):
+        theirs = AgglomerativeClustering(None, **options).fit_predict(rows.astype(float))
         for given in (rows, csr_array(rows)):
             ours = hierarchy.fcluster(results.link(given), distance, "distance")
             assert len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs))
@@ -71,12 +70,16 @@ def test_scores_by_hand():
     assert np.isnan(results.score(np.arange(6), replace(given, complete=False))["f1_all"])
     one = results.score(np.ones(6, int), given)
     assert one["collapsed"] and one["f1"] == pytest.approx(2 * 4 / (4 + 6))
+    many = make_side(np.repeat(np.arange(30), 3), 0, 0.46)
+    near = results.score(np.r_[np.ones(89, int), 2], many)
+    assert near["collapsed"] and 0 < abs(near["f1"] - 2 * 0.46 / 1.46) < 0.02
+    assert not results.score(many.events, many)["collapsed"]
 
 
 def test_the_threshold_is_the_best_of_all_and_may_exceed_1():
     for seed in range(10):
         given = make_side(np.random.default_rng(seed).permutation(EVENTS), seed)
-        merges = results.link(draw_vectors(seed=seed))
+        merges = results.link(draw_vectors(seed))
         heights = [*merges[:, 2], results.choose_threshold(merges, given)]
         cut = [hierarchy.fcluster(merges, height, "distance") for height in heights]
         scores = [results.score(clusters, given)["f1"] for clusters in cut]
@@ -87,28 +90,18 @@ def test_the_threshold_is_the_best_of_all_and_may_exceed_1():
     assert results.choose_threshold(results.link(opposed), everything) > 1
 
 
-def test_what_is_near_one_cluster_is_marked():
-    many = make_side(np.repeat(np.arange(30), 3), 0, 0.46)
-    near = results.score(np.r_[np.ones(89, int), 2], many)
-    assert near["collapsed"] and 0 < abs(near["f1"] - 2 * 0.46 / 1.46) < 0.02
-    assert not results.score(many.events, many)["collapsed"]
-
-
 def test_draws_of_events():
     given = make_side(EVENTS, share=0.46)
     clusters = np.where(np.arange(30) % 5 == 0, 99, EVENTS)
     scores = results.score(clusters, given, seed=1)
-    draws = scores["draws"]
-    assert draws.mean() == pytest.approx(scores["f1"], abs=0.03)
+    assert scores["draws"].mean() == pytest.approx(scores["f1"], abs=0.03)
     assert (results.score(EVENTS, given)["draws"] == 1).all()
     # By hand, the first draw: every pair as often as its events came up.
-    counts = np.random.default_rng(1).multinomial(10, np.full(10, 0.1), 2000)[0]
-    pairs, same = [], clusters[given.pairs[:, 0]] == clusters[given.pairs[:, 1]]
-    for (a, b), positive, joined in zip(given.pairs, given.positive, same, strict=True):
-        weight = counts[EVENTS[a]] if positive else counts[EVENTS[a]] * counts[EVENTS[b]]
-        pairs += [(positive, joined)] * weight
-    actual, predicted = np.array(pairs).T
-    assert draws[0] == pytest.approx(f1_score(actual, predicted))
+    counts = np.random.default_rng(1).multinomial(10, np.full(10, 0.1), results.DRAWS)[0]
+    times, same = counts[EVENTS[given.pairs]], np.equal(*clusters[given.pairs].T)
+    weights = np.where(given.positive, times[:, 0], times.prod(1))
+    expected = f1_score(given.positive, same, sample_weight=weights)
+    assert scores["draws"][0] == pytest.approx(expected)
 
 
 def test_a_record_for_each_model_seed_and_side_which_is_read_again(smoke):
@@ -121,8 +114,7 @@ def test_a_record_for_each_model_seed_and_side_which_is_read_again(smoke):
     assert scores["f1"].between(0, 1).all() and (scores["draws"].str.len() == results.DRAWS).all()
     timed = scores[~scores["model"].isin({*chapter.NOT_TRAINED} - {chapter.TEACHER})]
     assert (timed[["size_mb", "ms_per_document"]] > 0).all(axis=None)
-    reading = News(news.bench.reading())
-    pd.testing.assert_frame_equal(results.make_records(reading), scores)
+    pd.testing.assert_frame_equal(results.make_records(News(news.bench.reading())), scores)
     changed = Bench(profiles.load("smoke", overrides=TINY | {"news.epochs": 2}), news.store)
     with pytest.raises(NotComputed):
         results.make_records(News(changed.reading()))
@@ -134,15 +126,14 @@ def test_the_threshold_never_sees_a_public_or_private_label(smoke):
     for name in results.TESTED:
         sides[name] = replace(sides[name], positive=order.permutation(sides[name].positive))
     for model in ("bag;cosine", chapter.TEACHER):
-        rows = results.score_model(news.embed(model), sides)
+        rows = pd.DataFrame(results.score_model(news.embed(model), sides))
         before = scores[(scores["model"] == model) & (scores["seed"] == 0)]
-        assert [row["threshold"] for row in rows] == before["threshold"].tolist()
-        assert not np.allclose([row["f1"] for row in rows], before["f1"])
+        assert rows["threshold"].tolist() == before["threshold"].tolist()
+        assert not np.allclose(rows["f1"], before["f1"])
 
 
 def test_evidence_speaks_to_the_ledger(smoke):
-    _, scores = smoke
-    evidence = results.collect_evidence(scores)
+    evidence = results.collect_evidence(smoke[1])
     assert evidence.noise[""].df == 2
     assert np.isinf(evidence.runs[evidence.means.index == "teacher"]).all()
     assert evidence.processor == pytest.approx(results.PROCESSOR_SD**2 / evidence.runs)
