@@ -6,7 +6,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,7 +14,7 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import manifest
-from lib.figures.style import DARK, INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.figures.style import DARK, INK, WIDTH, labelled, panels, rows_from_top, settings, style
 from lib.statistics.intervals import SeedNoise
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -23,6 +22,7 @@ _PANELS = {  # panel -> columns: score, score divided by the task's best, chance
     "ours": ("value", "normalized", "chance", "noise"),
     "published": ("published", "published_normalized", "published_chance", "published_noise"),
 }
+_PRINTED = dict(zip(("accuracy", "normalized", "chance"), _PANELS["published"], strict=False))
 _COLUMNS = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
 _COLUMNS += ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
 _ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches for a row, a line of the legend, and the rest
@@ -43,13 +43,11 @@ def boxplot_frame(
     runs = records.pivot(index=["model", "seed"], columns="task", values="value")
     if runs.isna().any(axis=None):  # its mean would be one over other tasks
         raise ValueError(f"{label}: a run has no score on a task: {runs.isna().stack().idxmax()}")
-    printed = {"accuracy": "published", "normalized": "published_normalized"}
-    printed |= {"chance": "published_chance"}
-    theirs = pd.DataFrame(columns=["identity", "task", *printed], dtype=object)
+    theirs = pd.DataFrame(columns=["identity", "task", *_PRINTED], dtype=object)
     if label in published.BOXPLOTS:
         theirs = published.load(label)[[*theirs]]
     names = {identity: model for model, identity in published.shown(label).items()}
-    frame = ours.merge(theirs.rename(columns=printed), how="left")
+    frame = ours.merge(theirs.rename(columns=_PRINTED), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     for side, (*_, column) in _PANELS.items():
         frame[column] = noise[side].least_difference if noise and side in noise else np.nan
@@ -87,11 +85,7 @@ def sort_rows(frame: pd.DataFrame, orders: Mapping[str, list]) -> pd.DataFrame:
 
 @style()
 def boxplot(
-    data: pd.DataFrame,
-    label: str,
-    *,
-    rounds: dict[str, int | None] = manifest.ROUNDS,
-    untrained: str = "",
+    data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS, untrained: str = ""
 ) -> Figure:
     """Draw the data of `boxplot_frame`: our boxes and the published ones in two panels.
 
@@ -108,8 +102,8 @@ def boxplot(
     models = data["model"].unique()
     names = pd.Series(models).replace(settings()["short"].get(label, {}), regex=True)
     categories, colors = _categorize(label, models)
-    sides = [name for name, columns in _PANELS.items() if data[columns[0]].notna().any()]
-    figure, (axes,) = plt.subplots(1, len(sides), sharex=True, sharey=True, squeeze=False)
+    sides = [name for name, (column, *_) in _PANELS.items() if data[column].notna().any()]
+    figure, (axes,) = panels(len(sides), 1, sharex=True, sharey=True)
     for axis, name in zip(axes, sides, strict=True):
         _draw_panel(axis, data, name, [colors[category] for category in categories], sides)
     # Long names get at most 0.45 of the width, at 0.6 em per character.
@@ -125,9 +119,7 @@ def boxplot(
     return figure
 
 
-def _draw_panel(
-    axis: Axes, data: pd.DataFrame, name: str, colors: list[str], sides: list[str]
-) -> None:
+def _draw_panel(axis: Axes, data: pd.DataFrame, name: str, fills: list, sides: list) -> None:
     """Draw a box for each model; right of ours, mark rows with more seeds, and collapsed models."""
     column, normalized, chance, noise = _PANELS[name]
     scores, chances, tasks = data[column].astype(float), data[chance].astype(float), data["task"]
@@ -139,8 +131,8 @@ def _draw_panel(
     boxes = [box.dropna().to_numpy() for _, box in models]
     drawn = axis.boxplot(boxes, positions=range(len(boxes)), **settings()["boxes"])
     drawn["means"][0].set_label("mean of the tasks")
-    for box, color in zip(drawn["boxes"], colors, strict=True):
-        box.set(facecolor=color, edgecolor=DARK, linewidth=0.8)
+    for box, fill in zip(drawn["boxes"], fills, strict=True):
+        box.set(facecolor=fill, edgecolor=DARK, linewidth=0.8)
     front, width = models.mean().max(), data[noise].iloc[0]
     if np.isfinite(width) and not as_printed:
         axis.axvspan(front - width, front, **settings()["noise"])
@@ -153,12 +145,11 @@ def _draw_panel(
     axis.set(title=name, xlabel=_AXES[as_printed])
     axis.grid(axis="y", visible=False)
     if column == "value":
-        look = {"va": "center", "fontsize": 7.5, "textcoords": "offset points"}
         rows = data.groupby("model", sort=False)[["seeds", "collapsed"]].max()
+        look = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 7.5}
         for place, row in enumerate(rows.itertuples()):
             count = f"×{row.seeds}" if row.seeds > rows["seeds"].min() else ""
-            mark, at = count + "†" * row.collapsed, {"xycoords": ("axes fraction", "data")}
-            axis.annotate(mark, (1, place), (3, 0), **at, **look)
+            axis.text(1.01, place, count + "†" * row.collapsed, **look)
 
 
 def _explain(data: pd.DataFrame, label: str, untrained: str) -> list[str]:

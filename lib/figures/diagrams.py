@@ -14,30 +14,25 @@ def block_diagram(label: str) -> tuple[Figure, pd.DataFrame]:
 
     Returns the figure, and its arrows as a table for the CSV: from, to, label.
     """
-    parts = settings()["diagram_parts"]
-    boxes = settings()["diagrams"][label]
+    parts, boxes = settings()["diagram_parts"], settings()["diagrams"][label]
     figure, ((axes,),) = panels(1, 4.2)
     axes.set(xlim=(0.1, 7.1), ylim=(0.1, 4.9))
     axes.axis("off")
-    drawn = {}
+    drawn, rows = {}, []
     for name, box in boxes.items():
         look = parts["box"] | {"facecolor": parts["colours"][box["role"]]}
         text = axes.text(*box["at"], box["text"], bbox=look, **parts["centred"], fontsize=9.5)
         drawn[name] = text.get_bbox_patch()
-    arrows = [
-        (start, end, text) for end, box in boxes.items() for start, text in box["inputs"].items()
-    ]
-    for start, end, text in arrows:
-        places = [boxes[start]["at"], boxes[end]["at"]]
-        ends = {"patchA": drawn[start], "patchB": drawn[end]}
-        axes.annotate("", xytext=places[0], xy=places[1], arrowprops=parts["arrow"] | ends)
-        middle = np.mean(places, axis=0)
-        axes.text(*middle, text, **parts["centred"], fontsize=8.5, bbox=parts["behind"])
-    roles = dict.fromkeys(box["role"] for box in boxes.values())
-    handles = [
-        Patch(facecolor=parts["colours"][role], label=role, **parts["edge"]) for role in roles
-    ]
+    for end, box in boxes.items():
+        for start, text in box["inputs"].items():
+            other = boxes[start]
+            look = parts["arrow"] | {"patchA": drawn[start], "patchB": drawn[end]}
+            axes.annotate("", xytext=other["at"], xy=box["at"], arrowprops=look)
+            middle = np.mean([other["at"], box["at"]], axis=0)
+            axes.text(*middle, text, **parts["centred"], fontsize=8.5, bbox=parts["behind"])
+            rows.append((other["text"], box["text"], text))
+    colours = {box["role"]: parts["colours"][box["role"]] for box in boxes.values()}
+    handles = [Patch(fc=fill, label=role, **parts["edge"]) for role, fill in colours.items()]
     axes.legend(handles=handles, loc="upper left", ncols=4, fontsize=8.5, frameon=False)
-    rows = [(boxes[start]["text"], boxes[end]["text"], text) for start, end, text in arrows]
     table = pd.DataFrame(rows, columns=["from", "to", "label"])
     return figure, table.replace({"\n": " ", r"\$": ""}, regex=True)

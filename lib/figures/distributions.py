@@ -38,17 +38,16 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
     over = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean()
     frames, step = [], _BIN if scale == 1 else _COARSE
     for split, source in product(_SPLITS, dict.fromkeys((*_PUBLISHED, *lengths["source"]))):
-        edges = [0, *range(theirs.loc[theirs["split"] == split, "bin_lo"].min(), _LIMIT, step)]
-        frame = pd.DataFrame({"split": split, "source": source, "bin_lo": edges})
-        frame = frame.assign(bin_hi=[*edges[1:], None], value=np.nan, published=np.nan)
-        tokens = lengths.query("split == @split and source == @source")
+        low = [0, *range(theirs.loc[theirs["split"] == split, "bin_lo"].min(), _LIMIT, step)]
+        frame = pd.DataFrame({"split": split, "source": source, "bin_lo": low})
+        frame = frame.assign(bin_hi=[*low[1:], None], value=np.nan, published=np.nan)
+        tokens = lengths.query("split == @split and source == @source")["longformer_tokens"]
         curve = theirs.query("split == @split and source == @source")
         if len(tokens):
-            counts, _ = np.histogram(tokens["longformer_tokens"] * scale, [*edges, np.inf])
-            frame["value"] = counts / len(tokens) * 100
+            frame["value"] = np.histogram(tokens * scale, [*low, np.inf])[0] / len(tokens) * 100
         if len(curve):
-            percent, middles = curve["percent"], curve["bin_lo"] + 0.5
-            frame["published"], _ = np.histogram(middles, [*edges, np.inf], weights=percent)
+            places = np.digitize(curve["bin_lo"], low) - 1
+            frame["published"] = np.bincount(places, curve["percent"], len(low))
         frame = frame.assign(documents=len(tokens), scale=scale, over_384=over.get(split))
         frames.append(frame.assign(over_384_published=shares[split]))
     return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64"})
@@ -133,32 +132,27 @@ def ecdf(data: pd.DataFrame) -> Figure:
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """Cosine distances to the teacher, a panel for each way of pairing negatives.
+    """Distances to the teacher, a panel for each kind of distance and way of pairing negatives.
 
     `distances` have the columns model, distance, negatives (the way), to ("positives", which are
-    drawn above a model's line, or "negatives") and value. Without any, there is a panel for each
-    published distance.
+    drawn above a model's line, or "negatives") and value, which is missing where none is ours.
     """
     theirs = published.load("fig4_4").assign(negatives="as published")
-    shown = [("cosine", pairing, title) for pairing, title in _PAIRED.items()]
-    if distances.empty:
-        shown = [(name, "as published", "published") for name in theirs["distance"].unique()]
-    models = [*(theirs if distances.empty else distances)["model"].unique()]
-    theirs, halves = theirs[theirs["model"].isin(models)], settings()["halves"]
-    figure, axes = panels(2, "fig4_4", sharex=not distances.empty, sharey=True)
-    for axis, (distance, pairing, title) in zip(axes.flat, shown, strict=True):
-        panel = f"distance == {distance!r} and negatives == {pairing!r}"
-        values = distances.query(panel).groupby(["model", "to"], sort=False)["value"]
-        for (model, to), part in values:
+    models, halves = [*distances["model"].unique()], settings()["halves"]
+    parts, kinds = distances.groupby(["distance", "negatives"], sort=False), distances["distance"]
+    figure, axes = panels(len(parts), "fig4_4", sharex=kinds.nunique() == 1, sharey=True)
+    for axis, ((distance, pairing), part) in zip(axes.flat, parts, strict=True):
+        for (model, to), values in part.dropna().groupby(["model", "to"], sort=False)["value"]:
             half, look = halves[to], {"side": halves[to]["side"]} | settings()["violins"]
-            (body,) = axis.violinplot(part, [models.index(model)], **look)["bodies"]
+            (body,) = axis.violinplot(values, [models.index(model)], **look)["bodies"]
             body.set(facecolor=half["color"], label=half["label"], linewidth=0, alpha=0.85)
-        for row in theirs.query(panel).itertuples():
+        shown = theirs.query("distance == @distance and negatives == @pairing")
+        for row in shown[shown["model"].isin(models)].itertuples():
             half, height = halves[row.to], models.index(row.model) + halves[row.to]["mean"]
             axis.hlines(height, row.support_lo, row.support_hi, color=half["color"], linewidth=1.2)
             label = f"published {half['label']}: mean and range"
             axis.plot(row.mean, height, "D", color=half["color"], mfc="none", ms=5, label=label)
-        axis.set(xlabel=f"{distance} distance", title=title)
+        axis.set(xlabel=f"{distance} distance", title=_PAIRED[pairing])
     short = pd.Series(models).replace(settings()["short"]["fig4_3"], regex=True)
     rows_from_top(axes[0, 0], [*short])
     figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=1)

@@ -1,5 +1,6 @@
 """Scores of Chapter 5 as dots (Figures 5.4 to 5.6), and differences of scores (Figure B.2)."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -32,23 +33,23 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     group, parts = keys[0], []
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
     for name, shown in records[records[group].isin(theirs[group])].groupby(group, sort=False):
-        part = seed_means(label, shown, keys).assign(half=np.nan)
-        if "scores" in shown:
-            half = _half_intervals(shown, PROCESSOR_SD if group == "round" else 0.0)
-            part["half"] = half.reindex(
-                pd.MultiIndex.from_frame(part[["model", "task"]])
-            ).to_numpy()
-        chances = published.load_chances("test", "accuracy" if group == "round" else name)
-        parts.append(part.assign(published_chance=part["task"].map(chances)))
+        part = seed_means(label, shown, keys)
+        metric, noise = ("accuracy", PROCESSOR_SD) if group == "round" else (name, 0.0)
+        half = _half_intervals(shown, noise) if "scores" in shown else {}
+        pairs = zip(part["model"], part["task"], strict=True)
+        part["half"] = [half.get(pair, np.nan) for pair in pairs]
+        part["published_chance"] = part["task"].map(published.load_chances("test", metric))
+        parts.append(part)
     frame = pd.concat(parts).merge(theirs[[*keys, "published"]], on=keys, how="left")
     frame["low"], frame["high"] = frame["value"] - frame["half"], frame["value"] + frame["half"]
-    orders = {"model": _order(frame), "task": manifest.ordered(frame["task"], manifest.TABLE_5_7)}
-    orders |= {"round": list(manifest.ROUNDS), "metric": ["MAP", "MRR"]}
+    orders = {"round": list(manifest.ROUNDS), "metric": ["MAP", "MRR"]}
+    orders["model"] = manifest.ordered(frame["model"], published.CHAPTER_5)
+    orders["task"] = manifest.ordered(frame["task"], manifest.TABLE_5_7)
     columns = ["value", "low", "high", "published", "seeds", "chance", "published_chance"]
     return sort_rows(frame, {key: orders[key] for key in keys})[[*keys, *columns]]
 
 
-def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.Series:
+def _half_intervals(records: pd.DataFrame, processor_sd: float) -> dict[tuple[str, str], float]:
     """(model, task) -> half the width of a score's 95% interval over seeds and test texts."""
     halves, noise = {}, {"given": GIVEN, "processor_sd": processor_sd}
     noise["class_of"] = lambda model: str(model in ("DM", "PV"))  # noisy in their own way
@@ -57,20 +58,19 @@ def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.Series:
         errors, freedom = evidence.errors(np.eye(len(evidence.means)))
         half = stats.t.ppf(0.975, freedom) * errors * (1 - scores.chance)
         halves |= zip(((model, task) for model in evidence.means.index), half, strict=True)
-    return pd.Series(halves)
+    return halves
 
 
 @style()
-def dots(
-    data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = manifest.ROUNDS
-) -> Figure:
+def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -> Figure:
     """Draw the data of `score_frame`: a row for each model, ours filled, published hollow.
 
     The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
     and round, 5.6 for each task and metric, 5.5 for each metric with means over tasks, whose
     intervals take tasks as independent. `rounds` are those of the profile.
     """
-    models, (by_row, by_column), only = _order(data), _PANELS[label], ""
+    models = manifest.ordered(data["model"], published.CHAPTER_5)
+    by_row, by_column = _PANELS[label]
     ours, theirs = data["chance"].fillna(0), data["published_chance"].fillna(0)
     data = data.assign(
         ours=(data["value"] - ours) / (1 - ours),
@@ -78,17 +78,15 @@ def dots(
         half=(data["high"] - data["value"]) / (1 - ours),
     )
     if not by_row:
-        tasks = manifest.ordered(data["task"], manifest.TABLE_5_7)
-        if not {*tasks} >= {*published.load(label)["task"]}:
-            only = f"\non {' '.join(tasks)} only"
+        by_row, tasks = "tasks", f"mean of {' and '.join(data['task'].unique())}"
         groups = data.groupby([by_column, "model"], sort=False)
         half = groups["half"].agg(lambda part: np.sqrt((part**2).sum()) / len(part))
-        data = groups[["ours", "theirs"]].mean().assign(half=half, row="").reset_index()
-        by_row = "row"
+        data = groups[["ours", "theirs"]].mean().assign(half=half, tasks=tasks).reset_index()
     rows, columns = data[by_row].unique(), data[by_column].unique()
     height = 1 + len(rows) * (0.35 + 0.19 * len(models))
     figure, axes = panels(len(columns), height, rows=len(rows), sharex=True, sharey=True)
     colors, places = settings()["sides"], np.arange(len(models))
+    names = manifest.printed_rounds(rounds)
     for (row, column), axis in zip(product(rows, columns), axes.flat, strict=True):
         part = data[(data[by_row] == row) & (data[by_column] == column)]
         shown = part.set_index("model").reindex(models)
@@ -103,20 +101,13 @@ def dots(
         axis.xaxis.set_major_locator(MaxNLocator(3))
         axis.grid(axis="y", visible=False)
         if row == rows[0]:
-            axis.set_title(f"{column}{only}")
+            axis.set_title(column)
         if column == columns[0]:
             rows_from_top(axis, models)
-            told = {"round": f"{manifest.printed_rounds(rounds).get(row)} labels", "metric": row}
-            axis.set_ylabel(told.get(by_row, ""))
+            axis.set_ylabel(f"{names[row]} labels" if by_row == "round" else row)
     figure.supxlabel("score above chance: 0 is guessing, 1 is perfect", fontsize=9)
     figure.legend(handles=labelled(axes.flat), loc="outside upper right", ncols=3)
     return figure
-
-
-def _order(frame: pd.DataFrame) -> list[str]:
-    """Chapter 5's models first, then those of our own."""
-    shown = frame["model"].unique()
-    return [model for model in dict.fromkeys((*published.CHAPTER_5, *shown)) if model in shown]
 
 
 @style()

@@ -65,24 +65,20 @@ def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
     escapes = str.maketrans({"\n": " "} | _texts()["escapes"][kind])
     environment.filters["escaped"] = lambda text: text.translate(escapes)
     environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
-    template = environment.get_template(f"table.{kind}.j2")
-    return template.render(parts=parts, caption=caption, label=label)
+    facts = {"parts": parts, "caption": caption, "label": label}
+    return environment.get_template(f"table.{kind}.j2").render(**facts)
 
 
 def _cells(
     frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = ""
 ) -> pd.DataFrame:
     """A column of text for each pattern in `columns`; `across` spreads the last over its values."""
-    rows, people = frame.astype(object).to_dict("records"), _People()
-    texts = {
-        head: [people.vformat(text, [*row.values()], row) for row in rows]
-        for head, text in columns.items()
-    }
+    rows, people, cells = frame.astype(object).to_dict("records"), _People(), pd.DataFrame()
+    for head, pattern in columns.items():
+        texts = [people.vformat(pattern, [*row.values()], row) for row in rows]
+        cells[head] = pd.Series(texts, dtype=object).replace(r" \(–\)|(?<=–) ± –", "", regex=True)
     # A text of missing values alone, such as "[–, –]", becomes one missing value.
-    cells = pd.DataFrame(texts, dtype=object)
-    cells = cells.map(
-        lambda text: re.sub(r" \(–\)|(?<=–) ± –", "", text) if re.search(r"\w", text) else MISSING
-    )
+    cells = cells.replace(r"^\W*$", MISSING, regex=True)
     if across:
         (first, last), spread = cells, frame[across].map(_words).to_numpy()
         wide = cells.assign(across=spread).pivot(index=first, columns="across", values=last)

@@ -2,7 +2,6 @@
 
 import time
 import timeit
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,8 +17,7 @@ from sklearn.metrics.pairwise import cosine_distances
 from lib import published
 from lib.config import profiles
 from lib.news import training
-from lib.news.chapter import NOT_TRAINED, ONE, TEACHER, TFIDF, TFIDF_BEFORE, TOKENS, News
-from lib.news.events import TESTED, Side
+from lib.news.chapter import NOT_TRAINED, TEACHER, TESTED, TOKENS, News, Side
 from lib.news.students import NewsStudent, count_megabytes
 from lib.statistics.intervals import Evidence, from_runs
 from lib.store import Arrays, Product, hash_arrays, hash_texts
@@ -37,19 +35,15 @@ PROCESSOR_SD = 0.0099
 
 
 def link(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """The (documents - 1, 4) merges of average linkage by cosine distance.
-
-    A row of zeros, a document without known words, has distance 1 to all others.
-    """
+    """The (documents - 1, 4) merges of average linkage by cosine distance. A row of zeros, a
+    document without known words, has distance 1 to all others."""
     distances = cosine_distances(vectors.astype(np.float64))
     return hierarchy.linkage(squareform(distances, checks=False), "average")
 
 
 def choose_threshold(merges: np.ndarray, side: Side) -> float:
-    """The distance at which cutting the tree gives the best F1 on the side's labelled pairs.
-
-    It is halfway between the best merge height, the lowest of equally good ones, and the next.
-    """
+    """The distance that cuts the tree for the best F1 on the side's labelled pairs: halfway between
+    the best merge height, the lowest of equally good ones, and the next."""
     heights = np.unique(merges[:, 2])
     joined = squareform(hierarchy.cophenet(merges))[*side.pairs.T]
     # Of the pairs joined at or below each height: how many are positive, and how many in all.
@@ -64,16 +58,15 @@ def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
 
     On the labelled pairs: `f1`, `precision` and `recall`, from 0 to 1, and `draws`, (DRAWS,) F1
     with redrawn events (bootstrap). `f1_all` is F1 on all pairs, NaN if not all events are known.
-    `collapsed`: there is one cluster, or F1 is near that of one cluster, which is 2p / (1 + p) with
-    a share p of positives.
+    `collapsed`: there is one cluster, or F1 is near that of one, which joins every pair.
     """
     same = np.equal(*clusters[side.pairs].T)
     columns = np.stack([same & side.positive, same, side.positive], 1)
     hits, together, positive = columns.sum(0)
-    drawn = (draw_pairs(side, DRAWS, seed) @ columns).T
-    f1, share = 2 * hits / (together + positive), side.positive.mean()
+    drawn = (draw_pairs(side, seed) @ columns).T
+    f1, single = 2 * hits / (together + positive), 2 * positive / (len(same) + positive)
     (_, wrong), (missed, hit) = pair_confusion_matrix(side.events, clusters)
-    count, single = len(np.unique(clusters)), 2 * share / (1 + share)
+    count = len(np.unique(clusters))
     return {
         "f1": f1,
         "precision": hits / max(together, 1),
@@ -85,28 +78,14 @@ def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
-    """(draws, pairs) float64: how often each pair counts when events are redrawn.
-
-    A positive pair counts as often as its event is drawn, a negative one as often as its first
-    event times as often as its second.
-    """
+def draw_pairs(side: Side, seed: int) -> np.ndarray:
+    """(DRAWS, pairs) float64: how often each pair counts when events are redrawn. A positive one
+    counts as often as its event is drawn, a negative one as often as both of its events."""
     names, events = np.unique(side.events, return_inverse=True)
     shares = np.full(len(names), 1 / len(names))
-    counts = np.random.default_rng(seed).multinomial(len(names), shares, draws)
+    counts = np.random.default_rng(seed).multinomial(len(names), shares, DRAWS)
     first, second = events[side.pairs].T
     return (counts[:, first] * np.where(side.positive, 1, counts[:, second])).astype(float)
-
-
-def score_model(vectors: Mapping[str, Any], sides: Mapping[str, Side]) -> list[dict[str, Any]]:
-    """`score`, side, threshold, and events (their number) for each tested side; vectors are those
-    of `News.embed`, and the threshold suits the training pairs."""
-    threshold, rows = choose_threshold(link(vectors["train"]), sides["train"]), []
-    for seed, name in enumerate(TESTED):
-        clusters = hierarchy.fcluster(link(vectors[name]), threshold, "distance")
-        row = {"side": name, "threshold": threshold, "events": len({*sides[name].events.tolist()})}
-        rows.append(row | score(clusters, sides[name], seed))
-    return rows
 
 
 def list_models(news: News) -> dict[str, tuple[int, ...]]:
@@ -124,23 +103,26 @@ def list_models(news: News) -> dict[str, tuple[int, ...]]:
 
 
 def make_records(news: News) -> pd.DataFrame:
-    """A row for each model, seed and tested side: model, seed, size_mb, ms_per_document, and what
-    `score_model` gives. Missing models are trained."""
+    """A row for each model, seed and tested side: these, size_mb, ms_per_document, threshold (the
+    best on the training pairs), events (how many), and `score`. Missing models are trained."""
     pairs = [(model, seed) for model, seeds in list_models(news).items() for seed in seeds]
     news.prepare(pairs)
-    records = []
+    sides, records = news.sides, []
     for model, seed in pairs:
-        size, time_ms = measure_cost(news, model)
+        vectors, (size, time_ms) = news.embed(model, seed), measure_cost(news, model)
         facts = {"model": model, "seed": seed, "size_mb": size, "ms_per_document": time_ms}
-        records += [facts | row for row in score_model(news.embed(model, seed), news.sides)]
+        facts["threshold"] = choose_threshold(link(vectors["train"]), sides["train"])
+        for number, name in enumerate(TESTED):
+            clusters = hierarchy.fcluster(link(vectors[name]), facts["threshold"], "distance")
+            facts |= {"side": name, "events": len(np.unique(sides[name].events))}
+            records.append(facts | score(clusters, sides[name], seed=number))
     return pd.DataFrame(records)
 
 
 def measure_cost(news: News, name: str) -> tuple[float, float]:
-    """Megabytes of a model, and CPU milliseconds per document, one at a time: the shortest of
-    several times. Students are untrained: weights do not matter. Costs are kept, because a second
-    measurement would differ. Clusters and words have none (NaN)."""
-    if name in (ONE, TFIDF, TFIDF_BEFORE):
+    """Megabytes of a model, and CPU milliseconds for a document alone, the least of several times;
+    NaN for none. Weights do not matter. They are kept: a second measurement would differ."""
+    if name in {*NOT_TRAINED} - {TEACHER, TOKENS}:
         return np.nan, np.nan
     teacher, texts, width = news.teacher, news.sides["public"].texts[:TIMED], news.profile.width
     inputs = {"teacher": teacher.product, "model": name, "width": width}

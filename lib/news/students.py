@@ -1,8 +1,8 @@
 """The students of the news paper, by identities such as `BiGRU(2)+1 linear;attentive;64d;MSE`.
 
-Token embeddings, a body, an aggregation and linear layers follow the paper's tables and printed
-sizes. These do not say the convolutions (but how many weights they have), what is between two
-linear layers, and tanh after CLS. Transformers have no positions: they are blind to word order.
+They follow the paper's tables and printed sizes, which do not say the convolutions (but how many
+weights they have), what is between two linear layers, and tanh after CLS. Transformers have no
+positions: they are blind to word order.
 """
 
 import re
@@ -33,11 +33,9 @@ _IDENTITY = re.compile(
 
 @dataclass(frozen=True)
 class Design:
-    """A student's structure and how it is trained.
-
-    `tokens` are "new" (token embeddings that start as the profile says), "random", or "teacher"
-    (the teacher's own, not trained). `alpha` is the weight of the triplet loss in the complex loss.
-    """
+    """A student's structure and training. `tokens`, its token embeddings, are "new" (they start as
+    the profile says), "random", or "teacher" (its own, not trained). `alpha` weighs the triplet
+    loss in the complex loss."""
 
     architecture: str
     loss: str
@@ -71,11 +69,9 @@ def scale_width(number: int, width: float) -> int:
 
 
 class NewsStudent(nn.Module):
-    """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them.
-
-    `table` is the shape of the teacher's token embeddings, `output` the width of its embeddings of
-    texts. All other widths are the paper's times `width`.
-    """
+    """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them. `table` is the
+    shape of the teacher's token embeddings, `output` the width of its embeddings of texts. All
+    other widths are the paper's times `width`."""
 
     def __init__(self, identity: str, table: tuple[int, int], output: int, width: float = 1.0):
         super().__init__()
@@ -161,10 +157,9 @@ def _make_body(design: Design, token: int, output: int, width: float) -> tuple[n
         options = {"bidirectional": design.bidirectional, "batch_first": True}
         return getattr(nn, kind)(token, hidden, design.layers, **options), directions * hidden
     if kind.startswith("CNN"):
-        shapes = [(token, hidden, 3), (hidden, 2 * hidden, 2)]
-        if kind == "CNN-1":
-            shapes = [(token, FILTERS, 3)]
-        layers = [nn.Conv1d(*shape, padding="same") for shape in shapes]
+        shapes = {"CNN-1": [(token, FILTERS, 3)]}
+        shapes["CNN-2"] = [(token, hidden, 3), (hidden, 2 * hidden, 2)]
+        layers = [nn.Conv1d(*shape, padding="same") for shape in shapes[kind]]
         return nn.ModuleList(layers), layers[-1].out_channels
     layers = nn.Sequential()  # stays empty for a bag
     for number in range(design.layers if kind == "FFN" else 0):

@@ -1,20 +1,17 @@
 """A student as a model: its losses, its training on documents or triplets, its vectors."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from sklearn.decomposition import PCA
 from torch import Tensor, nn
-from torch.linalg import vector_norm
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from lib.config.schema import NewsSettings, Profile
@@ -23,9 +20,6 @@ from lib.losses.cosine import cosine, unit_rows
 from lib.losses.mse import mse
 from lib.news.students import TOKEN_DIM, NewsStudent, scale_width
 from lib.store import Product, hash_arrays, hash_texts
-
-if TYPE_CHECKING:
-    from lib.experiments.embedders import Teacher
 
 MARGIN = 0.5  # with which the organisers' reproduction trains the teacher
 SORTED = 16  # batches whose documents are sorted by length together, so that padding is rare
@@ -47,7 +41,7 @@ def triplet(anchor: Rows, positive: Rows, negative: Rows) -> Float[Tensor, " bat
     """
     # `stack` refuses shapes that differ, which the difference would broadcast.
     anchor, positive, negative = map(unit_rows, torch.stack([anchor, positive, negative]))
-    near, far = (vector_norm(anchor - other, dim=1) for other in (positive, negative))
+    near, far = ((anchor - other).norm(dim=1) for other in (positive, negative))
     return (near - far + MARGIN).relu()
 
 
@@ -64,29 +58,24 @@ def complex_loss(students: Three, teachers: Three, *, alpha: float) -> Float[Ten
 class DistilledStudent(Model):
     """One of the paper's students. Only its vectors are kept: who lacks some trains it again.
 
-    `teacher` reads the texts that are embedded. `taught` is the same one as it reads `documents`,
-    which the student learns from: `examples` are rows of them, see `train`.
-    """
+    `teacher` reads the texts that are embedded, `taught` the `documents` that the student learns
+    from, whose rows are `examples`, see `train`."""
 
     identity: str
     seed: int
     profile: Profile
-    teacher: Teacher
-    taught: Teacher
+    teacher: Any
+    taught: Any
     documents: Sequence[str]
     examples: tuple[np.ndarray, ...]
 
     @functools.cached_property
     def product(self) -> Product:
-        inputs = {
-            "model": self.identity,
-            "seed": self.seed,
-            "training": self.profile.news.model_dump(mode="json", include=SETTINGS),
-            "width": self.profile.width,
-            "teachers": [self.teacher.product, self.taught.product],
-            "documents": hash_arrays(hash_texts(self.documents), *self.examples),
-            "computed": find_device(),
-        }
+        inputs = {"model": self.identity, "seed": self.seed, "width": self.profile.width}
+        inputs["training"] = self.profile.news.model_dump(mode="json", include=SETTINGS)
+        inputs["teachers"] = [self.teacher.product, self.taught.product]
+        inputs["documents"] = hash_arrays(hash_texts(self.documents), *self.examples)
+        inputs["computed"] = find_device()
         packages, label = ("torch", "numpy", "scikit-learn"), f"{self.identity}, seed {self.seed}"
         return Product("news_student", inputs, MODULES, packages, label)
 
@@ -100,9 +89,8 @@ class DistilledStudent(Model):
         rows, targets = read_ids(self.taught, self.documents), self.taught.embed(self.documents)
         torch.manual_seed(seed)  # after loading a teacher, which draws random numbers
         student = NewsStudent(self.identity, table.shape, targets.shape[1], width)
-        start, weights = student.design.tokens, student.embedding.weight
-        if start == "new":
-            start = settings.tokens
+        design, weights = student.design, student.embedding.weight
+        start = settings.tokens if design.tokens == "new" else design.tokens
         if start == "pca":
             components = PCA(scale_width(TOKEN_DIM, width), svd_solver="covariance_eigh")
             table = components.fit_transform(table)
@@ -118,13 +106,11 @@ def train(
 ) -> list[float]:
     """Train the student in place; it keeps the best epoch's weights. Returns held-out losses.
 
-    `rows` are token ids of documents, `teacher` their (documents, dim) vectors; both may stay on
-    disk. `examples` are those to train on and those held out, (count, 1 or 3) rows of documents.
-    After `patience` epochs without improvement training ends; after `plateau_patience` "plateau"
-    divides the rates by ten.
-    """
-    learned, held_out = examples
-    order, rates = np.random.default_rng(seed), settings.rates
+    `rows` are documents' token ids, `teacher` their (documents, dim) vectors. `examples` are those
+    to train on and those held out, (count, 1 or 3) rows of documents. After `patience` epochs
+    without improvement training ends; after `plateau_patience` "plateau" divides rates by ten."""
+    (learned, held_out), size, rates = examples, settings.batch_size, settings.rates
+    order = np.random.default_rng(seed)
     torch.manual_seed(seed)  # of dropout
     rate = rates.get(student.design.architecture, rates["other"])
     # New token embeddings have a rate of their own: a step sees few of them. Those that are frozen
@@ -136,13 +122,13 @@ def train(
     weights, history = {}, list[float]()
     for epoch in range(settings.epochs):
         student.train()
-        for batch in sort_batches(learned, rows, settings.batch_size, order):
+        for batch in draw_batches(learned, rows, size, order):
             optimizer.zero_grad()
             compute_losses(student, rows, teacher, batch).mean().backward()
             optimizer.step()
         student.eval()
         with torch.no_grad():
-            batches = sort_batches(held_out, rows, settings.batch_size)
+            batches = np.split(held_out, range(size, len(held_out), size))
             losses = [compute_losses(student, rows, teacher, batch) for batch in batches]
         history.append(float(torch.cat(losses).mean()))
         if student.design.schedule == "plateau":
@@ -172,17 +158,13 @@ def compute_losses(student: NewsStudent, rows: Any, teacher: Any, batch: np.ndar
     return (mse if design.loss == "MSE" else cosine)(*vectors, *targets)
 
 
-def sort_batches(
-    examples: np.ndarray, rows: Any, size: int, order: np.random.Generator | None = None
-) -> list[np.ndarray]:
-    """The examples in batches of similar length, shuffled if `order` is a generator."""
-    examples, batches = examples if order is None else order.permutation(examples), []
+def draw_batches(examples: np.ndarray, rows: Any, size: int, order: Any) -> list[np.ndarray]:
+    """The examples in batches of similar length, both shuffled by the generator `order`."""
+    examples, batches = order.permutation(examples), []
     for group in np.split(examples, range(SORTED * size, len(examples), SORTED * size)):
         lengths = [len(row) for row in rows[group[:, 0]]]
         group = group[np.argsort(lengths, kind="stable")]
         batches += np.split(group, range(size, len(group), size))
-    if order is None:
-        return batches
     return [batches[number] for number in order.permutation(len(batches))]
 
 
@@ -192,13 +174,13 @@ def derive_seed(identity: str, seed: int) -> int:
     return int(own.generate_state(1)[0])
 
 
-def read_ids(teacher: Teacher, texts: Sequence[str]) -> Sequence[Any]:
+def read_ids(teacher: Any, texts: Sequence[str]) -> Sequence[Any]:
     """Token ids of what the teacher reads of texts, int32 arrays with special tokens."""
     product = Product("news_ids", {"teacher": teacher.product}, MODULES, (), "token ids")
     rows = teacher.store.rows(product, texts, lambda part: {"ids": teacher.sbert.tokenize(part)[0]})
     return rows["ids"]
 
 
-def read_table(teacher: Teacher) -> np.ndarray:
+def read_table(teacher: Any) -> np.ndarray:
     """(vocabulary, dim) token embeddings of the teacher."""
     return teacher.sbert.model.get_input_embeddings().weight.cpu().numpy()

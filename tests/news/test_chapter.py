@@ -9,8 +9,7 @@ from lib.experiments.bench import Bench
 from lib.experiments.embedders import Teacher
 from lib.news import chapter
 from lib.news.chapter import News
-from lib.news.training import DistilledStudent
-from lib.store import NotComputed, Store
+from lib.store import Store
 from tests.news.conftest import TINY
 
 
@@ -80,23 +79,9 @@ def test_what_students_learn_from(load):
     assert (news.embed(chapter.TEACHER)["public"][:, 0] == 64).all()
 
 
-def test_what_is_there_is_read_and_a_reading_bench_computes_nothing(load, monkeypatch):
-    news, pairs = load(), [("bag;cosine", 0), (chapter.TOKENS, 0), (chapter.TFIDF_BEFORE, 0)]
-    reading = News(news.bench.reading())
-    with pytest.raises(NotComputed):
-        reading.prepare(pairs)
-    news.prepare(pairs)
-    monkeypatch.setattr(DistilledStudent, "_trained", property(lambda _: pytest.fail("again")))
-    load().prepare(pairs)
-    for pair in pairs:
-        first, second = (each.embed(*pair) for each in (news, reading))
-        assert first.keys() == second.keys() == {"train", "public", "private"}
-        assert all(abs(first[side] - second[side]).max() == 0 for side in first)
-    with pytest.raises(NotComputed):
-        reading.embed("bag;cosine", 1)
-
-
-@pytest.mark.parametrize("model", ["BiGRU;attentive;cosine", "LSTM+2 linear+dropout;complex;α=0.5"])
+@pytest.mark.parametrize(
+    "model", ["Transformer(1x4);CLS;MSE", "LSTM+2 linear+dropout;complex;α=0.5"]
+)
 def test_a_student_gives_the_same_bytes_whoever_made_its_teachers_rows(load, model):
     """It may be the first that needs them, and loading a teacher draws random numbers."""
     first, later = load("first"), load("later")

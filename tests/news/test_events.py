@@ -1,4 +1,4 @@
-"""Events: sides, pairs, triplets, and windows to distil on."""
+"""Documents and events: sides, pairs, triplets, and windows to distil on."""
 
 import pickle
 from dataclasses import replace
@@ -8,16 +8,15 @@ import pytest
 
 from lib.data.dataset_folder import Documents
 from lib.experiments.bench import Bench
-from lib.news import events
-from lib.news.chapter import News
-from lib.news.events import Side
+from lib.news import chapter
+from lib.news.chapter import News, Side
 from lib.recipes import gensim_files
 
 NOTHING = Side((), (), np.zeros((0, 2), int), np.zeros(0, bool), np.zeros(0, int), True)
 
 
 def write_topics(write_folder, topics, count, named=2):
-    """A folder with so many documents of each topic, in turn of so many events."""
+    """A folder with so many documents of each topic, in turn of so many chapter."""
     ids = [f"{topic}_{number}" for topic in topics for number in range(count)]
     labels = [f"{text_id[:-2]}_{int(text_id[-1]) % named}" for text_id in ids]
     rows = [{"id": text_id, "text": f"text {text_id.replace('_', ' ')}"} for text_id in ids]
@@ -44,36 +43,36 @@ def test_nothing_of_a_tested_story_is_distilled_on():
 
 def test_topics_are_dealt_to_the_sides_and_pairs_stay_within_them(write_folder):
     task = write_topics(write_folder, (1, 2, 3, 10), 6)
-    sides = events.read_sides(task, 0.5, 42)
+    sides = chapter.read_sides(task, 0.5, 42)
     assert [len(side.texts) for side in sides.values()] == [12, 6, 6]  # topics 1 and 10, 2, 3
     for name, side in sides.items():
         topics = np.array([text.split()[1] for text in side.texts])
         assert np.equal(*topics[side.pairs.T]).all() and side.positive.mean() == 0.5
-        assert (events.read_sides(task, 0.5, 42)[name].pairs == side.pairs).all()
+        assert (chapter.read_sides(task, 0.5, 42)[name].pairs == side.pairs).all()
 
 
 @pytest.mark.parametrize(("topics", "named"), [((1, 2, 3), 1), ((1, 2, 3), 4), ((1, 2), 2)])
 def test_events_that_cannot_be_scored(write_folder, topics, named):
     task = write_topics(write_folder, topics, 4, named)
     with pytest.raises(ValueError, match="needs positive and negative pairs"):
-        events.read_sides(task, 0.5, 42)
+        chapter.read_sides(task, 0.5, 42)
 
 
 def test_a_side_of_pairs_joins_what_positive_pairs_connect(write_folder):
     answers = ((0, 1, "yes"), (0, 2, "no"), (1, 3, "yes"))
     rows, files = [], {}
-    for side in events.SIDES:
+    for side in chapter.SIDES:
         rows += [{"id": f"{side}{n}", "text": f"text {n}", "group": side} for n in range(4)]
         files[side] = [{"a": f"{side}{a}", "b": f"{side}{b}", "label": c} for a, b, c in answers]
-    for side in events.read_sides(write_folder(rows, **files), 0.5, 42).values():
+    for side in chapter.read_sides(write_folder(rows, **files), 0.5, 42).values():
         assert side.pairs.tolist() == [[0, 1], [0, 2], [1, 3]] and not side.complete
         assert side.positive.tolist() == [True, False, True]
         assert (side.events == side.events[0]).tolist() == [True, True, False, True]
 
 
 def draw(place, words, count, **sides):
-    sides = dict.fromkeys(events.SIDES, NOTHING) | sides
-    return events.draw_windows([Documents(place)], sides, words, count, 42)
+    sides = dict.fromkeys(chapter.SIDES, NOTHING) | sides
+    return chapter.draw_windows([Documents(place)], sides, words, count, 42)
 
 
 def test_windows_are_words_of_their_documents(tmp_path, write_folder):
@@ -101,7 +100,7 @@ def test_triplets_of_pairs():
     pairs = np.array([[0, 1], [0, 2], [0, 3], [4, 3], [5, 6]])
     positive = np.array([True, True, False, False, True])
     side = Side(("",) * 7, ("",) * 7, pairs, positive, np.zeros(7, int), False)
-    rows = events.draw_triplets(side, seed=0).tolist()
+    rows = chapter.draw_triplets(side, seed=0).tolist()
     # 0 has two positives and one negative, 3 and 4 are their own, the others have no negative.
     assert [row[:2] for row in rows] == [[0, 1], [0, 2], [3, 3], [4, 4]]
     assert [row[2] for row in rows[:2]] == [3, 3] and rows[2][2] in (0, 4) and rows[3][2] == 3

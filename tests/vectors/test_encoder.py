@@ -75,14 +75,6 @@ def test_a_stretch_is_embedded_as_a_text_and_no_texts_have_no_vectors(folders, m
             encoder.encode(texts)
 
 
-@pytest.mark.parametrize("content", [None, '{"version": 7}'])
-def test_another_folder_or_version_is_refused(tmp_path, content):
-    if content:
-        (tmp_path / "encoder.json").write_text(content)
-    with pytest.raises(ValueError, match="no encoder of version"):
-        lib.encoders.load(tmp_path)
-
-
 # What else this project needs, none of which reading an encoder may import.
 OTHERS = "pandas pyarrow pydantic gensim nltk matplotlib seaborn papermill accelerate".split()
 SCRIPT = """

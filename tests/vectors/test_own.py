@@ -126,23 +126,16 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
     assert run(capsys, reviews)[0] == 0 and not again, "all is kept, and the folder replaced"
 
 
-# a task's file, and how much of it can be judged
-CLUSTERS = "\n".join(json.dumps({"id": str(n), "label": f"e{n // 3}"}) for n in range(12))
-TASKS = {
-    "clusters": ("clusters.jsonl", CLUSTERS, "task MAP"),
-    "an unknown id": ("train.jsonl", '{"id": "99", "label": "b"}', "note: task is not judged: "),
-    "one source": ("relevant.json", '{"0": ["1"]}', "note: task is not judged: "),
-}
-
-
-@pytest.mark.parametrize("case", TASKS)
-def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys, case):
-    name, content, told = TASKS[case]
+def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys):
     folder = write_dataset(tmp_path, 12)
-    (folder / "tasks/task").mkdir(parents=True)
-    (folder / "tasks/task" / name).write_text(content)
+    clusters = [{"id": str(n), "label": f"e{n // 3}"} for n in range(12)]
+    write_lines(folder / "tasks/events/clusters.jsonl", clusters)
+    write_lines(folder / "tasks/mistaken/train.jsonl", [{"id": "99", "label": "b"}])
+    write_lines(folder / "tasks/one/relevant.json", [{"0": ["1"]}])
     code, lines, _ = run(capsys, folder)
-    assert code == 0 and any(line.strip().startswith(told) for line in lines), lines
+    assert code == 0 and any(line.strip().startswith("events MAP") for line in lines), lines
+    for name in ("mistaken", "one"):
+        assert any(line.startswith(f"note: {name} is not judged: ") for line in lines), lines
 
 
 def test_texts_that_nothing_can_be_judged_by_are_embedded(quickly, tmp_path, capsys):
@@ -151,24 +144,16 @@ def test_texts_that_nothing_can_be_judged_by_are_embedded(quickly, tmp_path, cap
     assert code == 0 and lines[-1] == "VERDICT: EQUAL | base | nan | nan | +nan"
 
 
-def check_refused(capsys, told, *arguments):
-    before = {path.name for path in os.scandir(".")}
-    code, lines, errors = run(capsys, *arguments)
-    assert code == 2 and lines == [] and len(errors) == 1 and told in errors[0], errors
-    assert {path.name for path in os.scandir(".")} == before
-
-
 def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
     quickly, tmp_path, capsys, artifacts
 ):
     folder, other = write_dataset(tmp_path, 4), tmp_path / "other"
     assert run(capsys, folder, "--out", other)[0] == 0
     (other / "thesis.doc").write_text("mine")
-    for out in (other, folder, artifacts, artifacts / "store"):
-        check_refused(capsys, "not ours", folder, "--out", out)
-    check_refused(capsys, "needs --student", folder, "--model", "student")
-    check_refused(capsys, "cannot read the configuration", folder, "--student", tmp_path)
-    (tmp_path / "given").mkdir()
-    (tmp_path / "given/a.txt").write_text("The same.")
-    (tmp_path / "given/b.txt").write_text("The  same.")
-    check_refused(capsys, "got 1", tmp_path / "given")
+    outs = [("--out", out) for out in (other, folder, artifacts, artifacts / "store")]
+    before = {path.name for path in os.scandir(".")}
+    for options in (*outs, ("--model", "student"), ("--student", tmp_path)):
+        code, lines, errors = run(capsys, folder, *options)
+        told = "not ours" if options[0] == "--out" else ""
+        assert code == 2 and lines == [] and len(errors) == 1 and told in errors[0], errors
+    assert {path.name for path in os.scandir(".")} == before
