@@ -1,4 +1,4 @@
-"""Boxplots of Chapter 4 and Figure 5.3: a row for each model, with a box over its tasks."""
+"""Boxplots, a row for each model (Chapter 4, Figure 5.3); block diagrams (Figures 3.1 and 4.6)."""
 
 import itertools
 import math
@@ -62,10 +62,8 @@ def boxplot_frame(
 
 
 def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """The keys, value (mean over seeds), seeds (their number), chance and collapsed (any).
-
-    Raises `ValueError` for a repeated record, such as one of another split.
-    """
+    """The keys, value (mean over seeds), seeds (their number), chance and collapsed (any);
+    `ValueError` for a repeated record, such as one of another split."""
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}")
@@ -92,8 +90,7 @@ def boxplot(
     The scale is chance-corrected accuracy minus the task's best, so two means differ by as much as
     the ledger says; without ours it is the thesis', accuracy divided by the task's best. Rows are
     in the published order, behind models that the thesis lacks. `rounds` are those of the profile;
-    `untrained` describes our models of `UNTRAINED`.
-    """
+    `untrained` describes our models of `UNTRAINED`."""
     printed = manifest.printed_rounds(rounds)
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
     places = {identity: row for row, identity in enumerate(published.printed(label).values())}
@@ -154,16 +151,16 @@ def _draw_panel(axis: Axes, data: pd.DataFrame, name: str, fills: list, sides: l
 
 def _explain(data: pd.DataFrame, label: str, untrained: str) -> list[str]:
     """The lines above the legend: the order of rows, how many seeds, what marks mean."""
-    told = ["rows in the published order, the published best at the bottom"]
-    if data["published"].isna().all():
-        told = ["best row at the bottom"]
+    own = data["published"].isna().all()
+    order = "best row" if own else "rows in the published order, the published best"
+    told = [f"{order} at the bottom"]
     if data["value"].notna().any():
         least, most = data["seeds"].min(), data["seeds"].max()
         seeds = "1 seed" if least == 1 else f"{least} seeds"
         told.append(f"ours: {seeds} " + ("each" if least == most else f"unless marked ×{most}"))
         if data["collapsed"].any():
             told.append("†: collapsed, all embeddings point one way")
-    if data["published"].notna().any():
+    if not own:
         told.append("published: one run each")
     told += settings()["explained"].get(label, [])
     if untrained and data["identity"].str.partition(";")[0].isin(UNTRAINED).any():
@@ -182,3 +179,31 @@ def _categorize(label: str, models: Iterable[str]) -> tuple[list[str], dict[str,
     others = dict.fromkeys(name for name in drawn if name not in fills)
     colors = {name: color for name, color in fills.items() if name in drawn}
     return drawn, colors | dict(zip(others, itertools.cycle(settings()["others"]), strict=False))
+
+
+@style()
+def block_diagram(label: str) -> tuple[Figure, pd.DataFrame]:
+    """Draw Figure 3.1 (fig3_1) or 4.6, as laid out in `params/figures.yaml`; returns it, and its
+    arrows as a table for the CSV: from, to, label."""
+    parts, boxes = settings()["diagram_parts"], settings()["diagrams"][label]
+    figure, ((axes,),) = panels(1, 4.2)
+    axes.set(xlim=(0.1, 7.1), ylim=(0.1, 4.9))
+    axes.axis("off")
+    drawn, rows = {}, []
+    for name, box in boxes.items():
+        look = parts["box"] | {"facecolor": parts["colours"][box["role"]]}
+        text = axes.text(*box["at"], box["text"], bbox=look, **parts["centred"], fontsize=9.5)
+        drawn[name] = text.get_bbox_patch()
+    for end, box in boxes.items():
+        for start, text in box["inputs"].items():
+            other = boxes[start]
+            look = parts["arrow"] | {"patchA": drawn[start], "patchB": drawn[end]}
+            axes.annotate("", xytext=other["at"], xy=box["at"], arrowprops=look)
+            middle = np.mean([other["at"], box["at"]], axis=0)
+            axes.text(*middle, text, **parts["centred"], fontsize=8.5, bbox=parts["behind"])
+            rows.append((other["text"], box["text"], text))
+    colours = {box["role"]: parts["colours"][box["role"]] for box in boxes.values()}
+    handles = [Patch(fc=fill, label=role, **parts["edge"]) for role, fill in colours.items()]
+    axes.legend(handles=handles, loc="upper left", ncols=4, fontsize=8.5, frameon=False)
+    table = pd.DataFrame(rows, columns=["from", "to", "label"])
+    return figure, table.replace({"\n": " ", r"\$": ""}, regex=True)

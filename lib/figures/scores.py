@@ -18,6 +18,7 @@ from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 # Not trained here, the same by every seed.
 GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks", "LSA", "chunks + LSA")
 READOUTS = {"compare": "heads that compare", "none": "no head", "thesis": "the thesis' heads"}
+_SHIFTS = (-0.15, 0.15, 0)  # of a readout's marks
 # Figure -> columns that tell its rows and its columns of panels.
 _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("metric", "task")}
 
@@ -67,8 +68,7 @@ def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -
 
     The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
     and round, 5.6 for each task and metric, 5.5 for each metric with means over tasks, whose
-    intervals take tasks as independent. `rounds` are those of the profile.
-    """
+    intervals take tasks as independent. `rounds` are those of the profile."""
     models = manifest.ordered(data["model"], published.CHAPTER_5)
     by_row, by_column = _PANELS[label]
     ours, theirs = data["chance"].fillna(0), data["published_chance"].fillna(0)
@@ -115,20 +115,17 @@ def differences(data: pd.DataFrame) -> Figure:
     """Draw differences with their intervals: a row for each step, a mark for each readout.
 
     `data` has the columns step, readout (a name or what it is called in figures), difference, low,
-    high. A step may lack a readout.
-    """
-    data = data.replace({"readout": READOUTS})
-    steps, parts = [*data["step"].unique()], dict([*data.groupby("readout")])
-    names = [name for name, readout in READOUTS.items() if readout in parts]
+    high. A step may lack a readout."""
+    data, steps = data.replace({"readout": READOUTS}), [*data["step"].unique()]
     figure, ((axis,),) = panels(1, "figB_2")
     axis.axvline(0, color=INK, linewidth=0.9)
-    shifts = np.linspace(-0.15, 0.15, len(names))
-    for name, marker, shift in zip(names, "osD", shifts, strict=False):
-        rows = parts[READOUTS[name]].set_index("step").reindex(steps)
+    for (name, readout), marker, shift in zip(READOUTS.items(), "osD", _SHIFTS, strict=True):
+        rows = data[data["readout"] == readout]
         ends = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
-        look = {"color": settings()["readouts"][name], "label": READOUTS[name], "xerr": ends}
-        look |= {"fmt": marker, "markersize": 5, "linewidth": 1.2}
-        axis.errorbar(rows["difference"], np.arange(len(steps)) + shift, **look)
+        look = {"color": settings()["readouts"][name], "fmt": marker, "ms": 5, "linewidth": 1.2}
+        if len(rows):
+            places = rows["step"].map(steps.index) + shift
+            axis.errorbar(rows["difference"], places, xerr=ends, label=readout, **look)
     axis.set(xlabel="change of accuracy above chance, mean of the tasks")
     rows_from_top(axis, steps)
     figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=3)

@@ -25,9 +25,7 @@ def _texts() -> dict[str, dict[str, Any]]:
 
 def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> list[Path]:
     """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
-
-    `caption` replaces that of `params/tables.yaml`.
-    """
+    `caption` replaces that of `params/tables.yaml`."""
     parts = readable(frame)
     caption = caption or _texts()["captions"].get(label, "")
     texts = {kind: render(kind, parts, caption, label) for kind in ("md", "tex")}
@@ -55,10 +53,8 @@ def readable(frame: pd.DataFrame) -> Parts:
 
 
 def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
-    """Render the parts under their titles, with columns of numbers aligned to the right.
-
-    `kind` is "md" (GitHub's Markdown), "tex" (floats that need only booktabs) or "html" (where long
-    tables open with a click).
+    """Render the parts under their titles, with columns of numbers aligned to the right; `kind` is
+    "md" (GitHub's), "tex" (floats that need only booktabs) or "html" (long tables open by a click).
     """
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, trim_blocks=True)

@@ -34,12 +34,10 @@ def quickly(monkeypatch, tmp_path):
 @pytest.fixture
 def reviews(tmp_path):
     """A CSV of forty reviews with labels, one blank, one repeated."""
-    rows = [
-        {"id": f"{n:03d}", "text": make_text(n), "title": f"T{n}", "label": n % 2}
-        for n in range(40)
-    ]
-    rows += [{"id": "blank", "text": " "}, {"id": "again", "text": rows[0]["text"]}]
-    pd.DataFrame(rows).to_csv(tmp_path / "reviews.csv", index=False)
+    frame = pd.DataFrame({"id": [f"{n:03d}" for n in range(40)], "text": map(make_text, range(40))})
+    frame = frame.assign(title=[f"T{n}" for n in range(40)], label=frame.index % 2)
+    others = [{"id": "blank", "text": " "}, {"id": "again", "text": frame["text"][0]}]
+    pd.concat([frame, pd.DataFrame(others)]).to_csv(tmp_path / "reviews.csv", index=False)
     return tmp_path / "reviews.csv"
 
 
@@ -73,10 +71,8 @@ def test_a_table_gives_vectors_a_page_an_encoder_and_a_verdict(quickly, reviews,
     assert frame["id"].tolist() == [*(f"{n:03d}" for n in range(40)), "again"]
     vectors = np.stack(frame["vector"])
     assert vectors.dtype == np.float32 and (vectors[0] == vectors[-1]).all()
-    assert set(pd.read_csv(out / "table.csv")["measure"]) == {
-        "halves of documents MRR",
-        "label accuracy",
-    }
+    measures = {*pd.read_csv(out / "table.csv")["measure"]}
+    assert measures == {"halves of documents MRR", "label accuracy"}
     assert any("blank" in line for line in lines) and any("again" in line for line in lines)
     assert "T39" in (out / "index.html").read_text()
     code, lines, _ = run(capsys, reviews, "--json", "--model", BOTH, "--out", "é")

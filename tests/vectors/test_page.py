@@ -79,23 +79,16 @@ def tab(request, tmp_path):
 
 
 @needs_browser
-def test_search_finds_titles_and_texts_and_marks_them(tab):
+def test_search_marks_what_it_finds_and_neighbours_and_map_lead_on(tab):
     results = tab.locator("#results li")
     assert results.count() == 50 and "first 50" in tab.locator("#status").inner_text()
     tab.locator("#query").fill("judge")
     assert "30 of 60" in tab.locator("#status").inner_text()
     assert tab.locator("#results mark").first.inner_text() == "judge"
-    found = results.first.locator("p").inner_text()
-    assert "<b>Text</b>" in found, "a text is no HTML"
-    assert {*found.split()} <= {*TEXTS[1].split(), "…"}, "words are whole"
+    assert "<b>Text</b>" in results.first.locator("p").inner_text(), "a text is no HTML"
     tab.locator("#query").fill("VOILIER 58 river")
     assert results.first.locator("button").inner_text() == "Voilier 58"
-    tab.locator("#query").fill("zebra")
-    assert "0 of 60" in tab.locator("#status").inner_text() and not results.count()
-
-
-@needs_browser
-def test_a_text_shows_its_nearest_and_the_map_chooses(tab):
+    # A text shows its nearest, and the map chooses.
     tab.locator("#query").fill("Court 7")
     tab.locator("#results button").first.click()
     near, chosen = tab.locator("#chosen li"), tab.locator("#chosen h2")
