@@ -40,7 +40,7 @@ def split_documents(bench: Bench) -> tuple[list[str], list[str]]:
 
 def measure_teachers(bench: Bench, lengths: list[int], inferences: list[int]) -> pd.DataFrame:
     """A row for each teacher, number of epochs, and of inference (0 for as many as in training):
-    mrr, and seconds of the processor in training."""
+    mrr, and seconds of training."""
     settings = bench.profile.contextual_teacher.model_dump(exclude={"documents", "epochs", "seed"})
     read, halves = split_documents(bench)
     teachers = {name: label.split("+") for name, label in CONTEXTUAL_TEACHERS.items()}
@@ -50,7 +50,7 @@ def measure_teachers(bench: Bench, lengths: list[int], inferences: list[int]) ->
         for label in dict.fromkeys(part for parts in teachers.values() for part in parts):
             model = ParagraphVector.parse(label, width=bench.profile.width)
             model.train(read, epochs=epochs, seed=0, **settings)
-            seconds[label] = model.seconds
+            seconds[label] = model.models[0].total_train_time
             for inference in (0, *inferences):
                 model.models[0].epochs = inference or epochs
                 vectors[label, inference] = model.encode(halves)

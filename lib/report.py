@@ -112,7 +112,7 @@ def _describe(entry: Entry, profile: Profile, folder: Path) -> str:
 def fill_blocks(text: str, **blocks: pd.DataFrame) -> str:
     """Put tables between `<!-- name -->` and `<!-- /name -->`; ValueError without such a place."""
     for name, frame in blocks.items():
-        table = tables.render("md", tables.readable(frame))
+        table = tables.render("md", frame)
         place = re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
         text, places = place.subn(lambda _, table=table: table, text)
         if places != 1:

@@ -26,9 +26,8 @@ def _texts() -> dict[str, dict[str, Any]]:
 def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> list[Path]:
     """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
     `caption` replaces that of `params/tables.yaml`."""
-    parts = readable(frame)
     caption = caption or _texts()["captions"].get(label, "")
-    texts = {kind: render(kind, parts, caption, label) for kind in ("md", "tex")}
+    texts = {kind: render(kind, frame, caption, label) for kind in ("md", "tex")}
     return write(label, frame, texts, folder)
 
 
@@ -52,16 +51,16 @@ def readable(frame: pd.DataFrame) -> Parts:
     return {title: _cells(part, **layout) for title, part in groups}
 
 
-def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
-    """Render the parts under their titles, with columns of numbers aligned to the right; `kind` is
-    "md" (GitHub's), "tex" (floats that need only booktabs) or "html" (long tables open by a click).
+def render(kind: str, frame: pd.DataFrame, caption: str = "", label: str = "") -> str:
+    """Render a frame for people, with columns of numbers aligned to the right; `kind` is "md"
+    (GitHub's), "tex" (floats that need only booktabs) or "html" (long tables open with a click).
     """
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, trim_blocks=True)
     escapes = str.maketrans({"\n": " "} | _texts()["escapes"][kind])
     environment.filters["escaped"] = lambda text: text.translate(escapes)
     environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
-    facts = {"parts": parts, "caption": caption, "label": label}
+    facts = {"parts": readable(frame), "caption": caption, "label": label}
     return environment.get_template(f"table.{kind}.j2").render(**facts)
 
 

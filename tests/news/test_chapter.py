@@ -26,7 +26,7 @@ class FakeSBERT:
 
     def tokenize(self, texts):
         counts = [min(len(text.split()), self.max_tokens - 2) for text in texts]
-        return [np.array([1, *range(5, 5 + count), 2], dtype=np.int32) for count in counts], counts
+        return [np.array([1, *range(5, 5 + count), 2], dtype=np.int32) for count in counts]
 
     def encode(self, texts, batch_size=32):
         return np.array([[self.max_tokens, len(text), 1, 1] for text in texts], dtype=np.float32)
