@@ -17,7 +17,6 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import MinMaxScaler
 
 from lib.config import environment, paths, profiles
-from lib.config.environment import quiet_transformers
 from lib.config.schema import Profile
 from lib.data import check, task_files
 from lib.data.corpus import PickedDocuments
@@ -45,9 +44,7 @@ def list_models(
     store: Store, documents: Sequence[str], profile: Profile, student: Path | None = None
 ) -> dict[str, Model]:
     """The models by name: dense ones with the encoder of a profile, and words of documents.
-
-    `student` is the folder of a trained one; `ValueError`, in one line, if there is none.
-    """
+    `student` is the folder of a trained one; `ValueError`, in one line, if there is none."""
     precision = "bf16" if has_bfloat16() else "fp32"
     teacher = Teacher(store, profile.structural_teacher, precision=precision)
     section = profile.student.model_copy(update={"layers": None, "language_model": None})
@@ -66,8 +63,7 @@ def combine(models: Mapping[str, Model], texts: Sequence[str]) -> dict[str, Mode
     """All models of the table by name; the mean vector of `texts` is subtracted."""
     store = models[BASE].store
     base, pieces = (Centred(store, models[name], texts) for name in (BASE, CHUNKS))
-    both = Joined(store, (base, models[LSA]), scaled=True)
-    return {**models, CHUNKS: pieces, BOTH: both}
+    return {**models, CHUNKS: pieces, BOTH: Joined(store, (base, models[LSA]), scaled=True)}
 
 
 class OwnTexts:
@@ -140,8 +136,8 @@ class OwnTexts:
         rows = {each.id: self.places[key] for each, key in contents if key}  # of texts not blank
         frame = pd.DataFrame({"id": [*rows], "vector": [*vectors[[*rows.values()]].astype("f4")]})
         facts = {"documents": len(self.texts), "verdict": report["line"], "scores": report["table"]}
-        card = facts | {"provenance": environment.commit() | environment.versions()}
-        card["title"] = f"Vectors of {self.name}: {name}"
+        made = environment.commit() | environment.versions()
+        card = facts | {"title": f"Vectors of {self.name}: {name}", "provenance": made}
         shown = np.sort(np.random.default_rng(0).permutation(len(self.texts))[:SHOWN])
         documents = [self.texts.documents[place] for place in shown.tolist()]
         texts = [(each.title or each.id, each.text, self.labels.get(each.id)) for each in documents]
@@ -157,18 +153,15 @@ class OwnTexts:
             elif dense is not None:
                 dense.load().export(new / "encoder/dense")
 
-        with quiet_transformers():
+        with environment.quiet_transformers():
             replace_folder(self.out, KIND, write)
 
 
-def render_page(
-    name: str, rows: Sequence[tuple[Any, ...]], vectors: np.ndarray, facts: Mapping[str, Any]
-) -> str:
+def render_page(name: str, rows: Sequence[tuple], vectors: np.ndarray, facts: Mapping) -> str:
     """The page `index.html`: search by words, the nearest texts of each, and a map, offline.
 
     `rows` are title, text, and class or None of at least two texts, and `vectors` (texts, dim).
-    `facts` are `documents`, how many there are in all, `verdict`, and `scores`, rows of the table.
-    """
+    `facts` are `documents`, how many there are, `verdict`, and `scores`, rows of the table."""
     titles, texts, labels = zip(*rows, strict=True)
     unit, others = scale_rows(np.asarray(vectors, dtype=np.float32)), len(vectors) - 1
     neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, others)).fit(unit)

@@ -29,10 +29,9 @@ def write_folder(tmp_path):
     """A function (documents, {file: rows}) that writes a folder `own` with a task `events`."""
 
     def write(documents, **files):
-        task = tmp_path / "own/tasks/events"
         write_lines(tmp_path / "own/documents.jsonl", documents)
         for name, rows in files.items():
-            write_lines(task / f"{name}.jsonl", rows)
-        return task
+            write_lines(tmp_path / f"own/tasks/events/{name}.jsonl", rows)
+        return tmp_path / "own/tasks/events"
 
     return write
