@@ -1,8 +1,7 @@
-"""The news chapter of smoke, with its records, and of mini; a person's folder with events."""
+"""The news chapter of smoke, with its records."""
 
 import pytest
 
-from lib.data.files import write_lines
 from lib.experiments.bench import Bench
 from lib.news import results
 from lib.news.chapter import News
@@ -22,16 +21,3 @@ def smoke(tmp_path_factory):
         patch.setenv("THESIS_ARTIFACTS", str(tmp_path_factory.mktemp("news")))
         news = News(Bench.load("smoke", overrides=TINY))
         yield news, results.make_records(news)
-
-
-@pytest.fixture
-def write_folder(tmp_path):
-    """A function (documents, {file: rows}) that writes a folder `own` with a task `events`."""
-
-    def write(documents, **files):
-        write_lines(tmp_path / "own/documents.jsonl", documents)
-        for name, rows in files.items():
-            write_lines(tmp_path / f"own/tasks/events/{name}.jsonl", rows)
-        return tmp_path / "own/tasks/events"
-
-    return write

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lib.data.dataset_folder import Documents
+from lib.data.files import write_lines
 from lib.experiments.bench import Bench
 from lib.news import chapter
 from lib.news.chapter import News, Side
@@ -15,12 +16,20 @@ from lib.recipes import gensim_files
 NOTHING = Side((), (), np.zeros((0, 2), int), np.zeros(0, bool), np.zeros(0, int), True)
 
 
-def write_topics(write_folder, topics, count, named=2):
+def write_folder(root, documents, **files):
+    """A folder `own` with a task `events`, which has these files."""
+    write_lines(root / "own/documents.jsonl", documents)
+    for name, rows in files.items():
+        write_lines(root / f"own/tasks/events/{name}.jsonl", rows)
+    return root / "own/tasks/events"
+
+
+def write_topics(root, topics, count, named=2):
     """A folder with so many documents of each topic, in turn of so many events."""
     places = [(topic, number) for topic in topics for number in range(count)]
     rows = [{"id": f"{topic}_{n}", "text": f"text {topic} {n}"} for topic, n in places]
     clusters = [{"id": f"{topic}_{n}", "label": f"{topic}_{n % named}"} for topic, n in places]
-    return write_folder(rows, clusters=clusters)
+    return write_folder(root, rows, clusters=clusters)
 
 
 def test_nothing_of_a_tested_story_is_distilled_on():
@@ -38,8 +47,8 @@ def test_nothing_of_a_tested_story_is_distilled_on():
     assert mini.sides["public"].positive.mean() == pytest.approx(0.46, abs=0.002)
 
 
-def test_topics_are_dealt_to_the_sides_and_pairs_stay_within_them(write_folder):
-    task = write_topics(write_folder, (1, 2, 3, 10), 6)
+def test_topics_are_dealt_to_the_sides_and_pairs_stay_within_them(tmp_path):
+    task = write_topics(tmp_path, (1, 2, 3, 10), 6)
     sides = chapter.read_sides(task, 0.5, 42)
     assert [len(side.texts) for side in sides.values()] == [12, 6, 6]  # topics 1 and 10, 2, 3
     for side in sides.values():
@@ -48,24 +57,24 @@ def test_topics_are_dealt_to_the_sides_and_pairs_stay_within_them(write_folder):
 
 
 @pytest.mark.parametrize("named", [1, 4])
-def test_events_that_cannot_be_scored(write_folder, named):
+def test_events_that_cannot_be_scored(tmp_path, named):
     with pytest.raises(ValueError, match="needs positive and negative pairs"):
-        chapter.read_sides(write_topics(write_folder, (1, 2, 3), 4, named), 0.5, 42)
+        chapter.read_sides(write_topics(tmp_path, (1, 2, 3), 4, named), 0.5, 42)
 
 
-def test_a_side_of_pairs_joins_what_positive_pairs_connect(write_folder):
+def test_a_side_of_pairs_joins_what_positive_pairs_connect(tmp_path):
     answers = ((0, 1, "yes"), (0, 2, "no"), (1, 3, "yes"))
     rows, files = [], {}
     for side in chapter.SIDES:
         rows += [{"id": f"{side}{n}", "text": f"text {n}", "group": side} for n in range(4)]
         files[side] = [{"a": f"{side}{a}", "b": f"{side}{b}", "label": c} for a, b, c in answers]
-    for side in chapter.read_sides(write_folder(rows, **files), 0.5, 42).values():
+    for side in chapter.read_sides(write_folder(tmp_path, rows, **files), 0.5, 42).values():
         assert side.pairs.tolist() == [[0, 1], [0, 2], [1, 3]] and not side.complete
         assert side.positive.tolist() == [True, False, True]
         assert (side.events == side.events[0]).tolist() == [True, True, False, True]
 
 
-def test_windows_are_words_of_their_documents(tmp_path, write_folder):
+def test_windows_are_words_of_their_documents(tmp_path):
     """All of them, and once: a last one from half the words on, or if it is the whole document."""
     words = [f"w{n}" for n in range(25)]
     rows = [{"id": f"{n}", "text": "  ".join(words[:n]) + "\n"} for n in (3, 4, 7, 9, 13, 14, 23)]
@@ -73,7 +82,7 @@ def test_windows_are_words_of_their_documents(tmp_path, write_folder):
     others["tested"] = " ".join(words[:7]) + " "
     rows += [{"id": name, "text": text} for name, text in others.items()]
     rows.append({"id": "group", "text": " ".join(words[5:14]), "group": "story"})
-    write_folder(rows)
+    write_folder(tmp_path, rows)
     public = replace(NOTHING, texts=(rows[2]["text"], "else"), groups=("story", ""))
     given = [Documents(tmp_path / "own")], {"public": public, "private": NOTHING}
     drawn = chapter.draw_windows(*given, words=9, count=10, seed=42)

@@ -100,7 +100,6 @@ def test_a_record_for_each_model_seed_and_side_which_is_read_again(smoke):
     assert len(scores) == 2 * sum(len(seeds) for seeds in wanted.values())
     one = scores[scores["model"] == chapter.ONE]
     assert one["collapsed"].all() and (one["recall"] == 1).all()
-    assert scores["f1"].between(0, 1).all() and (scores["draws"].str.len() == results.DRAWS).all()
     timed = scores[~scores["model"].isin({*chapter.NOT_TRAINED} - {chapter.TEACHER})]
     assert (timed[["size_mb", "ms_per_document"]] > 0).all(axis=None)
     pd.testing.assert_frame_equal(results.make_records(News(news.bench.reading())), scores)

@@ -59,7 +59,6 @@ def test_padding_never_changes_an_embedding(identity):
     model, rows = make_student(identity), draw_rows(3, 4, 5, 9, 9)
     alone = torch.stack([model(*model.pad([row]))[0] for row in rows])
     ids, lengths = model.pad(rows)
-    assert_close(model(ids, lengths), alone, atol=1e-5, rtol=0)
     dirty = torch.cat([ids, torch.zeros(5, 3, dtype=ids.dtype)], dim=1)
     dirty[torch.arange(dirty.shape[1]) >= lengths[:, None]] = 7  # any padding, and more of it
     assert_close(model(dirty, lengths), alone, atol=1e-5, rtol=0)

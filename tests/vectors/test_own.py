@@ -134,12 +134,6 @@ def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys):
         assert any(line.startswith(f"note: {name} is not judged: ") for line in lines), lines
 
 
-def test_texts_that_nothing_can_be_judged_by_are_embedded(quickly, tmp_path, capsys):
-    write_lines(tmp_path / "two.jsonl", [{"text": "One."}, {"text": "Two."}])
-    code, lines, _ = run(capsys, tmp_path / "two.jsonl")
-    assert code == 0 and lines[-1] == "VERDICT: EQUAL | base | nan | nan | +nan"
-
-
 def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
     quickly, tmp_path, capsys, artifacts
 ):
