@@ -20,6 +20,7 @@ from lib.experiments.embedders import Teacher, Words
 from lib.experiments.model import Model
 from lib.news import training
 from lib.news.students import parse
+from lib.store import hash_texts
 from lib.texts import has_token, split_words
 
 SIDES = ("train", "public", "private")
@@ -48,8 +49,7 @@ def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
     It has `clusters.jsonl`, or a file of pairs for each side, whose documents have the side as
     `group`. An event `<topic>_<name>` belongs to a topic, and a topic to the side that it is named
     after, or else to the sides in turn. Of known events, so many negative pairs are drawn with
-    `seed` that `positives` is the share of positive ones.
-    """
+    `seed` that `positives` is the share of positive ones."""
     sides, complete = {}, (task / "clusters.jsonl").is_file()
     if complete:
         known = task_files.read_task(task)
@@ -116,8 +116,9 @@ class Windows(Texts):
     """Windows of words from documents to distil on, read from disk when needed."""
 
     def __init__(self, folders: Sequence[Documents], rows: np.ndarray, words: int):
-        super().__init__(rows)  # (windows, 3) int64: folder, document, and first word
         self.folders, self.words = folders, words
+        self.documents = rows  # (windows, 3) int64: folder, document, and first word
+        self.names = hash_texts(iter(self))
 
     def __getitem__(self, row: Any) -> str:
         folder, document, first = self.documents[row].tolist()
@@ -128,9 +129,9 @@ class Windows(Texts):
 def draw_windows(
     folders: Sequence[Documents], sides: Mapping[str, Side], words: int, count: int, seed: int
 ) -> Windows:
-    """Windows in random order: without documents that share a text or a group with a tested side,
-    and without a document's last window if it has no token, or fewer than half the words and is not
-    the whole document."""
+    """Windows with a token in random order, of documents that share no text or group with a tested
+    side. A document's last window is left out if it has fewer than half the words, unless it is the
+    whole document."""
     contents = {content(text) for name in TESTED for text in sides[name].texts}
     groups = {group for name in TESTED for group in sides[name].groups} - {""}
     rows = array("q")
