@@ -28,6 +28,7 @@ def read_table(folder: Path, label: str) -> pd.DataFrame:
 def shorten_ledger(ledger: pd.DataFrame) -> pd.DataFrame:
     """Columns finding, published, ours (effects), low, high (of ours), verdict, survives."""
     short = ledger.rename(columns={"published_effect": "published", "effect": "ours"})
+    short.attrs["label"] = "short_ledger"  # of its layout in `params/tables.yaml`
     return short[["finding", "published", "ours", "low", "high", "verdict", "survives"]]
 
 
@@ -78,8 +79,7 @@ def fill_blocks(text: str, **blocks: pd.DataFrame) -> str:
     for name, frame in blocks.items():
         head, rest = text.split(f"<!-- {name} -->\n")
         _, tail = rest.split(f"<!-- /{name} -->")
-        table = tables.render("md", tables.readable(frame))
-        text = f"{head}<!-- {name} -->\n{table}<!-- /{name} -->{tail}"
+        text = f"{head}<!-- {name} -->\n{tables.render('md', frame)}<!-- /{name} -->{tail}"
     return text
 
 

@@ -1,4 +1,4 @@
-"""Boxplots of Chapter 4 and Figure 5.3: a row for each model, with a box over its tasks."""
+"""Boxplots, a row for each model (Chapter 4, Figure 5.3); block diagrams (Figures 3.1 and 4.6)."""
 
 import itertools
 import math
@@ -6,7 +6,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,7 +14,7 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import manifest
-from lib.figures.style import DARK, INK, WIDTH, labelled, rows_from_top, settings, style
+from lib.figures.style import DARK, INK, WIDTH, labelled, panels, rows_from_top, settings, style
 from lib.statistics.intervals import SeedNoise
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -23,10 +22,10 @@ _PANELS = {  # panel -> columns: score, score divided by the task's best, chance
     "ours": ("value", "normalized", "chance", "noise"),
     "published": ("published", "published_normalized", "published_chance", "published_noise"),
 }
+_PRINTED = dict(zip(("accuracy", "normalized", "chance"), _PANELS["published"], strict=False))
 _COLUMNS = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
 _COLUMNS += ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
 _ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches for a row, a line of the legend, and the rest
-_LETTERS = 92  # in a line of the legend
 _AXES = {True: "normalised accuracy", False: "accuracy above chance,\nminus the best of the task"}
 _BEST = {True: "best of the figure on every task", False: "best on every task"}
 
@@ -44,13 +43,11 @@ def boxplot_frame(
     runs = records.pivot(index=["model", "seed"], columns="task", values="value")
     if runs.isna().any(axis=None):  # its mean would be one over other tasks
         raise ValueError(f"{label}: a run has no score on a task: {runs.isna().stack().idxmax()}")
-    printed = {"accuracy": "published", "normalized": "published_normalized"}
-    printed |= {"chance": "published_chance"}
-    theirs = pd.DataFrame(columns=["identity", "task", *printed], dtype=object)
+    theirs = pd.DataFrame(columns=["identity", "task", *_PRINTED], dtype=object)
     if label in published.BOXPLOTS:
         theirs = published.load(label)[[*theirs]]
     names = {identity: model for model, identity in published.shown(label).items()}
-    frame = ours.merge(theirs.rename(columns=printed), how="left")
+    frame = ours.merge(theirs.rename(columns=_PRINTED), how="left")
     frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
     for side, (*_, column) in _PANELS.items():
         frame[column] = noise[side].least_difference if noise and side in noise else np.nan
@@ -65,10 +62,8 @@ def boxplot_frame(
 
 
 def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """The keys, value (mean over seeds), seeds (their number), chance and collapsed (any).
-
-    Raises `ValueError` for a repeated record, such as one of another split.
-    """
+    """The keys, value (mean over seeds), seeds (their number), chance and collapsed (any);
+    `ValueError` for a repeated record, such as one of another split."""
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}")
@@ -88,31 +83,24 @@ def sort_rows(frame: pd.DataFrame, orders: Mapping[str, list]) -> pd.DataFrame:
 
 @style()
 def boxplot(
-    data: pd.DataFrame,
-    label: str,
-    *,
-    order: str = "published",
-    rounds: dict[str, int | None] = manifest.ROUNDS,
-    untrained: str = "",
+    data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS, untrained: str = ""
 ) -> Figure:
     """Draw the data of `boxplot_frame`: our boxes and the published ones in two panels.
 
     The scale is chance-corrected accuracy minus the task's best, so two means differ by as much as
-    the ledger says; without ours it is the thesis', accuracy divided by the task's best. In the
-    order "published", models that the thesis lacks come first; the other is "ours". `rounds` are
-    those of the profile; `untrained` describes our models of `UNTRAINED`.
-    """
+    the ledger says; without ours it is the thesis', accuracy divided by the task's best. Rows are
+    in the published order, behind models that the thesis lacks. `rounds` are those of the profile;
+    `untrained` describes our models of `UNTRAINED`."""
     printed = manifest.printed_rounds(rounds)
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
-    data = data.replace({"model": ends}, regex=True)
-    if order == "published":
-        places = {identity: row for row, identity in enumerate(published.printed(label).values())}
-        data = data.loc[data["identity"].map(places).fillna(-1).sort_values(kind="stable").index]
+    places = {identity: row for row, identity in enumerate(published.printed(label).values())}
+    order = data["identity"].map(places).fillna(-1).sort_values(kind="stable").index
+    data = data.loc[order].replace({"model": ends}, regex=True)
     models = data["model"].unique()
     names = pd.Series(models).replace(settings()["short"].get(label, {}), regex=True)
     categories, colors = _categorize(label, models)
-    sides = [name for name, columns in _PANELS.items() if data[columns[0]].notna().any()]
-    figure, (axes,) = plt.subplots(1, len(sides), sharex=True, sharey=True, squeeze=False)
+    sides = [name for name, (column, *_) in _PANELS.items() if data[column].notna().any()]
+    figure, (axes,) = panels(len(sides), 1, sharex=True, sharey=True)
     for axis, name in zip(axes, sides, strict=True):
         _draw_panel(axis, data, name, [colors[category] for category in categories], sides)
     # Long names get at most 0.45 of the width, at 0.6 em per character.
@@ -121,16 +109,14 @@ def boxplot(
     edge = {"edgecolor": DARK, "linewidth": 0.5}
     handles = [Patch(facecolor=colors[name], **edge, label=name) for name in colors if name]
     handles += labelled(axes)
-    told = _explain(data, label, order, untrained)
+    told = _explain(data, label, untrained)
     lines = len(told) + 1.2 * math.ceil(len(handles) / settings()["boxes_legend"]["ncols"])
     figure.set_size_inches(WIDTH, _REST + _ROW * len(models) + _LINE * lines)
     figure.legend(handles=handles, title="\n".join(told), **settings()["boxes_legend"])
     return figure
 
 
-def _draw_panel(
-    axis: Axes, data: pd.DataFrame, name: str, colors: list[str], sides: list[str]
-) -> None:
+def _draw_panel(axis: Axes, data: pd.DataFrame, name: str, fills: list, sides: list) -> None:
     """Draw a box for each model; right of ours, mark rows with more seeds, and collapsed models."""
     column, normalized, chance, noise = _PANELS[name]
     scores, chances, tasks = data[column].astype(float), data[chance].astype(float), data["task"]
@@ -142,8 +128,8 @@ def _draw_panel(
     boxes = [box.dropna().to_numpy() for _, box in models]
     drawn = axis.boxplot(boxes, positions=range(len(boxes)), **settings()["boxes"])
     drawn["means"][0].set_label("mean of the tasks")
-    for box, color in zip(drawn["boxes"], colors, strict=True):
-        box.set(facecolor=color, edgecolor=DARK, linewidth=0.8)
+    for box, fill in zip(drawn["boxes"], fills, strict=True):
+        box.set(facecolor=fill, edgecolor=DARK, linewidth=0.8)
     front, width = models.mean().max(), data[noise].iloc[0]
     if np.isfinite(width) and not as_printed:
         axis.axvspan(front - width, front, **settings()["noise"])
@@ -156,31 +142,31 @@ def _draw_panel(
     axis.set(title=name, xlabel=_AXES[as_printed])
     axis.grid(axis="y", visible=False)
     if column == "value":
-        look = {"va": "center", "fontsize": 7.5, "textcoords": "offset points"}
         rows = data.groupby("model", sort=False)[["seeds", "collapsed"]].max()
+        look = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 7.5}
         for place, row in enumerate(rows.itertuples()):
             count = f"×{row.seeds}" if row.seeds > rows["seeds"].min() else ""
-            mark, at = count + "†" * row.collapsed, {"xycoords": ("axes fraction", "data")}
-            axis.annotate(mark, (1, place), (3, 0), **at, **look)
+            axis.text(1.01, place, count + "†" * row.collapsed, **look)
 
 
-def _explain(data: pd.DataFrame, label: str, order: str, untrained: str) -> list[str]:
+def _explain(data: pd.DataFrame, label: str, untrained: str) -> list[str]:
     """The lines above the legend: the order of rows, how many seeds, what marks mean."""
-    told = [settings()["orders_told"][order if label in published.BOXPLOTS else "ours"]]
-    if data["value"].isna().all():
-        told.append("one run each")
-    else:
+    own = data["published"].isna().all()
+    order = "best row" if own else "rows in the published order, the published best"
+    told = [f"{order} at the bottom"]
+    if data["value"].notna().any():
         least, most = data["seeds"].min(), data["seeds"].max()
         seeds = "1 seed" if least == 1 else f"{least} seeds"
         told.append(f"ours: {seeds} " + ("each" if least == most else f"unless marked ×{most}"))
-        if data["published"].notna().any():
-            told[-1] += "; published: one run"
         if data["collapsed"].any():
             told.append("†: collapsed, all embeddings point one way")
+    if not own:
+        told.append("published: one run each")
     told += settings()["explained"].get(label, [])
     if untrained and data["identity"].str.partition(";")[0].isin(UNTRAINED).any():
         told.append(untrained)
-    return [part for line in told for part in textwrap.wrap(line, _LETTERS, break_on_hyphens=False)]
+    # 92 letters fit in a line of the legend.
+    return [part for line in told for part in textwrap.wrap(line, 92, break_on_hyphens=False)]
 
 
 def _categorize(label: str, models: Iterable[str]) -> tuple[list[str], dict[str, str]]:
@@ -193,3 +179,31 @@ def _categorize(label: str, models: Iterable[str]) -> tuple[list[str], dict[str,
     others = dict.fromkeys(name for name in drawn if name not in fills)
     colors = {name: color for name, color in fills.items() if name in drawn}
     return drawn, colors | dict(zip(others, itertools.cycle(settings()["others"]), strict=False))
+
+
+@style()
+def block_diagram(label: str) -> tuple[Figure, pd.DataFrame]:
+    """Draw Figure 3.1 (fig3_1) or 4.6, as laid out in `params/figures.yaml`; returns it, and its
+    arrows as a table for the CSV: from, to, label."""
+    parts, boxes = settings()["diagram_parts"], settings()["diagrams"][label]
+    figure, ((axes,),) = panels(1, 4.2)
+    axes.set(xlim=(0.1, 7.1), ylim=(0.1, 4.9))
+    axes.axis("off")
+    drawn, rows = {}, []
+    for name, box in boxes.items():
+        look = parts["box"] | {"facecolor": parts["colours"][box["role"]]}
+        text = axes.text(*box["at"], box["text"], bbox=look, **parts["centred"], fontsize=9.5)
+        drawn[name] = text.get_bbox_patch()
+    for end, box in boxes.items():
+        for start, text in box["inputs"].items():
+            other = boxes[start]
+            look = parts["arrow"] | {"patchA": drawn[start], "patchB": drawn[end]}
+            axes.annotate("", xytext=other["at"], xy=box["at"], arrowprops=look)
+            middle = np.mean([other["at"], box["at"]], axis=0)
+            axes.text(*middle, text, **parts["centred"], fontsize=8.5, bbox=parts["behind"])
+            rows.append((other["text"], box["text"], text))
+    colours = {box["role"]: parts["colours"][box["role"]] for box in boxes.values()}
+    handles = [Patch(fc=fill, label=role, **parts["edge"]) for role, fill in colours.items()]
+    axes.legend(handles=handles, loc="upper left", ncols=4, fontsize=8.5, frameon=False)
+    table = pd.DataFrame(rows, columns=["from", "to", "label"])
+    return figure, table.replace({"\n": " ", r"\$": ""}, regex=True)

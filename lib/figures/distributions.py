@@ -6,11 +6,10 @@ from itertools import cycle, product
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from lib import published
 from lib.config import manifest
-from lib.figures.style import COLORS, INK, labelled, panels, rows_from_top, settings, style
+from lib.figures.style import COLORS, labelled, panels, rows_from_top, settings, style
 
 _BIN = 30  # tokens, as published
 _COARSE = 120  # tokens of a bin for scaled lengths: 15 of ours times eight
@@ -39,19 +38,16 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
     over = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean()
     frames, step = [], _BIN if scale == 1 else _COARSE
     for split, source in product(_SPLITS, dict.fromkeys((*_PUBLISHED, *lengths["source"]))):
-        edges = [0, *range(theirs.loc[theirs["split"] == split, "bin_lo"].min(), _LIMIT, step)]
-        frame = pd.DataFrame({"split": split, "source": source, "bin_lo": edges})
-        frame = frame.assign(bin_hi=[*edges[1:], None], value=np.nan, published=np.nan)
-        tokens, curve = (
-            table[(table["split"] == split) & (table["source"] == source)]
-            for table in (lengths, theirs)
-        )
+        low = [0, *range(theirs.loc[theirs["split"] == split, "bin_lo"].min(), _LIMIT, step)]
+        frame = pd.DataFrame({"split": split, "source": source, "bin_lo": low})
+        frame = frame.assign(bin_hi=[*low[1:], None], value=np.nan, published=np.nan)
+        tokens = lengths.query("split == @split and source == @source")["longformer_tokens"]
+        curve = theirs.query("split == @split and source == @source")
         if len(tokens):
-            counts, _ = np.histogram(tokens["longformer_tokens"] * scale, [*edges, np.inf])
-            frame["value"] = counts / len(tokens) * 100
+            frame["value"] = np.histogram(tokens * scale, [*low, np.inf])[0] / len(tokens) * 100
         if len(curve):
-            percent, middles = curve["percent"], curve["bin_lo"] + 0.5
-            frame["published"], _ = np.histogram(middles, [*edges, np.inf], weights=percent)
+            places = np.digitize(curve["bin_lo"], low) - 1
+            frame["published"] = np.bincount(places, curve["percent"], len(low))
         frame = frame.assign(documents=len(tokens), scale=scale, over_384=over.get(split))
         frames.append(frame.assign(over_384_published=shares[split]))
     return pd.concat(frames, ignore_index=True).astype({"bin_hi": "Int64"})
@@ -64,21 +60,24 @@ def histogram(data: pd.DataFrame, label: str) -> Figure:
     height = settings()["heights"][label] * (0.4 + 0.3 * len(rows))
     figure, axes = panels(2, height, rows=len(rows), sharex=True, sharey="row")
     colors = dict(zip(data["source"].unique(), cycle(COLORS), strict=False))
-    drawn = product(rows.items(), _SPLITS)
-    for axis, ((name, (column, share)), split) in zip(axes.flat, drawn, strict=True):
+    for axis, (name, split) in zip(axes.flat, product(rows, _SPLITS), strict=True):
+        column, share = rows[name]
         shown = data[(data["split"] == split) & data["bin_hi"].notna() & data[column].notna()]
         for source, bins in shown.groupby("source", sort=False):
-            look = {"fc": colors[source], "linewidth": 0, "alpha": 0.7, "label": source}
-            edges = [*bins["bin_lo"], int(bins["bin_hi"].iloc[-1])]
-            axis.stairs(bins[column], edges, fill=True, **look)
+            edges, look = [*bins["bin_lo"], int(bins["bin_hi"].iloc[-1])], {"fc": colors[source]}
+            axis.stairs(bins[column], edges, fill=True, lw=0, alpha=0.7, label=source, **look)
         count = shown.drop_duplicates("source")["documents"].sum()
         told = f", {count:,} documents" if name == "ours" else ""
         over = f"above the limit: {shown[share].max():.0f}%"
         axis.set_title(f"{name}, {split}{told}\n{over}", fontsize=9)
         axis.axvline(_TEACHER_LIMIT, **settings()["limit"])
         axis.set_xlim(0, _LIMIT)
+    return _finish(figure, axes, data, "percent of the source's documents")
+
+
+def _finish(figure: Figure, axes: np.ndarray, data: pd.DataFrame, counted: str) -> Figure:
     figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
-    figure.supylabel("percent of the source's documents", fontsize=9)
+    figure.supylabel(counted, fontsize=9)
     figure.legend(handles=labelled(axes.flat), loc="outside upper center", ncols=4)
     return figure
 
@@ -97,11 +96,11 @@ def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
         picked = np.linspace(0, len(tokens) - 1, 200).round().astype(int)
         curves.append(pd.DataFrame(curve).iloc[picked].drop_duplicates("tokens"))
     theirs = published.load("fig5_2").assign(curve="published", documents=None, over_384=np.nan)
-    frame = pd.concat([*curves, theirs])
     shares = pd.concat([published.load("tab5_4"), published.load("tab5_5").assign(split="test")])
-    shares = shares[["task", "split", "over_384_percent"]]
     shares = shares.rename(columns={"over_384_percent": "over_384_published"})
-    return frame.merge(shares, how="left").assign(scale=scale).astype({"documents": "Int64"})
+    shares = shares[["task", "split", "over_384_published"]]
+    frame = pd.concat([*curves, theirs]).merge(shares, how="left").assign(scale=scale)
+    return frame.astype({"documents": "Int64"})
 
 
 @style()
@@ -109,63 +108,51 @@ def ecdf(data: pd.DataFrame) -> Figure:
     """Figure 5.2: a panel for each task; with texts of ours, only for tasks that have some."""
     own = data[data["curve"] == "ours"]
     tasks = manifest.ordered((data if own.empty else own)["task"])
-    rows, colors = math.ceil(len(tasks) / 4), settings()["sides"]
+    rows = math.ceil(len(tasks) / 4)
     height = settings()["heights"]["fig5_2"] * max(rows, 1.3) / 2
     figure, axes = panels(4, height, rows=rows, sharex=True, sharey=True)
     for axis, task in zip(axes.flat, tasks, strict=False):
         shown = data[data["task"] == task]
         for (curve, split), points in shown.groupby(["curve", "split"], sort=False):
-            look = {"linestyle": _LINES[split], "color": colors[curve], "linewidth": 1.1}
-            axis.plot(points["tokens"], points["proportion"], **look)
+            look = {"linestyle": _LINES[split], "color": settings()["sides"][curve]}
+            label = f"{curve}, {split}"
+            axis.plot(points["tokens"], points["proportion"], lw=1.1, label=label, **look)
         over = shown[["over_384", "over_384_published"]].iloc[0].set_axis(["", "published "])
         told = ", ".join(f"{name}{share:.0f}%" for name, share in over.dropna().items())
         axis.set_title(f"{task}\n{told}", fontsize=8)
-        axis.axvline(_TEACHER_LIMIT, **settings()["limit"])
+        told = f"{_TEACHER_LIMIT} tokens (in titles: texts above it)"
+        axis.axvline(_TEACHER_LIMIT, **settings()["limit"] | {"label": told})
         axis.set_xscale("log", base=2)
         axis.set_xticks([*_TOKENS], [*_TOKENS.values()])
+        axis.xaxis.set_tick_params(labelbottom=True)  # what is below it may be gone
     for axis in axes.flat[len(tasks) :]:
         axis.remove()
-    for axis in axes.flat[max(0, len(tasks) - 4) : len(tasks)]:  # what was below it may be gone
-        axis.xaxis.set_tick_params(labelbottom=True)
-    figure.supxlabel(f"Longformer tokens, ours × {data['scale'].iloc[0]:g}", fontsize=9)
-    figure.supylabel("proportion of documents", fontsize=9)
-    looks = [{"color": colors[curve], "label": curve} for curve in data["curve"].unique()]
-    looks += [{"color": INK, "linestyle": line, "label": name} for name, line in _LINES.items()]
-    told = f"{_TEACHER_LIMIT} tokens (in titles: texts above it)"
-    handles = [Line2D([], [], **look) for look in [*looks, settings()["limit"] | {"label": told}]]
-    figure.legend(handles=handles, loc="outside upper center", ncols=3)
-    return figure
+    return _finish(figure, axes, data, "proportion of documents")
 
 
 @style()
 def violins(distances: pd.DataFrame) -> Figure:
-    """Cosine distances to the teacher, a panel for each way of pairing negatives.
+    """Distances to the teacher, a panel for each kind of distance and way of pairing negatives.
 
     `distances` have the columns model, distance, negatives (the way), to ("positives", which are
-    drawn above a model's line, or "negatives") and value. Without any, there is a panel for each
-    published distance.
+    drawn above a model's line, or "negatives") and value, which is missing where none is ours.
     """
     theirs = published.load("fig4_4").assign(negatives="as published")
-    shown = [("cosine", pairing, title) for pairing, title in _PAIRED.items()]
-    if distances.empty:
-        shown = [(name, "as published", "published") for name in theirs["distance"].unique()]
-    models = [*(theirs if distances.empty else distances)["model"].unique()]
-    theirs, halves = theirs[theirs["model"].isin(models)], settings()["halves"]
-    figure, axes = panels(2, "fig4_4", sharex=not distances.empty, sharey=True)
-    for axis, (distance, pairing, title) in zip(axes.flat, shown, strict=True):
-        panel = f"distance == {distance!r} and negatives == {pairing!r}"
-        values = distances.query(panel).groupby(["model", "to"], sort=False)["value"]
-        for (model, to), part in values:
-            look = {"side": halves[to]["side"]} | settings()["violins"]
-            (body,) = axis.violinplot(part, [models.index(model)], **look)["bodies"]
-            look = {"facecolor": halves[to]["color"], "label": halves[to]["label"]}
-            body.set(**look, linewidth=0, alpha=0.85)
-        for row in theirs.query(panel).itertuples():
-            height, half = models.index(row.model) + halves[row.to]["mean"], halves[row.to]
+    models, halves = [*distances["model"].unique()], settings()["halves"]
+    parts, kinds = distances.groupby(["distance", "negatives"], sort=False), distances["distance"]
+    figure, axes = panels(len(parts), "fig4_4", sharex=kinds.nunique() == 1, sharey=True)
+    for axis, ((distance, pairing), part) in zip(axes.flat, parts, strict=True):
+        for (model, to), values in part.dropna().groupby(["model", "to"], sort=False)["value"]:
+            half, look = halves[to], {"side": halves[to]["side"]} | settings()["violins"]
+            (body,) = axis.violinplot(values, [models.index(model)], **look)["bodies"]
+            body.set(facecolor=half["color"], label=half["label"], linewidth=0, alpha=0.85)
+        shown = theirs.query("distance == @distance and negatives == @pairing")
+        for row in shown[shown["model"].isin(models)].itertuples():
+            half, height = halves[row.to], models.index(row.model) + halves[row.to]["mean"]
             axis.hlines(height, row.support_lo, row.support_hi, color=half["color"], linewidth=1.2)
-            look = {"label": f"published {half['label']}: mean and range", "color": half["color"]}
-            axis.plot(row.mean, height, "D", **look, mfc="none", markersize=5)
-        axis.set(xlabel=f"{distance} distance", title=title)
+            label = f"published {half['label']}: mean and range"
+            axis.plot(row.mean, height, "D", color=half["color"], mfc="none", ms=5, label=label)
+        axis.set(xlabel=f"{distance} distance", title=_PAIRED[pairing])
     short = pd.Series(models).replace(settings()["short"]["fig4_3"], regex=True)
     rows_from_top(axes[0, 0], [*short])
     figure.legend(handles=labelled(axes.flat), loc="outside lower center", ncols=1)

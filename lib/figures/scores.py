@@ -1,5 +1,6 @@
 """Scores of Chapter 5 as dots (Figures 5.4 to 5.6), and differences of scores (Figure B.2)."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -17,6 +18,7 @@ from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 # Not trained here, the same by every seed.
 GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks", "LSA", "chunks + LSA")
 READOUTS = {"compare": "heads that compare", "none": "no head", "thesis": "the thesis' heads"}
+_SHIFTS = (-0.15, 0.15, 0)  # of a readout's marks
 # Figure -> columns that tell its rows and its columns of panels.
 _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("metric", "task")}
 
@@ -29,71 +31,62 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     our value over seeds and test texts (95%); they are NaN without scores of examples.
     """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
-    group = keys[0]
+    group, parts = keys[0], []
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
-    shown = records[records[group].isin(theirs[group])]
-    frame = seed_means(label, shown, keys).assign(half=np.nan)
-    if "scores" in shown:
-        noise = PROCESSOR_SD if group == "round" else 0.0
-        halves = [
-            _half_intervals(part, noise).assign(**{group: name})
-            for name, part in shown.groupby(group)
-        ]
-        frame = frame.drop(columns="half").merge(pd.concat(halves), on=keys, how="left")
-    frame = frame.merge(theirs[[*keys, "published"]], on=keys, how="left")
+    for name, shown in records[records[group].isin(theirs[group])].groupby(group, sort=False):
+        part = seed_means(label, shown, keys)
+        metric, noise = ("accuracy", PROCESSOR_SD) if group == "round" else (name, 0.0)
+        half = _half_intervals(shown, noise) if "scores" in shown else {}
+        pairs = zip(part["model"], part["task"], strict=True)
+        part["half"] = [half.get(pair, np.nan) for pair in pairs]
+        part["published_chance"] = part["task"].map(published.load_chances("test", metric))
+        parts.append(part)
+    frame = pd.concat(parts).merge(theirs[[*keys, "published"]], on=keys, how="left")
     frame["low"], frame["high"] = frame["value"] - frame["half"], frame["value"] + frame["half"]
-    metrics = frame.get("metric", pd.Series("accuracy", frame.index))
-    for metric, tasks in frame["task"].groupby(metrics):
-        chances = published.load_chances("test", metric)
-        frame.loc[tasks.index, "published_chance"] = tasks.map(chances)
-    orders = {"model": _order(frame), "task": manifest.ordered(frame["task"], manifest.TABLE_5_7)}
-    orders |= {"round": list(manifest.ROUNDS), "metric": ["MAP", "MRR"]}
+    orders = {"round": list(manifest.ROUNDS), "metric": ["MAP", "MRR"]}
+    orders["model"] = manifest.ordered(frame["model"], published.CHAPTER_5)
+    orders["task"] = manifest.ordered(frame["task"], manifest.TABLE_5_7)
     columns = ["value", "low", "high", "published", "seeds", "chance", "published_chance"]
     return sort_rows(frame, {key: orders[key] for key in keys})[[*keys, *columns]]
 
 
-def _half_intervals(records: pd.DataFrame, processor_sd: float) -> pd.DataFrame:
-    """Model, task and half: half the width of a score's 95% interval over seeds and test texts."""
-    frames, noise = [], {"given": GIVEN, "processor_sd": processor_sd}
+def _half_intervals(records: pd.DataFrame, processor_sd: float) -> dict[tuple[str, str], float]:
+    """(model, task) -> half the width of a score's 95% interval over seeds and test texts."""
+    halves, noise = {}, {"given": GIVEN, "processor_sd": processor_sd}
     noise["class_of"] = lambda model: str(model in ("DM", "PV"))  # noisy in their own way
     for task, scores in task_scores(records).items():
         evidence = from_examples({task: scores}, **noise)
-        models = evidence.means.index
-        errors, freedom = evidence.errors(np.eye(len(models)))
+        errors, freedom = evidence.errors(np.eye(len(evidence.means)))
         half = stats.t.ppf(0.975, freedom) * errors * (1 - scores.chance)
-        frames.append(pd.DataFrame({"model": models, "task": task, "half": half}))
-    return pd.concat(frames, ignore_index=True)
+        halves |= zip(((model, task) for model in evidence.means.index), half, strict=True)
+    return halves
 
 
 @style()
-def dots(
-    data: pd.DataFrame, label: str, *, rounds: dict[str, int | None] = manifest.ROUNDS
-) -> Figure:
+def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -> Figure:
     """Draw the data of `score_frame`: a row for each model, ours filled, published hollow.
 
     The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
     and round, 5.6 for each task and metric, 5.5 for each metric with means over tasks, whose
-    intervals take tasks as independent. `rounds` are those of the profile.
-    """
-    models, (by_row, by_column), only = _order(data), _PANELS[label], ""
-    guessed, published_guess = data["chance"].fillna(0), data["published_chance"].fillna(0)
+    intervals take tasks as independent. `rounds` are those of the profile."""
+    models = manifest.ordered(data["model"], published.CHAPTER_5)
+    by_row, by_column = _PANELS[label]
+    ours, theirs = data["chance"].fillna(0), data["published_chance"].fillna(0)
     data = data.assign(
-        ours=(data["value"] - guessed) / (1 - guessed),
-        theirs=(data["published"] - published_guess) / (1 - published_guess),
-        half=(data["high"] - data["value"]) / (1 - guessed),
+        ours=(data["value"] - ours) / (1 - ours),
+        theirs=(data["published"] - theirs) / (1 - theirs),
+        half=(data["high"] - data["value"]) / (1 - ours),
     )
     if not by_row:
-        tasks = manifest.ordered(data["task"], manifest.TABLE_5_7)
-        if not {*tasks} >= {*published.load(label)["task"]}:
-            only = f"\non {' '.join(tasks)} only"
+        by_row, tasks = "tasks", f"mean of {' and '.join(data['task'].unique())}"
         groups = data.groupby([by_column, "model"], sort=False)
         half = groups["half"].agg(lambda part: np.sqrt((part**2).sum()) / len(part))
-        data = groups[["ours", "theirs"]].mean().assign(half=half, row="").reset_index()
-        by_row = "row"
+        data = groups[["ours", "theirs"]].mean().assign(half=half, tasks=tasks).reset_index()
     rows, columns = data[by_row].unique(), data[by_column].unique()
     height = 1 + len(rows) * (0.35 + 0.19 * len(models))
     figure, axes = panels(len(columns), height, rows=len(rows), sharex=True, sharey=True)
     colors, places = settings()["sides"], np.arange(len(models))
+    names = manifest.printed_rounds(rounds)
     for (row, column), axis in zip(product(rows, columns), axes.flat, strict=True):
         part = data[(data[by_row] == row) & (data[by_column] == column)]
         shown = part.set_index("model").reindex(models)
@@ -101,27 +94,20 @@ def dots(
             look = {"mfc": "none", "ms": 5, "mew": 1.3, "color": colors["published"]}
             axis.plot(shown["theirs"], places, "o", **look, label="published")
         if shown["ours"].notna().any():
-            look = {"fmt": "o", "ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
-            look |= {"xerr": shown["half"], "label": "ours, with a 95% interval"}
-            axis.errorbar(shown["ours"], places, **look)
+            look = {"ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
+            look |= {"fmt": "o", "label": "ours, with a 95% interval"}
+            axis.errorbar(shown["ours"], places, xerr=shown["half"], **look)
         axis.axvline(0, **settings()["chance"], label="guessing")
         axis.xaxis.set_major_locator(MaxNLocator(3))
         axis.grid(axis="y", visible=False)
         if row == rows[0]:
-            axis.set_title(f"{column}{only}")
+            axis.set_title(column)
         if column == columns[0]:
             rows_from_top(axis, models)
-            told = {"round": f"{manifest.printed_rounds(rounds).get(row)} labels", "metric": row}
-            axis.set_ylabel(told.get(by_row, ""))
+            axis.set_ylabel(f"{names[row]} labels" if by_row == "round" else row)
     figure.supxlabel("score above chance: 0 is guessing, 1 is perfect", fontsize=9)
     figure.legend(handles=labelled(axes.flat), loc="outside upper right", ncols=3)
     return figure
-
-
-def _order(frame: pd.DataFrame) -> list[str]:
-    """Chapter 5's models first, then those of our own."""
-    shown = frame["model"].unique()
-    return [model for model in dict.fromkeys((*published.CHAPTER_5, *shown)) if model in shown]
 
 
 @style()
@@ -129,21 +115,18 @@ def differences(data: pd.DataFrame) -> Figure:
     """Draw differences with their intervals: a row for each step, a mark for each readout.
 
     `data` has the columns step, readout (a name or what it is called in figures), difference, low,
-    high. A step may lack a readout.
-    """
-    data = data.replace({"readout": READOUTS})
-    steps, shown = [*data["step"].unique()], {*data["readout"]}
-    names = {told: name for name, told in READOUTS.items() if told in shown}
+    high. A step may lack a readout."""
+    data, steps = data.replace({"readout": READOUTS}), [*data["step"].unique()]
     figure, ((axis,),) = panels(1, "figB_2")
     axis.axvline(0, color=INK, linewidth=0.9)
-    shifts = np.linspace(-0.15, 0.15, len(names))
-    for (readout, name), marker, shift in zip(names.items(), "osD", shifts, strict=False):
-        rows = data[data["readout"] == readout].set_index("step").reindex(steps)
+    for (name, readout), marker, shift in zip(READOUTS.items(), "osD", _SHIFTS, strict=True):
+        rows = data[data["readout"] == readout]
         ends = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
-        look = {"color": settings()["readouts"][name], "marker": marker, "label": readout}
-        look |= {"xerr": ends, "linestyle": "", "markersize": 5, "linewidth": 1.2}
-        axis.errorbar(rows["difference"], np.arange(len(steps)) + shift, **look)
+        look = {"color": settings()["readouts"][name], "fmt": marker, "ms": 5, "linewidth": 1.2}
+        if len(rows):
+            places = rows["step"].map(steps.index) + shift
+            axis.errorbar(rows["difference"], places, xerr=ends, label=readout, **look)
     axis.set(xlabel="change of accuracy above chance, mean of the tasks")
     rows_from_top(axis, steps)
-    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=len(names))
+    figure.legend(handles=labelled([axis]), loc="outside lower center", ncols=3)
     return figure

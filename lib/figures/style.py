@@ -9,7 +9,6 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import seaborn
 from matplotlib.artist import Artist
@@ -36,9 +35,7 @@ def settings() -> dict[str, Any]:
 def style() -> Iterator[None]:
     """Apply the project's look in a `with` block.
 
-    `rc_context` would also reset `interactive`, which a kernel's first figure switches on, so no
-    later figure would be shown.
-    """
+    `rc_context` would also reset `interactive`, and a kernel would show no later figure."""
     look = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")
     look |= settings()["style"]
     before = {key: mpl.rcParams[key] for key in look}
@@ -49,13 +46,9 @@ def style() -> Iterator[None]:
         mpl.rcParams.update(before)
 
 
-def panels(
-    columns: int, height: float | str, *, rows: int = 1, **shared: Any
-) -> tuple[Figure, np.ndarray]:
-    """Make a figure as wide as a page, and its (rows, columns) axes.
-
-    The height is in inches, or that of the figure with this label in `params/figures.yaml`.
-    """
+def panels(columns: int, height: Any, *, rows: int = 1, **shared: Any) -> tuple[Figure, Any]:
+    """Make a figure as wide as a page, and its (rows, columns) axes. The height is in inches, or
+    that of the figure with this label in `params/figures.yaml`."""
     inches = settings()["heights"].get(height, height)
     return plt.subplots(rows, columns, figsize=(WIDTH, inches), squeeze=False, **shared)
 
@@ -76,8 +69,7 @@ def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[P
     """Save `<label>.svg` and `<label>.csv`, a row for each value that is drawn.
 
     The same data give the same bytes. The background is transparent, and what is drawn in `INK` is
-    light on a dark page. `ValueError` if `data` is empty.
-    """
+    light on a dark page. `ValueError` if `data` is empty."""
     picture = io.BytesIO()
     with style():
         metadata = {"Date": None, "Title": label}

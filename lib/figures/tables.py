@@ -25,40 +25,23 @@ def _texts() -> dict[str, dict[str, Any]]:
 
 def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> list[Path]:
     """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
-
-    `caption` replaces that of `params/tables.yaml`.
-    """
-    parts = readable(frame)
+    `caption` replaces that of `params/tables.yaml`."""
     caption = caption or _texts()["captions"].get(label, "")
-    texts = {kind: render(kind, parts, caption, label) for kind in ("md", "tex")}
+    texts = {kind: render(kind, frame, caption, label) for kind in ("md", "tex")}
     return write(label, frame, texts, folder)
-
-
-def to_html(frame: pd.DataFrame) -> str:
-    """A frame as an HTML table for people."""
-    return render("html", readable(frame))
-
-
-def beside(ours: pd.DataFrame, published: pd.DataFrame, *, on: str | list[str]) -> pd.DataFrame:
-    """Each of our columns, then its published twin. What only the published table has is last."""
-    ours = ours.set_index(on)
-    theirs = published.set_index(on).add_suffix(" (published)")
-    every = ours.index.union(theirs.index, sort=False)
-    frame = ours.reindex(every).join(theirs, validate="one_to_one")
-    twins = [name for column in ours for name in (column, f"{column} (published)") if name in frame]
-    return frame[[*dict.fromkeys([*twins, *theirs])]].reset_index()
 
 
 def readable(frame: pd.DataFrame) -> Parts:
     """A frame in words and with sensible digits.
 
-    `frame.attrs` may hold "label", whose layout is used if it fits, and "rounds", the names of
-    Chapter 5's rounds. Another layout is used if it has exactly these columns. Else all are shown.
+    `frame.attrs` may hold "label", whose layout is used if the frame has its columns; else all are
+    shown. It may also hold "rounds", the names of Chapter 5's rounds.
     """
     frame = frame.round(6).convert_dtypes()  # the numbers of the CSV decide
     frame = frame.replace({"round": frame.attrs.get("rounds", {})})
-    layout = _find_layout(frame)
-    if layout is None:
+    layout = _texts()["layouts"].get(frame.attrs.get("label"), {"columns": {}})
+    used = re.findall("{([^:}]+)", "".join(layout["columns"].values()))
+    if not used or not {*used} <= {*frame}:
         unnamed = frame.index.name is None and is_numeric_dtype(frame.index.dtype)
         frame = frame.reset_index(drop=unnamed)
         names = [name if isinstance(name, tuple) else (str(name),) for name in frame]
@@ -68,44 +51,29 @@ def readable(frame: pd.DataFrame) -> Parts:
     return {title: _cells(part, **layout) for title, part in groups}
 
 
-def _find_layout(frame: pd.DataFrame) -> dict[str, Any] | None:
-    layouts, own = _texts()["layouts"], frame.attrs.get("label")
-    texts = {label: "".join(layout["columns"].values()) for label, layout in layouts.items()}
-    named = {label: {*re.findall("{([^:}]+)", text)} for label, text in texts.items()}
-    if own in named and named[own] <= {*frame}:
-        return layouts[own]
-    return next((layouts[label] for label in named if named[label] == {*frame}), None)
-
-
-def render(kind: str, parts: Parts, caption: str = "", label: str = "") -> str:
-    """Render the parts under their titles, with columns of numbers aligned to the right.
-
-    `kind` is "md" (GitHub's Markdown), "tex" (floats that need only booktabs) or "html" (where long
-    tables open with a click).
+def render(kind: str, frame: pd.DataFrame, caption: str = "", label: str = "") -> str:
+    """Render a frame for people, with columns of numbers aligned to the right; `kind` is "md"
+    (GitHub's), "tex" (floats that need only booktabs) or "html" (long tables open with a click).
     """
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, trim_blocks=True)
     escapes = str.maketrans({"\n": " "} | _texts()["escapes"][kind])
     environment.filters["escaped"] = lambda text: text.translate(escapes)
     environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
-    template = environment.get_template(f"table.{kind}.j2")
-    return template.render(parts=parts, caption=caption, label=label)
+    facts = {"parts": readable(frame), "caption": caption, "label": label}
+    return environment.get_template(f"table.{kind}.j2").render(**facts)
 
 
 def _cells(
     frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = ""
 ) -> pd.DataFrame:
     """A column of text for each pattern in `columns`; `across` spreads the last over its values."""
-    rows, people = frame.astype(object).to_dict("records"), _People()
-    texts = {
-        head: [people.vformat(text, [*row.values()], row) for row in rows]
-        for head, text in columns.items()
-    }
+    rows, people, cells = frame.astype(object).to_dict("records"), _People(), pd.DataFrame()
+    for head, pattern in columns.items():
+        texts = [people.vformat(pattern, [*row.values()], row) for row in rows]
+        cells[head] = pd.Series(texts, dtype=object).replace(r" \(–\)|(?<=–) ± –", "", regex=True)
     # A text of missing values alone, such as "[–, –]", becomes one missing value.
-    cells = pd.DataFrame(texts, dtype=object)
-    cells = cells.map(
-        lambda text: re.sub(r" \(–\)|(?<=–) ± –", "", text) if re.search(r"\w", text) else MISSING
-    )
+    cells = cells.replace(r"^\W*$", MISSING, regex=True)
     if across:
         (first, last), spread = cells, frame[across].map(_words).to_numpy()
         wide = cells.assign(across=spread).pivot(index=first, columns="across", values=last)

@@ -1,35 +1,31 @@
 """Clusters of documents, how well they match the events, and a record for each model."""
 
-import functools
 import time
 import timeit
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.cluster import hierarchy
-from scipy.sparse import csr_array, issparse
-from scipy.spatial.distance import pdist, squareform
+from scipy.sparse import csr_array
+from scipy.spatial.distance import squareform
 from sklearn.metrics.cluster import pair_confusion_matrix
 from sklearn.metrics.pairwise import cosine_distances
 
 from lib import published
 from lib.config import profiles
-from lib.experiments.bench import Bench
-from lib.news import chapter, training
-from lib.news.chapter import NOT_TRAINED, TEACHER, News
-from lib.news.events import TESTED, Side
+from lib.news import training
+from lib.news.chapter import NOT_TRAINED, TEACHER, TESTED, TOKENS, News, Side
 from lib.news.students import NewsStudent, count_megabytes
 from lib.statistics.intervals import Evidence, from_runs
-from lib.store import Arrays, NotComputed, Product, hash_arrays, hash_texts
+from lib.store import Arrays, Product, hash_arrays, hash_texts
 
 # Two students that the paper pursues further; their seeds measure the seed noise.
 REFERENCES = ("BiGRU(2)+1 linear;attentive;cosine", "BiLSTM(2)+1 linear;attentive;cosine")
 # The paper's "20 times smaller, 5 times faster, 1 % worse".
 CHOSEN = "BiGRU(2)+1 linear;attentive;64d;MSE;plateau"
-BASELINES = (*NOT_TRAINED, "bag;cosine")  # in every table of ours, below the paper's rows
 TIMED, REPEATS = 10, 3  # documents whose embedding is timed, one at a time; and times of each
 NEAR_ONE_CLUSTER = 0.02  # a model whose F1 is within this of one cluster's is marked as collapsed
 DRAWS = 2000  # bootstrap draws of a side's events
@@ -39,23 +35,15 @@ PROCESSOR_SD = 0.0099
 
 
 def link(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """The (documents - 1, 4) merges of average linkage by cosine distance.
-
-    A sparse row of zeros, a document without known words, has distance 1 to all others. scipy
-    refuses a dense one.
-    """
-    if issparse(vectors):
-        distances = squareform(cosine_distances(vectors), checks=False)
-    else:
-        distances = np.maximum(pdist(vectors, "cosine"), 0)
-    return hierarchy.linkage(distances, "average")
+    """The (documents - 1, 4) merges of average linkage by cosine distance. A row of zeros, a
+    document without known words, has distance 1 to all others."""
+    distances = cosine_distances(vectors.astype(np.float64))
+    return hierarchy.linkage(squareform(distances, checks=False), "average")
 
 
 def choose_threshold(merges: np.ndarray, side: Side) -> float:
-    """The distance at which cutting the tree gives the best F1 on the side's labelled pairs.
-
-    It is halfway between the best merge height, the lowest of equally good ones, and the next.
-    """
+    """The distance that cuts the tree for the best F1 on the side's labelled pairs: halfway between
+    the best merge height, the lowest of equally good ones, and the next."""
     heights = np.unique(merges[:, 2])
     joined = squareform(hierarchy.cophenet(merges))[*side.pairs.T]
     # Of the pairs joined at or below each height: how many are positive, and how many in all.
@@ -65,70 +53,46 @@ def choose_threshold(merges: np.ndarray, side: Side) -> float:
     return float(heights[best : best + 2].mean())
 
 
-def score(clusters: np.ndarray, side: Side) -> dict[str, float]:
+def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
     """How well clusters (documents,) match a side.
 
-    On the labelled pairs: `f1`, `precision` and `recall`, from 0 to 1. `f1_all` is F1 on all pairs,
-    NaN if not all events are known. `collapsed`: there is one cluster, or F1 is near that of one
-    cluster, which is 2p / (1 + p) with a share p of positives.
+    On the labelled pairs: `f1`, `precision` and `recall`, from 0 to 1, and `draws`, (DRAWS,) F1
+    with redrawn events (bootstrap). `f1_all` is F1 on all pairs, NaN if not all events are known.
+    `collapsed`: there is one cluster, or F1 is near that of one, which joins every pair.
     """
     same = np.equal(*clusters[side.pairs].T)
-    right, share = (same & side.positive).sum(), side.positive.mean()
-    f1, single = 2 * right / (same.sum() + side.positive.sum()), 2 * share / (1 + share)
+    columns = np.stack([same & side.positive, same, side.positive], 1)
+    hits, together, positive = columns.sum(0)
+    drawn = (draw_pairs(side, seed) @ columns).T
+    f1, single = 2 * hits / (together + positive), 2 * positive / (len(same) + positive)
     (_, wrong), (missed, hit) = pair_confusion_matrix(side.events, clusters)
     count = len(np.unique(clusters))
     return {
         "f1": f1,
-        "precision": right / max(same.sum(), 1),
-        "recall": right / side.positive.sum(),
+        "precision": hits / max(together, 1),
+        "recall": hits / positive,
         "cluster_size": len(clusters) / count,
         "f1_all": 2 * hit / (2 * hit + wrong + missed) if side.complete else np.nan,
         "collapsed": count == 1 or bool(abs(f1 - single) <= NEAR_ONE_CLUSTER),
+        "draws": 2 * drawn[0] / np.maximum(drawn[1] + drawn[2], 1),
     }
 
 
-def draw_pairs(side: Side, draws: int, seed: int) -> np.ndarray:
-    """(draws, pairs) float64: how often each pair counts when events are redrawn (bootstrap).
-
-    A positive pair counts as often as its event is drawn, a negative one as often as its first
-    event times as often as its second.
-    """
+def draw_pairs(side: Side, seed: int) -> np.ndarray:
+    """(DRAWS, pairs) float64: how often each pair counts when events are redrawn. A positive one
+    counts as often as its event is drawn, a negative one as often as both of its events."""
     names, events = np.unique(side.events, return_inverse=True)
     shares = np.full(len(names), 1 / len(names))
-    counts = np.random.default_rng(seed).multinomial(len(names), shares, draws)
+    counts = np.random.default_rng(seed).multinomial(len(names), shares, DRAWS)
     first, second = events[side.pairs].T
     return (counts[:, first] * np.where(side.positive, 1, counts[:, second])).astype(float)
-
-
-def score_draws(clusters: np.ndarray, side: Side, weights: np.ndarray) -> np.ndarray:
-    """(draws,) F1 with the weights of `draw_pairs`; threshold and clusters stay the same."""
-    same = np.equal(*clusters[side.pairs].T)
-    columns = np.stack([same & side.positive, same, side.positive], 1)
-    hit, predicted, actual = (weights @ columns).T
-    return 2 * hit / np.maximum(predicted + actual, 1)
-
-
-def score_model(
-    vectors: Mapping[str, Any], sides: Mapping[str, Side], weights: Mapping[str, np.ndarray]
-) -> list[dict[str, Any]]:
-    """A model's scores on both tested sides, with the threshold that suits the training pairs:
-    side, threshold, events (their number), draws ((draws,) F1 with redrawn events), `score`."""
-    threshold = choose_threshold(link(vectors["train"]), sides["train"])
-    rows = []
-    for name in TESTED:
-        side = sides[name]
-        clusters = hierarchy.fcluster(link(vectors[name]), threshold, "distance")
-        row = {"side": name, "threshold": threshold, "events": len(np.unique(side.events))}
-        row["draws"] = score_draws(clusters, side, weights[name])
-        rows.append(row | score(clusters, side))
-    return rows
 
 
 def list_models(news: News) -> dict[str, tuple[int, ...]]:
     """Model -> seeds: baselines, and the students of paper and ours that the profile chooses."""
     profile = news.profile
-    students = [*published.news_students(), *published.OWN_NEWS]
-    students = [name for name in students if profiles.matches(name, profile.only or "*")]
+    everything = (*published.news_students(), *published.OWN_NEWS)
+    students = [name for name in everything if profiles.matches(name, profile.only or "*")]
     if profile.max_variants is not None:
         always = (*REFERENCES, "bag;cosine")
         students.sort(key=lambda name: name not in always)
@@ -139,42 +103,34 @@ def list_models(news: News) -> dict[str, tuple[int, ...]]:
 
 
 def make_records(news: News) -> pd.DataFrame:
-    """A row for each model, seed and tested side: model, seed, size_mb, ms_per_document, and what
-    `score_model` gives. Missing models are trained."""
-    seeds_of = list_models(news)
-    pairs = [(model, seed) for model, seeds in seeds_of.items() for seed in seeds]
+    """A row for each model, seed and tested side: these, size_mb, ms_per_document, threshold (the
+    best on the training pairs), events (how many), and `score`. Missing models are trained."""
+    pairs = [(model, seed) for model, seeds in list_models(news).items() for seed in seeds]
     news.prepare(pairs)
-    sizeless = (chapter.ONE, chapter.TFIDF, chapter.TFIDF_BEFORE)
-    costs = {model: measure_cost(news, model) for model in seeds_of if model not in sizeless}
     sides, records = news.sides, []
-    weights = {name: draw_pairs(sides[name], DRAWS, seed) for seed, name in enumerate(TESTED)}
     for model, seed in pairs:
-        size, time_ms = costs.get(model, (np.nan, np.nan))
+        vectors, (size, time_ms) = news.embed(model, seed), measure_cost(news, model)
         facts = {"model": model, "seed": seed, "size_mb": size, "ms_per_document": time_ms}
-        records += [facts | row for row in score_model(news.embed(model, seed), sides, weights)]
+        facts["threshold"] = choose_threshold(link(vectors["train"]), sides["train"])
+        for number, name in enumerate(TESTED):
+            clusters = hierarchy.fcluster(link(vectors[name]), facts["threshold"], "distance")
+            facts |= {"side": name, "events": len(np.unique(sides[name].events))}
+            records.append(facts | score(clusters, sides[name], seed=number))
     return pd.DataFrame(records)
 
 
-def read_records(bench: Bench) -> pd.DataFrame | None:
-    """`make_records` if the store has everything, else None."""
-    try:
-        return make_records(News(bench.reading()))
-    except NotComputed:
-        return None
-
-
 def measure_cost(news: News, name: str) -> tuple[float, float]:
-    """Megabytes of a model, and CPU milliseconds per document, one at a time: the shortest of
-    several times. Students are untrained: weights do not matter. Costs are kept, because a second
-    measurement would differ."""
+    """Megabytes of a model, and CPU milliseconds for a document alone, the least of several times;
+    NaN for none. Weights do not matter. They are kept: a second measurement would differ."""
+    if name in {*NOT_TRAINED} - {TEACHER, TOKENS}:
+        return np.nan, np.nan
     teacher, texts, width = news.teacher, news.sides["public"].texts[:TIMED], news.profile.width
     inputs = {"teacher": teacher.product, "model": name, "width": width}
     inputs["texts"] = hash_arrays(hash_texts(texts))
-    product = Product("news_costs", inputs, training.MODULES, ("torch", "transformers"), name)
 
     def measure() -> Arrays:
         sbert, table = teacher.sbert, training.read_table(teacher)
-        if name == chapter.TOKENS:
+        if name == TOKENS:
             return {"cost": [4 * table.size / 2**20, np.nan]}
         if name == TEACHER:  # on the CPU even if there is a GPU, as the students
             model, encode, rows = sbert.model.to("cpu"), sbert.encode, texts
@@ -182,10 +138,10 @@ def measure_cost(news: News, name: str) -> tuple[float, float]:
             model = NewsStudent(name, table.shape, sbert.dim, width)
             encode, rows = model.encode, training.read_ids(teacher, texts)[:]
         options = {"timer": time.process_time, "repeat": REPEATS, "number": 1}
-        calls = (functools.partial(encode, [row]) for row in rows)
-        times = [min(timeit.repeat(call, **options)) for call in calls]
+        times = [min(timeit.repeat(partial(encode, [row]), **options)) for row in rows]
         return {"cost": [count_megabytes(model), 1000 * np.median(times)]}
 
+    product = Product("news_costs", inputs, training.MODULES, ("torch", "transformers"), name)
     return tuple(news.store.get(product, measure)["cost"].tolist())
 
 
@@ -207,8 +163,6 @@ def compare_with_promise(scores: pd.DataFrame) -> dict[str, float]:
     if CHOSEN not in means.index:
         return {}
     teacher, student = means.loc[TEACHER], means.loc[CHOSEN]
-    return {
-        "news_f1_lost": float(teacher["f1"] - student["f1"]),
-        "news_times_smaller": float(teacher["size_mb"] / student["size_mb"]),
-        "news_times_faster": float(teacher["ms_per_document"] / student["ms_per_document"]),
-    }
+    smaller, faster = (teacher / student)[["size_mb", "ms_per_document"]]
+    numbers = {"news_f1_lost": teacher["f1"] - student["f1"], "news_times_smaller": smaller}
+    return numbers | {"news_times_faster": faster}

@@ -1,8 +1,8 @@
 """The students of the news paper, by identities such as `BiGRU(2)+1 linear;attentive;64d;MSE`.
 
-Token embeddings, a body, an aggregation and linear layers follow the paper's tables and printed
-sizes. These do not say the convolutions (but how many weights they have), what is between two
-linear layers, and tanh after CLS. Transformers have no positions: they are blind to word order.
+They follow the paper's tables and printed sizes, which do not say the convolutions (but how many
+weights they have), what is between two linear layers, and tanh after CLS. Transformers have no
+positions: they are blind to word order.
 """
 
 import re
@@ -33,11 +33,9 @@ _IDENTITY = re.compile(
 
 @dataclass(frozen=True)
 class Design:
-    """A student's structure and how it is trained.
-
-    `tokens` are "new" (token embeddings that start as the profile says), "random", or "teacher"
-    (the teacher's own, not trained). `alpha` is the weight of the triplet loss in the complex loss.
-    """
+    """A student's structure and training. `tokens`, its token embeddings, are "new" (they start as
+    the profile says), "random", or "teacher" (its own, not trained). `alpha` weighs the triplet
+    loss in the complex loss."""
 
     architecture: str
     loss: str
@@ -71,11 +69,9 @@ def scale_width(number: int, width: float) -> int:
 
 
 class NewsStudent(nn.Module):
-    """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them.
-
-    `table` is the shape of the teacher's token embeddings, `output` the width of its embeddings of
-    texts. All other widths are the paper's times `width`.
-    """
+    """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them. `table` is the
+    shape of the teacher's token embeddings, `output` the width of its embeddings of texts. All
+    other widths are the paper's times `width`."""
 
     def __init__(self, identity: str, table: tuple[int, int], output: int, width: float = 1.0):
         super().__init__()
@@ -87,11 +83,11 @@ class NewsStudent(nn.Module):
         self.embedding.weight.requires_grad_(design.tokens != "teacher")
         self.body, states = _make_body(design, token, output, width)
         self.per_token, self.after = _make_linear(design, states, output)
-        # Recurrent states are weighted before the linear layer, a Transformer's after it.
-        scored = states if design.architecture in RECURRENT else output
         self.scorer = None
         if design.aggregation == "attentive":
-            layers = [nn.Linear(scored, scored // 2), nn.ReLU(), nn.Linear(scored // 2, 1)]
+            # Recurrent states are weighted before the linear layer, a Transformer's after it.
+            size = states if design.architecture in RECURRENT else output
+            layers = nn.Linear(size, size // 2), nn.ReLU(), nn.Linear(size // 2, 1)
             self.scorer = nn.Sequential(*layers)
 
     def forward(
@@ -123,7 +119,7 @@ class NewsStudent(nn.Module):
         if not body.bidirectional or bool((lengths == vectors.shape[1]).all()):
             return body(vectors)[0]
         packed = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-        states, _ = body(packed)
+        states = body(packed)[0]
         return pad_packed_sequence(states, batch_first=True, total_length=vectors.shape[1])[0]
 
     @torch.inference_mode()
@@ -150,8 +146,6 @@ def count_megabytes(module: nn.Module) -> float:
 def _make_body(design: Design, token: int, output: int, width: float) -> tuple[nn.Module, int]:
     """The module that turns token vectors into states, and the width of these."""
     kind, hidden = design.architecture, scale_width(HIDDEN, width)
-    if kind == "bag":
-        return nn.Identity(), token
     if kind == "Transformer":
         widths = (token, design.heads, scale_width(FEED_FORWARD, width))
         layer = nn.TransformerEncoderLayer(*widths, DROPOUT, batch_first=True)
@@ -162,29 +156,28 @@ def _make_body(design: Design, token: int, output: int, width: float) -> tuple[n
             hidden = output // directions
         options = {"bidirectional": design.bidirectional, "batch_first": True}
         return getattr(nn, kind)(token, hidden, design.layers, **options), directions * hidden
-    if kind == "FFN":
-        layers = nn.Sequential()
-        for number in range(design.layers):
-            layers.extend([nn.Linear(token, 2 * hidden * 2**number), nn.ReLU()])
-            token = 2 * hidden * 2**number
-        return layers, token
-    shapes = {"CNN-1": [(token, FILTERS, 3)]}
-    shapes["CNN-2"] = [(token, hidden, 3), (hidden, 2 * hidden, 2)]
-    layers = [nn.Conv1d(*shape, padding="same") for shape in shapes[kind]]
-    return nn.ModuleList(layers), layers[-1].out_channels
+    if kind.startswith("CNN"):
+        shapes = {"CNN-1": [(token, FILTERS, 3)]}
+        shapes["CNN-2"] = [(token, hidden, 3), (hidden, 2 * hidden, 2)]
+        layers = [nn.Conv1d(*shape, padding="same") for shape in shapes[kind]]
+        return nn.ModuleList(layers), layers[-1].out_channels
+    layers = nn.Sequential()  # stays empty for a bag
+    for number in range(design.layers if kind == "FFN" else 0):
+        layers.extend([nn.Linear(token, 2 * hidden * 2**number), nn.ReLU()])
+        token = 2 * hidden * 2**number
+    return layers, token
 
 
 def _make_linear(design: Design, states: int, output: int) -> tuple[nn.Module, nn.Module]:
     """The linear layers before and after an aggregation; with an average, one fits either side."""
-    if design.aggregation == "CLS":
-        layers = [nn.Linear(states, output), nn.Tanh(), nn.Linear(output, output)]
-        return nn.Identity(), nn.Sequential(*layers)
     if design.architecture in RECURRENT and not design.linear_layers:
         return nn.Identity(), nn.Identity()
     linear = nn.Linear(states, output)
+    if design.aggregation == "CLS":
+        return nn.Identity(), nn.Sequential(linear, nn.Tanh(), nn.Linear(output, output))
     if design.architecture == "Transformer":
         return nn.Sequential(nn.ReLU(), linear) if design.relu else linear, nn.Identity()
     if design.linear_layers == 2:
-        between = [nn.ReLU(), nn.Dropout(DROPOUT if design.dropout else 0.0)]
+        between = nn.ReLU(), nn.Dropout(DROPOUT if design.dropout else 0.0)
         return nn.Sequential(linear, *between), nn.Linear(output, output)
     return nn.Identity(), linear

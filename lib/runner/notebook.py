@@ -128,5 +128,5 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
         from lib.figures import tables
 
         html = get_ipython().display_formatter.formatters["text/html"]
-        html.for_type_by_name("pandas", "DataFrame", tables.to_html)
+        html.for_type_by_name("pandas", "DataFrame", functools.partial(tables.render, "html"))
     return Notebook(name, profile)

@@ -46,10 +46,8 @@ class Encoder:
 
     def encode(self, texts: Iterable[str], *, precision: str = "fp32") -> np.ndarray:
         """Embed texts, (texts, dim) float32; a text without a word that LSA knows gets zeros there.
-
         `precision` is that of the dense part, "fp32" or "bf16". Raises `ValueError` for an item
-        that is not a text, with its place.
-        """
+        that is not a text, with its place."""
         texts = forms.list_texts(texts)
         if not texts:
             return self.encode(["no text"])[:0]
@@ -84,10 +82,8 @@ class Encoder:
 
 
 def save(folder: Path, model: str, arrays: dict[str, Any], words: list[str], card: Any) -> None:
-    """Write all but the dense part into a new folder; `card` is what README.md says.
-
-    `arrays` are `dense_mean` and those of `Lexical`, of `words`, as far as the model has them.
-    """
+    """Write all but the dense part into a new folder; `card` is what README.md says, and `arrays`
+    are `dense_mean` and those of `Lexical`, of `words`, as far as the model has them."""
     folder.mkdir()
     facts = {"version": VERSION, "model": model, "words": words, "pattern": forms.TERMS.pattern}
     (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
@@ -98,17 +94,15 @@ def save(folder: Path, model: str, arrays: dict[str, Any], words: list[str], car
 
 
 def load(folder: str | Path) -> Encoder:
-    """Load the encoder from a folder that `python -m lib.embed` wrote; else `ValueError`."""
+    """Load the encoder from a folder that `python -m lib.embed` of this version wrote."""
     folder = Path(folder).expanduser()
-    path = folder / "encoder.json"
-    facts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if facts.get("version") != VERSION:
+    facts = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
+    if facts["version"] != VERSION:
         raise ValueError(f"{folder}: no encoder of version {VERSION}; make it with lib.embed")
     arrays = load_file(folder / "arrays.safetensors")
-    model, words, dense, lexical = facts["model"], facts["words"], None, None
+    model, words, dense = facts["model"], "\n".join(facts["words"]), None
     mean = arrays.pop("dense_mean", None)
-    if words:
-        lexical = Lexical("\n".join(words), arrays["idf"], arrays["directions"], arrays["mean"])
+    lexical = Lexical(words, **arrays) if words else None
     if model in (BASE, STUDENT, BOTH):
         dense = Student.load(folder / "dense")
     elif model != LSA:

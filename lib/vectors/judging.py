@@ -1,8 +1,7 @@
 """How good models are on your own documents, by halves of documents and by tasks; and the choice.
 
 A model that is fitted to documents (words, the mean that is subtracted) is fitted anew for each
-fold, to texts outside it. Each model has one run: intervals account for texts, not for seeds.
-"""
+fold, to texts outside it. Each model has one run: intervals account for texts, not for seeds."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +28,6 @@ HELD_OUT, WORDS = 500, 450_000  # at most so many documents and words whose halv
 READ = 4096  # words of a document whose halves are compared; the base reads as many tokens
 VARIES = 1e-9  # smallest width of an interval that is not just rounding error
 
-MakeModels = Callable[[Sequence[str]], Mapping[str, Model]]  # of the texts that a measure reads
-Tasks = Mapping[str, Callable[[], Task]]  # name -> what reads the task
-
 
 class Measure(NamedTuple):
     """Scores of single examples by one measure; see `lib.statistics.intervals.TaskScores`."""
@@ -43,13 +39,10 @@ class Measure(NamedTuple):
     examples: int
 
 
-def judge_all(
-    texts: Sequence[str], groups: Sequence[str], tasks: Tasks, make_models: MakeModels
-) -> list[Measure]:
-    """Judge models by the halves of texts and by tasks, which are read now.
-
-    `groups` are what each text shares with others. Prints which measures cannot be taken.
-    """
+def judge_all(texts: Sequence, groups: Sequence, tasks: Mapping, make_models: Callable) -> list:
+    """Judge models by the halves of texts and by tasks, name -> what reads the task: a `Measure` of
+    each, but those that cannot be taken, which are printed. `groups` are what each text shares with
+    others. `make_models` maps the texts that a measure reads to models by name."""
     judges = {"halves of documents": partial(judge_halves, texts, groups)}
     judges |= {name: partial(judge_task, name, read) for name, read in tasks.items()}
     measures = []
@@ -63,10 +56,8 @@ def judge_all(
 
 
 def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
-    """Draw documents at random whose halves are compared: place among the texts -> its halves.
-
-    A document that shares a half with an earlier one, such as a form's heading, is left out.
-    """
+    """Draw documents at random whose halves are compared: place among the texts -> its halves. One
+    that shares a half with an earlier one, such as a form's heading, is left out."""
     drawn, words, seen = dict[int, tuple[str, str]](), 0, set[str]()
     for place in np.random.default_rng(42).permutation(len(texts)).tolist():
         halves = cut_halves(cut_text(texts[place], 100 * READ), READ)
@@ -79,11 +70,9 @@ def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
     return drawn
 
 
-def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: MakeModels) -> Measure:
-    """How well halves of documents find each other among the halves of their fold (MRR).
-
-    Models are fitted to documents that share no group with a fold.
-    """
+def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: Callable) -> Measure:
+    """How well halves of documents find each other among the halves of their fold (MRR); models are
+    fitted to documents that share no group with it."""
     halves = draw_halves(texts)
     if len(halves) < 2:
         raise ValueError("fewer than two documents have halves of their own")
@@ -102,19 +91,20 @@ def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: MakeM
     return Measure("halves of documents MRR", scores, drawn, chance, len(drawn))
 
 
-def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> Measure:
+def judge_task(name: str, read: Callable[[], Task], make_models: Callable) -> Measure:
     """Judge models on a task. Equal texts of it must be equal character by character.
 
     Single texts are classified by logistic regression on rows of norm 1, centred but not
     standardised: the scale of an LSA direction says how much it explains. Pairs are classified by
     comparing texts, for TF-IDF by their cosine. A clustering is the retrieval of the cluster's
-    other texts (MAP).
-    """
+    other texts (MAP)."""
     task, scores = read(), {}
     models = make_models([*dict.fromkeys(task.texts.values())])
+    shared = task.groups | {i: f"cluster {each}" for i, each in task.clusters.items()}
+    names = {i: name_group(shared.get(i), text) for i, text in task.texts.items()}
     if task.kind != "classification":
         queries = read_queries(task)
-        groups, sources = _name_groups(task, queries.text_ids), [*queries.relevant]
+        groups, sources = np.array([names[i] for i in queries.text_ids]), [*queries.relevant]
         folds = make_group_folds(groups[sources], [content(queries.texts[row]) for row in sources])
         for key, model in models.items():
             embed = partial(_embed_outside, model)
@@ -129,7 +119,7 @@ def judge_task(name: str, read: Callable[[], Task], make_models: MakeModels) -> 
             model = Centred(model.store, model, examples.texts)
         classifier = "words" if single or key == TFIDF else "compare"
         scores[key] = readouts.judge_folds(partial(_embed_outside, model), examples, classifier)
-    groups = _name_groups(task, examples.text_ids)[examples.inputs[examples.tested]]
+    groups = np.array([names[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
     return Measure(f"{name} accuracy", scores, groups, examples.chance, len(groups))
 
 
@@ -139,11 +129,9 @@ def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> A
     return model.fit_outside([fold.texts[row] for row in np.unique(tested)]).embed(fold.texts)
 
 
-def _name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
-    """(texts,) what each text shares with others: its cluster, its group, or its content."""
-    names = {i: f"group {group}" for i, group in task.groups.items()}
-    names |= {i: f"cluster {cluster}" for i, cluster in task.clusters.items()}
-    return np.array([names.get(i) or f"text {content(task.texts[i])}" for i in text_ids])
+def name_group(group: str | None, text: str) -> str:
+    """What a text shares with others: its group, or its content."""
+    return f"group {group}" if group else f"text {content(text)}"
 
 
 def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
@@ -152,18 +140,14 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
     Chosen is the first of `SIMPLEST_FIRST` whose difference from the one with the highest mean has
     a 95% interval that spans zero, or the model that is `asked` for. The interval of its
     `difference` from the base accounts for the choice, and `line` says all of it. What does not
-    vary has no interval (None), and without measures there are no numbers.
-    """
-    tables, low, high = [], np.nan, np.nan
-    for each in measures:
-        facts = {"measure": each.name, "examples": each.examples, "guessing": each.chance}
-        frame, _ = _tabulate([each], [*each.scores])
-        tables.append(frame.assign(**facts)[[*facts, *frame.columns]])
-    table = pd.concat(tables) if tables else pd.DataFrame()
-    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
-    report = {"table": table.astype(object).replace({np.nan: None}).to_dict("records")}
+    vary has no interval (None), and without measures there are no numbers."""
+    table, low, high = pd.DataFrame(), np.nan, np.nan
     chosen, means = asked or BASE, pd.Series(np.nan, [*SIMPLEST_FIRST])
     if measures:
+        facts = [(each.name, each.examples, each.chance) for each in measures]
+        frames = [_tabulate([each], [*each.scores])[0] for each in measures]
+        table = pd.concat(frames, keys=facts, names=["measure", "examples", "guessing", None])
+        table = table.reset_index(level=[0, 1, 2])
         models = [model for model in SIMPLEST_FIRST if model in measures[0].scores]
         overall, evidence = _tabulate(measures, models)
         means = overall.set_index("model")["value"]
@@ -176,12 +160,14 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
             rank = 1 + int((means[others] > means[chosen]).sum())
             judged = verdicts.judge(units, evidence, at_least=rank)
             low, high = max(judged.low, -1.0), min(judged.high, 1.0)
+    print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
     score, base = means[[chosen, BASE]]
     verdict = "WIN" if low > 0 else "LOSS" if high < 0 else "EQUAL"
     line = f"VERDICT: {verdict} | {chosen} | {score:.3f} | {base:.3f} | {score - base:+.3f}"
     line += "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
     numbers = {"score": score, "base": base, "difference": score - base, "low": low, "high": high}
-    report |= {name: None if np.isnan(each) else float(each) for name, each in numbers.items()}
+    report = {name: None if np.isnan(each) else float(each) for name, each in numbers.items()}
+    report["table"] = table.astype(object).replace({np.nan: None}).to_dict("records")
     return report | {"verdict": verdict, "model": chosen, "line": line}
 
 
@@ -194,9 +180,8 @@ def _tabulate(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.Da
     evidence = from_examples(scores, given=models)
     table = verdicts.above_chance(scores, models).rename(columns={"score": "value"})
     against = verdicts.compare([(model, BASE) for model in models], evidence)
-    names = ["against_base", "against_low", "against_high"]
-    table[names] = against[["difference", "low", "high"]]
+    table[["against_base", "against_low", "against_high"]] = against[["difference", "low", "high"]]
     for least, low, high in ((0, "low", "high"), (-1, "against_low", "against_high")):
         varies = table[high] - table[low] > VARIES
         table[[low, high]] = table[[low, high]].clip(least, 1).where(varies)
-    return table[["model", "value", "low", "high", *names]], evidence
+    return table.drop(columns="passed"), evidence

@@ -26,7 +26,6 @@ from lib.experiments.bench import Texts
 from lib.experiments.embedders import Centred, Joined, Teacher, Words
 from lib.experiments.model import Model, find_model, has_bfloat16
 from lib.experiments.students import Base
-from lib.messages import quiet_transformers
 from lib.store import Store, check_target, replace_folder
 from lib.student import Student
 from lib.teachers.rows import SIZE, scale_rows
@@ -45,9 +44,7 @@ def list_models(
     store: Store, documents: Sequence[str], profile: Profile, student: Path | None = None
 ) -> dict[str, Model]:
     """The models by name: dense ones with the encoder of a profile, and words of documents.
-
-    `student` is the folder of a trained one; `ValueError`, in one line, if there is none.
-    """
+    `student` is the folder of a trained one; `ValueError`, in one line, if there is none."""
     precision = "bf16" if has_bfloat16() else "fp32"
     teacher = Teacher(store, profile.structural_teacher, precision=precision)
     section = profile.student.model_copy(update={"layers": None, "language_model": None})
@@ -66,8 +63,7 @@ def combine(models: Mapping[str, Model], texts: Sequence[str]) -> dict[str, Mode
     """All models of the table by name; the mean vector of `texts` is subtracted."""
     store = models[BASE].store
     base, pieces = (Centred(store, models[name], texts) for name in (BASE, CHUNKS))
-    both = Joined(store, (base, models[LSA]), scaled=True)
-    return {**models, CHUNKS: pieces, BOTH: both}
+    return {**models, CHUNKS: pieces, BOTH: Joined(store, (base, models[LSA]), scaled=True)}
 
 
 class OwnTexts:
@@ -97,8 +93,7 @@ class OwnTexts:
     def embed(self) -> dict[str, Any]:
         """Judge the models, embed all texts with one, write all; plain values for a script."""
         print(f"{self.name}: {len(self.texts)} texts", *self.notes, sep="\n")
-        documents = self.texts.documents
-        groups = [f"group {each.group}" if each.group else f"text {each.id}" for each in documents]
+        groups = [judging.name_group(each.group, each.text) for each in self.texts.documents]
         places = sorted(self.folder.glob("tasks/[!.]*"))
         tasks = {place.name: partial(self._read_task, place) for place in places}
         measures = judging.judge_all(self.texts, groups, tasks, self.combine)
@@ -116,11 +111,8 @@ class OwnTexts:
         task = task_files.limit_texts(whole, limit, seed=42)
         if task is not whole:
             print(f"note: {place.name}: judged by {limit} of its {len(whole.texts)} texts")
-        self.labels = task.clusters | self.labels
-        for split, inputs in task.inputs.items():
-            labels = [task.classes[label] for label in task.labels[split]]
-            named = zip(inputs, labels, strict=True)
-            self.labels |= {ids[0]: label for ids, label in named if len(ids) == 1}
+        named = zip(task.examples["ids"], task.examples["label"], strict=True)
+        self.labels |= {ids[0]: label for ids, label in named if len(ids) == 1}
         texts = {i: self.texts[self.places[content(text)]] for i, text in task.texts.items()}
         return replace(task, texts=texts)
 
@@ -144,8 +136,8 @@ class OwnTexts:
         rows = {each.id: self.places[key] for each, key in contents if key}  # of texts not blank
         frame = pd.DataFrame({"id": [*rows], "vector": [*vectors[[*rows.values()]].astype("f4")]})
         facts = {"documents": len(self.texts), "verdict": report["line"], "scores": report["table"]}
-        card = facts | {"provenance": environment.commit() | environment.versions()}
-        card["title"] = f"Vectors of {self.name}: {name}"
+        made = environment.commit() | environment.versions()
+        card = facts | {"title": f"Vectors of {self.name}: {name}", "provenance": made}
         shown = np.sort(np.random.default_rng(0).permutation(len(self.texts))[:SHOWN])
         documents = [self.texts.documents[place] for place in shown.tolist()]
         texts = [(each.title or each.id, each.text, self.labels.get(each.id)) for each in documents]
@@ -161,22 +153,19 @@ class OwnTexts:
             elif dense is not None:
                 dense.load().export(new / "encoder/dense")
 
-        with quiet_transformers():
+        with environment.quiet_transformers():
             replace_folder(self.out, KIND, write)
 
 
-def render_page(
-    name: str, rows: Sequence[tuple[Any, ...]], vectors: np.ndarray, facts: Mapping[str, Any]
-) -> str:
+def render_page(name: str, rows: Sequence[tuple], vectors: np.ndarray, facts: Mapping) -> str:
     """The page `index.html`: search by words, the nearest texts of each, and a map, offline.
 
     `rows` are title, text, and class or None of at least two texts, and `vectors` (texts, dim).
-    `facts` are `documents`, how many there are in all, `verdict`, and `scores`, rows of the table.
-    """
+    `facts` are `documents`, how many there are, `verdict`, and `scores`, rows of the table."""
     titles, texts, labels = zip(*rows, strict=True)
-    unit = scale_rows(np.asarray(vectors, dtype=np.float32))
-    neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(unit) - 1)).fit(unit)
-    tsne = TSNE(perplexity=min(30, (len(unit) - 1) / 3), init="random", random_state=0)
+    unit, others = scale_rows(np.asarray(vectors, dtype=np.float32)), len(vectors) - 1
+    neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, others)).fit(unit)
+    tsne = TSNE(perplexity=min(30, others / 3), init="random", random_state=0)
     places = MinMaxScaler((0, 1000)).fit_transform(tsne.fit_transform(unit))
     numbers, classes = pd.factorize(np.array(labels, dtype=object), sort=True)
     if len(classes) > COLOURS:

@@ -48,14 +48,14 @@ def list_products(bench):
 
 @pytest.fixture(scope="module")
 def products(filled_store):
-    """Those of `list_products`, and the second paper's: windows and a student."""
+    """Those of `list_products`, and a student of the second paper."""
     from lib.config import profiles
     from lib.experiments.bench import Bench
     from lib.news.chapter import News
 
     bench = Bench(profiles.load("smoke"), store.Store(filled_store, reading=True))
     news = News(bench)
-    added = {"windows": news.windows.product, "news": news.model("bag;cosine").product}
+    added = {"news": news.model("bag;cosine").product}
     return list_products(bench) | added
 
 

@@ -12,27 +12,21 @@ CAPTIONS = profiles.read_yaml("tables.yaml")["captions"]
 COMMITTED = sorted(path for path in paths.ROOT.glob("figures/mini/*tab*.csv"))
 
 
-def shown(frame, label="", profile="smoke"):
-    frame = frame.copy()
-    frame.attrs |= {
-        "label": label,
-        "rounds": manifest.printed_rounds(profiles.load(profile).final.rounds),
-    }
-    return tables.readable(frame)
+def read(path, profile):
+    """A saved table, as `nb.save_table` hands it on."""
+    frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    rounds = manifest.printed_rounds(profiles.load(profile).final.rounds)
+    frame.attrs |= {"label": path.stem, "rounds": rounds}
+    return frame
 
 
-@pytest.mark.parametrize(
-    ("text", "escaped"),
-    [
-        (r"a\b {x}", r"a\textbackslash{}b \{x\}"),
-        ("x^2~y#$", r"x\textasciicircum{}2\textasciitilde{}y\#\$"),
-        ("[1] λ", r"{[}1{]} \(\lambda\)"),  # [ would be an argument of the \\ before it
-    ],
-)
-def test_latex_escapes(text, escaped):
-    page = tables.render("tex", shown(pd.DataFrame({"c": [text]})))
-    assert page.splitlines()[7] == rf"{escaped} \\"
-    assert r"a\|b \*c\*" in tables.render("md", shown(pd.DataFrame({"c": ["a|b *c*"]})))
+def test_escapes():
+    page = tables.render("tex", pd.DataFrame({"c": [r"a\b {x}", "x^2~y#$", "[1] λ"]}))
+    first, second, third = page.splitlines()[7:10]
+    assert first == r"a\textbackslash{}b \{x\} \\"
+    assert second == r"x\textasciicircum{}2\textasciitilde{}y\#\$ \\"
+    assert third == r"{[}1{]} \(\lambda\) \\"  # [ would be an argument of the \\ before it
+    assert r"a\|b \*c\*" in tables.render("md", pd.DataFrame({"c": ["a|b *c*"]}))
 
 
 @pytest.mark.parametrize(
@@ -43,20 +37,17 @@ def test_latex_escapes(text, escaped):
         ([3.0, None, 40.0], ["3", "–", "40"]),
         (["1e-4", "3e-05", "None", "-", ""], ["0.0001", "0.00003", "None", "–", "–"]),
         ([True, False, None], ["yes", "no", "–"]),
-        (
-            ["fig4_10", "news_tab3", "treatment_given"],
-            ["Figure 4.10", "Trofimchuk (2022), Table 3", "treatment given"],
-        ),
+        (["news_tab3", "treatment_given"], ["Trofimchuk (2022), Table 3", "treatment given"]),
     ],
 )
 def test_cells(column, cells):
-    assert shown(pd.DataFrame({"c": column}))[""]["c"].tolist() == cells
+    assert tables.readable(pd.DataFrame({"c": column}))[""]["c"].tolist() == cells
 
 
 def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
     """As the thesis prints it, ours and in brackets published."""
-    frame = pd.read_csv(paths.ROOT / "figures/mini/tab5_7.csv")
-    parts = shown(frame, "tab5_7", "mini")
+    frame = read(paths.ROOT / "figures/mini/tab5_7.csv", "mini")
+    parts = tables.readable(frame)
     rounds = manifest.printed_rounds(profiles.load("mini").final.rounds)
     assert [*parts] == ["all", rounds["10k"], rounds["1k"], "retrieval"]
     means, tasks = ["mean", "normalised mean"], ["ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC"]
@@ -70,29 +61,13 @@ def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_committed_tables_are_for_people_and_show_their_csv(path):
-    frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    caption = CAPTIONS[path.stem]
-    parts = shown(frame, path.stem, path.parent.name)
+    frame, caption = read(path, path.parent.name), CAPTIONS[path.stem]
     markdown = path.with_suffix(".md").read_text(encoding="utf-8")
-    assert markdown == tables.render("md", parts, caption)
-    assert path.with_suffix(".tex").read_text(encoding="utf-8") == tables.render(
-        "tex", parts, caption, path.stem
-    )
-    assert not re.search(r"_|nan\b|[1-9]\d*\.\d{4}|\d[eE][-+]?\d", markdown.replace(r"\_", " ")), (
-        path
-    )
+    assert markdown == tables.render("md", frame, caption)
+    latex = tables.render("tex", frame, caption, path.stem)
+    assert path.with_suffix(".tex").read_text(encoding="utf-8") == latex
+    unread = r"_|nan\b|[1-9]\d*\.\d{4}|\d[eE][-+]?\d"
+    assert not re.search(unread, markdown.replace(r"\_", " ")), path
+    parts = tables.readable(frame)
     assert not any("_" in name for cells in parts.values() for name in cells)
     assert max(len(cells.columns) for cells in parts.values()) <= 9
-
-
-def test_beside():
-    ours = pd.DataFrame({"split": ["validation", "train"], "documents": [60, 300]})
-    rows = [("train", 500, 1), ("validation", 10, 2), ("test", 7, 3)]
-    theirs = pd.DataFrame(rows, columns=["split", "documents", "sd"])
-    frame = tables.beside(ours, theirs, on="split")
-    assert frame.columns.tolist()[1:] == ["documents", "documents (published)", "sd (published)"]
-    # ours first, in our order; nothing published is lost
-    assert frame["split"].tolist() == ["validation", "train", "test"]
-    assert frame["documents"].tolist()[:2] == [60, 300] and pd.isna(frame["documents"][2])
-    assert frame["documents (published)"].tolist() == [10, 500, 7]
-    assert frame["sd (published)"].tolist() == [2, 1, 3]

@@ -9,8 +9,7 @@ from lib.experiments.bench import Bench
 from lib.experiments.embedders import Teacher
 from lib.news import chapter
 from lib.news.chapter import News
-from lib.news.training import DistilledStudent
-from lib.store import NotComputed, Store
+from lib.store import Store
 from tests.news.conftest import TINY
 
 
@@ -27,8 +26,7 @@ class FakeSBERT:
 
     def tokenize(self, texts):
         counts = [min(len(text.split()), self.max_tokens - 2) for text in texts]
-        ids = [np.array([1, *range(5, 5 + count), 2], dtype=np.int32) for count in counts]
-        return ids, np.array(counts)
+        return [np.array([1, *range(5, 5 + count), 2], dtype=np.int32) for count in counts]
 
     def encode(self, texts, batch_size=32):
         return np.array([[self.max_tokens, len(text), 1, 1] for text in texts], dtype=np.float32)
@@ -59,48 +57,27 @@ def test_settings_name_a_student_before_anything_is_computed(load, monkeypatch, 
     for name, value in (COUNTED | UNREAD).items():
         after = load(**{name: value}).model("bag;cosine").product.key
         assert (before != after) == (name in COUNTED), name
-    labels = [load(**{"news.positives": share}).model("LSTM;triplet") for share in (0.3, 0.4)]
-    assert labels[0].product.key != labels[1].product.key
     assert load().model("bag;cosine", 1).product.key != before
     assert not [path for path in (tmp_path / "store").rglob("*") if path.is_file()]
 
 
-def test_triplets_are_capped_and_annotated_documents_are_not(load):
+def test_what_students_learn_from(load):
+    """Triplets are capped, and annotated documents are not; windows are cut shorter."""
+    few = load(**{"news.triplets": 10})
     for identity, capped in (("LSTM;triplet", True), ("LSTM;MSE;annotated", False)):
-        few, whole = (load(**{"news.triplets": most}).model(identity) for most in (10, None))
-        counts = [sum(map(len, each.examples)) for each in (few, whole)]
-        assert counts[1] > 10 and counts[0] == (10 if capped else counts[1])
-        assert few.documents == load().sides["train"].texts  # never of a tested side
-        assert few.examples[0].max() < len(few.documents)
-
-
-def test_held_out_windows_are_the_last_and_windows_are_cut_shorter(load):
+        student = few.model(identity)
+        assert (sum(map(len, student.examples)) == 10) == capped
+        assert student.documents == few.sides["train"].texts  # never of a tested side
     news = load(**{"news.words": 10, "news.max_tokens": 64})
-    student = news.model("bag;cosine")
+    student = news.model("bag;cosine")  # the last windows are held out
     assert [part.ravel().tolist() for part in student.examples] == [[*range(32)], [32, 33, 34]]
     assert (student.taught.embed(student.documents)[:][:, 0] == 12).all()
     assert (news.embed(chapter.TEACHER)["public"][:, 0] == 64).all()
 
 
-def test_what_is_there_is_read_and_a_reading_bench_computes_nothing(load, monkeypatch):
-    news, pairs = load(), [("bag;cosine", 0), (chapter.TOKENS, 0), (chapter.TFIDF_BEFORE, 0)]
-    reading = News(news.bench.reading())
-    with pytest.raises(NotComputed):
-        reading.prepare(pairs)
-    with pytest.raises(NotComputed):
-        reading.embed("bag;cosine")
-    news.prepare(pairs)
-    monkeypatch.setattr(DistilledStudent, "_trained", property(lambda _: pytest.fail("again")))
-    load().prepare(pairs)
-    for pair in pairs:
-        first, second = (each.embed(*pair) for each in (news, reading))
-        assert first.keys() == second.keys() == {"train", "public", "private"}
-        assert all(abs(first[side] - second[side]).max() == 0 for side in first)
-    with pytest.raises(NotComputed):
-        reading.embed("bag;cosine", 1)
-
-
-@pytest.mark.parametrize("model", ["BiGRU;attentive;cosine", "LSTM+2 linear+dropout;complex;α=0.5"])
+@pytest.mark.parametrize(
+    "model", ["Transformer(1x4);CLS;MSE", "LSTM+2 linear+dropout;complex;α=0.5"]
+)
 def test_a_student_gives_the_same_bytes_whoever_made_its_teachers_rows(load, model):
     """It may be the first that needs them, and loading a teacher draws random numbers."""
     first, later = load("first"), load("later")

@@ -27,29 +27,17 @@ def draw_rows(*lengths):
 def test_an_identity_says_what_its_row_says():
     assert len(published.news_students()) == 48
     for row in TABLES[TABLES["identity"].isin(EVERY)].itertuples():
-        design = parse(row.identity)
-        printed = {
-            "architecture": row.architecture,
-            "bidirectional": row.bidirectional == "yes",
-            "layers": int(row.layers or 1),
-            "heads": int(row.heads or 0),
-            "linear_layers": int(row.linear_layers or 0),
-            "dropout": row.dropout == "yes",
-            "aggregation": row.aggregation or "average",
-            "tokens": row.token_init,
-            "loss": row.loss,
-            "alpha": float(row.alpha or 0),
-            "schedule": "plateau" if row.identity.endswith(";plateau") else "fixed",
-            "annotated": row.identity.endswith(";annotated"),
-        }
-        assert {name: getattr(design, name) for name in printed} == printed, row.identity
+        design, counts = parse(row.identity), (row.layers or 1, row.heads or 0)
+        assert (design.architecture, design.loss) == (row.architecture, row.loss)
+        assert (design.layers, design.heads) == tuple(map(int, counts))
+        assert design.linear_layers == int(row.linear_layers or 0)
+        assert design.bidirectional == (row.bidirectional == "yes")
+        assert design.dropout == (row.dropout == "yes")
+        assert (design.aggregation, design.tokens) == (row.aggregation or "average", row.token_init)
         assert design.token_dim == int(row.token_dim) or design.tokens == "teacher"
-
-
-@pytest.mark.parametrize("identity", ["BiFFN(2);cosine", "BiGRU;cosine;attentive"])
-def test_what_an_identity_cannot_say(identity):
-    with pytest.raises(ValueError, match="is no student"):
-        parse(identity)
+        assert design.alpha == float(row.alpha or 0)
+        assert (design.schedule == "plateau") == row.identity.endswith(";plateau")
+        assert design.annotated == row.identity.endswith(";annotated")
 
 
 def test_sizes_are_the_printed_ones():
@@ -71,7 +59,6 @@ def test_padding_never_changes_an_embedding(identity):
     model, rows = make_student(identity), draw_rows(3, 4, 5, 9, 9)
     alone = torch.stack([model(*model.pad([row]))[0] for row in rows])
     ids, lengths = model.pad(rows)
-    assert_close(model(ids, lengths), alone, atol=1e-5, rtol=0)
     dirty = torch.cat([ids, torch.zeros(5, 3, dtype=ids.dtype)], dim=1)
     dirty[torch.arange(dirty.shape[1]) >= lengths[:, None]] = 7  # any padding, and more of it
     assert_close(model(dirty, lengths), alone, atol=1e-5, rtol=0)

@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from docs import telegram
-from lib.news import events
+from lib.news import chapter
 
 PAGE = """<html><head><meta property="og:url" content="{url}"/>
 <meta property="og:title" content="Заголовок &amp; {n}"/></head>
@@ -47,7 +47,7 @@ def test_the_published_pairs_are_joined_by_url(contest):
         (archives / name).write_bytes(b"\0\5\26\7")
     assert telegram.write_dataset(archives, pairs, target) == ["https://gone.ru/1"]
     assert (target / "missing_urls.txt").read_text() == "https://gone.ru/1\n"
-    sides = events.read_sides(target / "tasks/pairs", 0.5, 0)
+    sides = chapter.read_sides(target / "tasks/pairs", 0.5, 0)
     for side in sides.values():
         assert side.pairs.tolist() == [[0, 1], [0, 2]]
         assert side.positive.tolist() == [True, False] and len(side.texts) == 4
@@ -70,7 +70,7 @@ def test_of_pages_of_one_address_the_annotated_one_is_kept_and_few_are_in_memory
     rows = [json.loads(line) for line in (target / "documents.jsonl").open(encoding="utf-8")]
     kept = {row["id"]: row for row in rows}
     assert len(kept) == len(rows) == 16 + 200
-    assert {row["group"] for row in rows} == {"", *events.SIDES}
+    assert {row["group"] for row in rows} == {"", *chapter.SIDES}
     assert "Другой" not in kept["https://0525.ru/0?a=1&b=2"]["text"]  # that of the annotated day
     assert kept["https://more.ru/7"]["title"] == "Заголовок & 15"  # the first of two
 

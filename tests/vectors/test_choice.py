@@ -28,6 +28,7 @@ def test_the_simplest_is_taken_of_those_that_cannot_be_told_apart():
     assert compare_models([make_measure(scores)])["model"] == CHUNKS
     choice = compare_models([make_measure({BOTH: START + 0.001 + NOISE})])
     assert choice["line"] == "VERDICT: EQUAL | base | 0.500 | 0.500 | +0.000"
+    assert compare_models([])["line"] == "VERDICT: EQUAL | base | nan | nan | +nan"
 
 
 def test_all_measures_count_alike_and_words_alone_are_never_taken():

@@ -54,7 +54,6 @@ def test_both_is_the_mean_of_two_cosines_and_unknown_words_are_zero(folders):
     both, lsa = (lib.encoders.load(folders[name] / "encoder") for name in (BOTH, LSA))
     lexical, vectors = lsa.encode(TEXTS), both.encode(TEXTS)
     assert vectors.dtype == np.float32 and vectors.shape == (8, 384 + lexical.shape[1])
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(8), abs=1e-5)
     cosines = vectors[:, 384:] @ vectors[:, 384:].T
     np.testing.assert_allclose(cosines, lexical @ lexical.T / 2, atol=1e-5)
     assert not lsa.encode(["zebra"]).any() and both.encode(["zebra"]).any()
@@ -70,27 +69,12 @@ def test_a_stretch_is_embedded_as_a_text_and_no_texts_have_no_vectors(folders, m
     np.testing.assert_array_equal(chunks.vectors, expected)
     assert short.vectors.shape == (1, expected.shape[1])
     assert encoder.encode([]).shape == (0, expected.shape[1]) and encoder.encode_chunks([]) == []
-    for texts in (["w1", None], [" "], "w1", [2023]):
-        with pytest.raises(ValueError, match="text"):
-            encoder.encode(texts)
-
-
-@pytest.mark.parametrize("content", [None, '{"version": 7}'])
-def test_another_folder_or_version_is_refused(tmp_path, content):
-    if content:
-        (tmp_path / "encoder.json").write_text(content)
-    with pytest.raises(ValueError, match="no encoder of version"):
-        lib.encoders.load(tmp_path)
 
 
 # What else this project needs, none of which reading an encoder may import.
 OTHERS = "pandas pyarrow pydantic gensim nltk matplotlib seaborn papermill accelerate".split()
-SCRIPT = """
-import sys
-sys.modules |= dict.fromkeys({others})
-import lib.encoders
-print(lib.encoders.load({folder!r}).encode(["w1 w2"]).shape)
-"""
+SCRIPT = "import sys; sys.modules |= dict.fromkeys({others}); import lib.encoders; "
+SCRIPT += "print(lib.encoders.load({folder!r}).encode(['w1 w2']).shape)"
 
 
 @pytest.mark.smoke

@@ -94,10 +94,8 @@ def test_a_half_that_two_documents_share_is_compared_once():
 
 
 def combiner(tmp_path, documents):
-    store = Store(tmp_path)
-    models = own.list_models(store, documents, profiles.load("lab")) | dict.fromkeys(
-        DENSE, Letters(store)
-    )
+    models = own.list_models(Store(tmp_path), documents, profiles.load("lab"))
+    models |= dict.fromkeys(DENSE, Letters(Store(tmp_path)))
     return lambda texts: own.combine(models, texts)
 
 

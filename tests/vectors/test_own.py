@@ -34,12 +34,10 @@ def quickly(monkeypatch, tmp_path):
 @pytest.fixture
 def reviews(tmp_path):
     """A CSV of forty reviews with labels, one blank, one repeated."""
-    rows = [
-        {"id": f"{n:03d}", "text": make_text(n), "title": f"T{n}", "label": n % 2}
-        for n in range(40)
-    ]
-    rows += [{"id": "blank", "text": " "}, {"id": "again", "text": rows[0]["text"]}]
-    pd.DataFrame(rows).to_csv(tmp_path / "reviews.csv", index=False)
+    frame = pd.DataFrame({"id": [f"{n:03d}" for n in range(40)], "text": map(make_text, range(40))})
+    frame = frame.assign(title=[f"T{n}" for n in range(40)], label=frame.index % 2)
+    others = [{"id": "blank", "text": " "}, {"id": "again", "text": frame["text"][0]}]
+    pd.concat([frame, pd.DataFrame(others)]).to_csv(tmp_path / "reviews.csv", index=False)
     return tmp_path / "reviews.csv"
 
 
@@ -73,10 +71,8 @@ def test_a_table_gives_vectors_a_page_an_encoder_and_a_verdict(quickly, reviews,
     assert frame["id"].tolist() == [*(f"{n:03d}" for n in range(40)), "again"]
     vectors = np.stack(frame["vector"])
     assert vectors.dtype == np.float32 and (vectors[0] == vectors[-1]).all()
-    assert set(pd.read_csv(out / "table.csv")["measure"]) == {
-        "halves of documents MRR",
-        "label accuracy",
-    }
+    measures = {*pd.read_csv(out / "table.csv")["measure"]}
+    assert measures == {"halves of documents MRR", "label accuracy"}
     assert any("blank" in line for line in lines) and any("again" in line for line in lines)
     assert "T39" in (out / "index.html").read_text()
     code, lines, _ = run(capsys, reviews, "--json", "--model", BOTH, "--out", "é")
@@ -126,36 +122,16 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
     assert run(capsys, reviews)[0] == 0 and not again, "all is kept, and the folder replaced"
 
 
-# a task's file, and how much of it can be judged
-CLUSTERS = "\n".join(json.dumps({"id": str(n), "label": f"e{n // 3}"}) for n in range(12))
-TASKS = {
-    "clusters": ("clusters.jsonl", CLUSTERS, "task MAP"),
-    "an unknown id": ("train.jsonl", '{"id": "99", "label": "b"}', "note: task is not judged: "),
-    "one source": ("relevant.json", '{"0": ["1"]}', "note: task is not judged: "),
-}
-
-
-@pytest.mark.parametrize("case", TASKS)
-def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys, case):
-    name, content, told = TASKS[case]
+def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys):
     folder = write_dataset(tmp_path, 12)
-    (folder / "tasks/task").mkdir(parents=True)
-    (folder / "tasks/task" / name).write_text(content)
+    clusters = [{"id": str(n), "label": f"e{n // 3}"} for n in range(12)]
+    write_lines(folder / "tasks/events/clusters.jsonl", clusters)
+    write_lines(folder / "tasks/mistaken/train.jsonl", [{"id": "99", "label": "b"}])
+    write_lines(folder / "tasks/one/relevant.json", [{"0": ["1"]}])
     code, lines, _ = run(capsys, folder)
-    assert code == 0 and any(line.strip().startswith(told) for line in lines), lines
-
-
-def test_texts_that_nothing_can_be_judged_by_are_embedded(quickly, tmp_path, capsys):
-    write_lines(tmp_path / "two.jsonl", [{"text": "One."}, {"text": "Two."}])
-    code, lines, _ = run(capsys, tmp_path / "two.jsonl")
-    assert code == 0 and lines[-1] == "VERDICT: EQUAL | base | nan | nan | +nan"
-
-
-def check_refused(capsys, told, *arguments):
-    before = {path.name for path in os.scandir(".")}
-    code, lines, errors = run(capsys, *arguments)
-    assert code == 2 and lines == [] and len(errors) == 1 and told in errors[0], errors
-    assert {path.name for path in os.scandir(".")} == before
+    assert code == 0 and any(line.strip().startswith("events MAP") for line in lines), lines
+    for name in ("mistaken", "one"):
+        assert any(line.startswith(f"note: {name} is not judged: ") for line in lines), lines
 
 
 def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
@@ -164,11 +140,10 @@ def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
     folder, other = write_dataset(tmp_path, 4), tmp_path / "other"
     assert run(capsys, folder, "--out", other)[0] == 0
     (other / "thesis.doc").write_text("mine")
-    for out in (other, folder, artifacts, artifacts / "store"):
-        check_refused(capsys, "not ours", folder, "--out", out)
-    check_refused(capsys, "needs --student", folder, "--model", "student")
-    check_refused(capsys, "cannot read", folder, "--student", tmp_path)
-    (tmp_path / "given").mkdir()
-    (tmp_path / "given/a.txt").write_text("The same.")
-    (tmp_path / "given/b.txt").write_text("The  same.")
-    check_refused(capsys, "got 1", tmp_path / "given")
+    outs = [("--out", out) for out in (other, folder, artifacts, artifacts / "store")]
+    before = {path.name for path in os.scandir(".")}
+    for options in (*outs, ("--model", "student"), ("--student", tmp_path)):
+        code, lines, errors = run(capsys, folder, *options)
+        told = "not ours" if options[0] == "--out" else ""
+        assert code == 2 and lines == [] and len(errors) == 1 and told in errors[0], errors
+    assert {path.name for path in os.scandir(".")} == before

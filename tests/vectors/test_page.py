@@ -1,8 +1,4 @@
-"""`index.html`: texts are data alone, what is near is near; and in a real browser, offline.
-
-The browser needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` installs
-both.
-"""
+"""`index.html`, also in a browser: Chromium and playwright, which `tests/run.sh` installs."""
 
 import json
 import re
@@ -41,17 +37,14 @@ def test_neighbours_are_those_of_the_largest_cosines():
     np.fill_diagonal(cosines, -2)
     _, data = render(["a"] * 110, [None] * 110, vectors)
     assert data["near"] == np.argsort(-cosines, axis=1)[:, : own.NEIGHBOURS].tolist()
-    assert data["class"] == [-1] * 110
 
 
-@pytest.mark.parametrize(("count", "distinct"), [(2, 2), (4, 4), (30, 30), (12, 1)])
+@pytest.mark.parametrize(("count", "distinct"), [(2, 2), (30, 30), (12, 1)])
 def test_any_texts_have_places_on_the_map(count, distinct):
     vectors = np.random.default_rng(0).normal(size=(distinct, 5))[np.arange(count) % distinct]
     places = np.array(render(["a"] * count, [None] * count, vectors)[1]["map"])
     assert places.shape == (count, 2) and places.min() == 0 and places.max() == 1000
 
-
-# ---- in a browser -------------------------------------------------------------------------------
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
 TEXTS = [f"<b>Text</b> {n} of the {('river', 'judge')[n % 2]} " * 20 for n in range(60)]
@@ -79,23 +72,16 @@ def tab(request, tmp_path):
 
 
 @needs_browser
-def test_search_finds_titles_and_texts_and_marks_them(tab):
+def test_search_marks_what_it_finds_and_neighbours_and_map_lead_on(tab):
     results = tab.locator("#results li")
-    assert results.count() == 50 and "first 50" in tab.locator("#status").inner_text()
+    assert results.count() == 50
     tab.locator("#query").fill("judge")
     assert "30 of 60" in tab.locator("#status").inner_text()
     assert tab.locator("#results mark").first.inner_text() == "judge"
-    found = results.first.locator("p").inner_text()
-    assert "<b>Text</b>" in found, "a text is no HTML"
-    assert {*found.split()} <= {*TEXTS[1].split(), "…"}, "words are whole"
+    assert "<b>Text</b>" in results.first.locator("p").inner_text(), "a text is no HTML"
     tab.locator("#query").fill("VOILIER 58 river")
     assert results.first.locator("button").inner_text() == "Voilier 58"
-    tab.locator("#query").fill("zebra")
-    assert "0 of 60" in tab.locator("#status").inner_text() and not results.count()
-
-
-@needs_browser
-def test_a_text_shows_its_nearest_and_the_map_chooses(tab):
+    # A text shows its nearest, and the map chooses.
     tab.locator("#query").fill("Court 7")
     tab.locator("#results button").first.click()
     near, chosen = tab.locator("#chosen li"), tab.locator("#chosen h2")
