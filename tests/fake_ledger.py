@@ -8,10 +8,7 @@ from lib.statistics import verdicts
 
 
 def make_ledger(**columns) -> pd.DataFrame:
-    """The ledger of a run in which every finding holds by every readout; nothing is judged.
-
-    columns: values of other columns, for all findings but the numbers.
-    """
+    """The ledger of a run in which every finding holds; `columns` are for all but the numbers."""
     told = {"id", "section", "finding", "quote", "read_off"}
     found = load_claims()
     ledger = pd.DataFrame([claim.model_dump(include=told) for claim in found])
