@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -212,9 +213,8 @@ def test_a_failed_write_keeps_the_old(tmp_path):
         (place / "half").write_text("half") if isinstance(place, Path) else place.write(b"half")
         raise RuntimeError("no")
 
-    with pytest.raises(RuntimeError, match="no"):
-        replace_folder(target, "student", fail)
-    with pytest.raises(RuntimeError, match="no"):
-        store.write_whole(file, fail)
+    for write in (partial(replace_folder, target, "student"), partial(store.write_whole, file)):
+        with pytest.raises(RuntimeError, match="no"):
+            write(fail)
     assert (target / "model" / "weights").read_text() == "new" and file.read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["figure.csv", "mine"]
