@@ -71,7 +71,7 @@ def test_both_commands_make_their_labels_without_a_network(place, monkeypatch):
     outputs = read_outputs(executed)
     entries = [each for each in manifest.load().values() if each.notebook in outputs]
     figures = place / "artifacts" / "figures" / executed.parent.name
-    promised = {name for entry in entries for name in entry.files}
+    promised = {path.name for entry in entries for path in entry.paths(profiles.load("thesis"))}
     assert len(outputs) == len(LABELS) and promised <= {path.name for path in figures.iterdir()}
     for name, shown in outputs.items():
         assert shown and not [part for part in shown if part["output_type"] == "error"], name

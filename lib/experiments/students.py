@@ -43,7 +43,7 @@ IMPORTED = {"contrastive": "cosine", "max_margin": "mse"}  # by modules of lib.l
 class Base(Model):
     """The student before training: the layers of an encoder.
 
-    With a section `language_model`, they first learn to guess masked words of `documents`, and are
+    With `language_model` epochs, they first learn to guess masked words of `documents`, and are
     measured on `held_out`. The teacher decides where a `cut` text ends.
     """
 
@@ -103,7 +103,8 @@ class Base(Model):
     def _learn_words(self) -> Arrays:
         student = load_layers(self.section, dropout=0.0).to(find_device())
         texts = [self.tokens(each)["ids"] for each in (self.documents, self.held_out)]
-        settings = self.section.language_model.model_dump() | {"precision": self.precision}
+        settings: dict[str, Any] = {"epochs": self.section.language_model}
+        settings["precision"] = self.precision
         settings["track"] = functools.partial(tqdm, desc="masked words", leave=False)
         learned = masked_words.train_masked_words(student, *texts, **settings)
         return learned._asdict() | pack_weights(student)
@@ -162,7 +163,7 @@ class TrainedStudent(Model):
     @functools.cached_property
     def weights(self) -> Product:
         """Weights and losses, named by what goes in: nothing is computed for this name."""
-        variant, read = replace(self.variant, cut=False), {"training", "soft_cca", "width"}
+        variant, read = replace(self.variant, cut=False), {"training", "width"}
         inputs = self.profile.model_dump(mode="json", include=read, exclude={"training": UNREAD})
         inputs |= {
             "variant": asdict(variant),
@@ -228,8 +229,7 @@ class TrainedStudent(Model):
         data, watched = self.read_data(self.documents, dealt), []
         torch.manual_seed(self.seed)  # of the projections' first weights
         sizes = (student.dim, None if data.contextual is None else data.contextual.shape[1])
-        options: dict[str, Any] = self.profile.soft_cca.model_dump() | {"width": self.profile.width}
-        options["max_structural_len"] = settings.max_structural_len
+        options = {"width": self.profile.width, "max_structural_len": settings.max_structural_len}
         objective = Objective(self.variant, *sizes, **options).to(find_device())
         if self.contextual is not None:
             held_out, end = self.read_data(self.held_out), self.updates

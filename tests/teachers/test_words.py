@@ -50,10 +50,9 @@ def test_lsa_relates_words_that_keep_the_same_company():
 
 def test_rare_words_are_left_out_where_documents_are_many():
     texts = [f"common word{number}" for number in range(MANY)]
-    few, many, whole = (
-        Lexical.fit(*given) for given in ((texts[:-1], 0, False), (texts, 0, False), (texts,))
-    )
-    assert [len(each.idf) for each in (few, many, whole)] == [MANY, 1, MANY + 1]
+    given = ((MANY - 1, False), (MANY, False), (MANY, True))
+    sizes = [len(Lexical.fit(texts[:count], rare=rare).idf) for count, rare in given]
+    assert sizes == [MANY, 1, MANY + 1]
 
 
 def test_the_mean_is_that_of_scaled_rows():
