@@ -229,7 +229,8 @@ class TrainedStudent(Model):
         data, watched = self.read_data(self.documents, dealt), []
         torch.manual_seed(self.seed)  # of the projections' first weights
         sizes = (student.dim, None if data.contextual is None else data.contextual.shape[1])
-        options = {"width": self.profile.width, "max_structural_len": settings.max_structural_len}
+        options: dict[str, Any] = {"max_structural_len": settings.max_structural_len}
+        options["width"] = self.profile.width
         objective = Objective(self.variant, *sizes, **options).to(find_device())
         if self.contextual is not None:
             held_out, end = self.read_data(self.held_out), self.updates
