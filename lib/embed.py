@@ -1,9 +1,8 @@
 """Embed your own texts: `python -m lib.embed my_texts`.
 
-The command reads a dataset folder, a table (.jsonl, .csv, .parquet) or a folder of .txt and .md
-files. It judges several models on the texts, embeds all of them with one, and writes vectors, an
-encoder for new texts and a page for searching. The last line is a verdict for scripts. A failure is
-one line, with exit code 1 (2 for a bad request). The same command continues from what was kept.
+It judges several models on the texts, embeds all of them with one, and writes vectors, an encoder
+for new texts and a page for searching. The last line is a verdict for scripts. A failure is one
+line, with exit code 1 (2 for a bad request). The same command continues from what was kept.
 """
 
 import argparse
@@ -19,12 +18,10 @@ from lib.vectors import SIMPLEST_FIRST
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m lib.embed",
-        description="Embed your own texts, and measure how good the vectors are.",
-    )
+    told = "Embed your own texts, and measure how good the vectors are."
+    parser = argparse.ArgumentParser(prog="python -m lib.embed", description=told)
     add = parser.add_argument
-    add("texts", type=Path, help="a folder of texts, or a table")
+    add("texts", type=Path, help="a dataset folder, one of .txt and .md files, or a table")
     add("--out", type=Path, help="folder to write; default: ./<name>_vectors")
     add("--model", choices=SIMPLEST_FIRST, help="use this model, whatever its scores")
     add("--student", type=Path, help="folder of a trained student to judge as well")

@@ -1,7 +1,6 @@
 """Keeps what was computed: arrays by what they are made of, and tables of vectors that grow.
 
-A product is named before anything is computed, by its inputs and by the code that computes it. Its
-file is written whole or not at all, and never changed.
+A product is named in advance, by its inputs and by the code that computes it.
 """
 
 import ast
@@ -223,10 +222,7 @@ def check_target(target: str | Path, kind: str) -> Path:
 
 
 def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) -> None:
-    """Write a folder whole or not at all; it may replace one of the same kind that we wrote.
-
-    `write` fills a new, empty folder. Raises `ValueError` as `check_target`.
-    """
+    """Write a folder whole or not at all: `write` fills a new one. Errors as `check_target`."""
     target = check_target(target, kind)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as work:

@@ -1,9 +1,8 @@
 """Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine`.
 
-With `--data`, sizes follow from the documents, and a table tells how good the student is. Compare
-models that need no training first: `python -m lib.embed my_texts` (docs/own_documents.md). With
-`--profile`, `torchrun --nproc_per_node 2 -m lib.train ...` spreads batches over all processes
-(docs/scale.md). The same command continues from what was kept.
+With `--data`, sizes follow from the documents, and a table tells how good the student is
+(docs/own_documents.md). With `--profile`, `torchrun --nproc_per_node 2 -m lib.train ...` spreads
+batches over processes (docs/scale.md). The same command continues from what was kept.
 """
 
 import argparse

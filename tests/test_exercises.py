@@ -1,7 +1,4 @@
-"""The hidden solutions of the exercises run, and give what the text below them says.
-
-The notebooks' own assertions compare losses by hand with the library's.
-"""
+"""The hidden solutions of the exercises run, and give what the text below them says."""
 
 import ast
 import contextlib
@@ -17,25 +14,19 @@ from lib.chapters import published_noise
 from lib.config import paths
 from tests.test_notebooks_style import NUMBERED
 
-NUMBERS = {  # that a solution prints, in their order
-    "04_pv_grid": [],
-    "05_projections": [2.00, 0.00, 2.00],
-    "06_weighting": [0.020, 0.50, 0.07],
-    "07_final_evaluation": [],
-    "08_news_clustering": [2.0],
-    "09_report": [0.0173, 0.0374],
-}
+# What a solution prints first.
+NUMBERS = {"05_projections": [2.00, 0.00, 2.00], "06_weighting": [0.020, 0.50, 0.07]}
+NUMBERS |= {"08_news_clustering": [2.0], "09_report": [0.0173, 0.0374]}
+NUMBERS |= {"04_pv_grid": [], "07_final_evaluation": []}
 
 
-def list_code(name):
-    return ["".join(cell["source"]) for cell in NUMBERED[name] if cell["cell_type"] == "code"]
-
-
-def find_solution(name):
+def read(name):
+    """The sources of a notebook's code cells, and its solution."""
     text = "\n".join("".join(cell["source"]) for cell in NUMBERED[name])
     pattern = r"<summary>Solution</summary>\n.*?```python\n(.*?)```"
     (solution,) = re.findall(pattern, text.split("## Exercise\n")[1], re.DOTALL)
-    return solution
+    cells = [cell["source"] for cell in NUMBERED[name] if cell["cell_type"] == "code"]
+    return ["".join(lines) for lines in cells], solution
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +45,9 @@ def given():
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_solution_runs_on_what_the_notebook_has(name, given, capsys):
-    solution, shown, code = find_solution(name), [], "\n".join(list_code(name))
-    read = {*given} & {*compile(solution, name, "exec").co_names}
-    assert [each for each in read if not re.search(rf"\b{each}\b", code)] == []
+    (cells, solution), shown = read(name), []
+    used = {*given} & {*compile(solution, name, "exec").co_names}
+    assert [each for each in used if not re.search(rf"\b{each}\b", "\n".join(cells))] == []
     exec(solution, given | {"display": shown.append})
     printed = capsys.readouterr().out
     assert printed or shown
@@ -67,12 +58,12 @@ def test_a_solution_runs_on_what_the_notebook_has(name, given, capsys):
 def solve(name):
     """The names after a notebook's toy examples, which need no bench, and after the solution, whose
     last value is `shown`."""
-    names = {}
-    for source in list_code(name):
+    names, (cells, solution) = {}, read(name)
+    for source in cells:
         if "notebook.start" not in source:
             with contextlib.suppress(NameError):
                 exec(source, names)
-    *body, last = ast.parse(find_solution(name)).body
+    *body, last = ast.parse(solution).body
     exec(compile(ast.Module(body, []), "solution", "exec"), names)
     return names | {"shown": eval(compile(ast.Expression(last.value), "solution", "eval"), names)}
 

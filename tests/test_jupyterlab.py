@@ -3,7 +3,6 @@
 It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` installs both.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -12,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 
 import psutil
 import pytest
@@ -59,12 +57,9 @@ def address(tmp_path):
         command = [checkout / "run_all.sh", *words]
         process = subprocess.Popen(command, cwd=checkout, env=variables, stdout=file, stderr=file)
     try:
-        while True:
-            time.sleep(0.2)
+        while "is running at" not in log.read_text():
             assert process.poll() is None, log.read_text()
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/api?token=secret").close()
-                break
+            time.sleep(0.2)
         yield f"http://127.0.0.1:{port}"
     finally:
         for each in [*psutil.Process(process.pid).children(recursive=True), process]:

@@ -10,14 +10,12 @@ import pytest
 from lib import report
 from lib.config import paths, profiles
 
-LEDGER = pd.DataFrame(
-    {
-        "label": ["fig4_2", "fig4_2", "fig4_3", "fig5_3", "news_tab1"],
-        "published_verdict": ["holds", "open", "holds", "not run", "holds"],
-        "verdict": ["holds", "reversed", "open", "holds", "holds"],
-        "survives": ["holds", "holds", "readouts disagree", "reversed", "holds"],
-    }
-)
+VERDICTS = {
+    "published_verdict": ["holds", "open", "holds", "not run", "holds"],
+    "verdict": ["holds", "reversed", "open", "holds", "holds"],
+    "survives": ["holds", "holds", "readouts disagree", "reversed", "holds"],
+}
+LEDGER = pd.DataFrame({"label": ["fig4_2", "fig4_2", "fig4_3", "fig5_3", "news_tab1"]} | VERDICTS)
 MINI = report.read_table(paths.ROOT / "figures" / "mini", "tab_claims")
 
 

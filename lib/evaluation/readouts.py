@@ -127,9 +127,9 @@ def judge_models(
         answers = [CLASSIFIERS[classifier](job) for job in jobs]
     right = [answer == examples.labels[job.test] for answer, job in zip(answers, jobs, strict=True)]
     shares = np.concatenate(right).reshape(len(models), repeats, -1).mean(1)  # (models, tested)
-    tested = [test for _, test in examples.parts]
-    order = np.argsort(np.concatenate(tested))
-    weights = np.concatenate([np.full(len(test), 1 / len(test)) for test in tested]) / len(tested)
+    order = np.argsort(np.concatenate([test for _, test in examples.parts]))
+    sizes = np.array([len(test) for _, test in examples.parts])
+    weights = np.repeat(1 / (len(sizes) * sizes), sizes)  # each fold counts the same
     return [{"accuracy": each @ weights, "scores": each[order]} for each in shares]
 
 

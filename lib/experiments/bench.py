@@ -3,8 +3,7 @@
     bench = Bench.load("mini")
     records = bench.run(["cosine", "MSE"], seeds=[0, 1, 2])
 
-This is the one reader of a profile. A label becomes a model, whose name is known before anything is
-computed; what the store lacks is made in one queue of jobs; heads judge the vectors.
+This is the one reader of a profile. All names are known before anything is computed.
 """
 
 from __future__ import annotations
@@ -211,10 +210,7 @@ class Bench:
         return fixed[variant.kind]
 
     def embed(self, models: Iterable[Model], texts: Sequence[str]) -> None:
-        """Make missing models and vectors of texts in one queue of jobs, with all that they need.
-
-        What several jobs need is made by the first; the others wait for it.
-        """
+        """Make missing models and vectors of texts, and what they need, in one queue of jobs."""
         kept = {model.product.name: model for model in models if model.kept}.values()
         missing = [model for model in kept if not self.store.has_rows(model.product, texts)]
         self._run_jobs([(m.product.label, embed_texts, (m, texts)) for m in missing], "models")
@@ -303,11 +299,10 @@ class Bench:
         """The record of a model on hashed examples. Only trained heads have settings and a seed."""
         variant, seed = pair
         heads = self.profile.heads.model_dump(mode="json")
-        classifier = heads.pop("classifier")
-        classifier = "words" if variant.kind == "tfidf" else classifier
-        inputs = {"heads": heads, "seed": seed} if classifier == "head" else {}
-        inputs |= {"model": self.model(*pair).product, "classifier": classifier}
-        inputs["examples"] = examples
+        name = heads.pop("classifier")
+        name = "words" if variant.kind == "tfidf" else name
+        inputs = {"classifier": name, "examples": examples, "model": self.model(*pair).product}
+        inputs |= {"heads": heads, "seed": seed} if name == "head" else {}
         label = f"{task}: {variant.identity}, seed {seed}"
         return Product("record", inputs, JUDGING, ("torch", "scikit-learn"), label)
 

@@ -14,7 +14,9 @@ import torch
 from lib.config.schema import StructuralTeacherSettings
 from lib.experiments.model import Model, find_device, find_model, hash_model
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
+from lib.teachers import paragraph_vector
 from lib.teachers.rows import centre_rows, cut_text, join_rows, mean_of_chunks, scale_rows
+from lib.teachers.words import Lexical
 
 PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
 MODULES = ("experiments.embedders", "teachers", "texts")
@@ -93,8 +95,6 @@ class ParagraphVector(Model):
         return pickle.loads(self.store.get(self.product, self._train)["pickle"].tobytes())
 
     def _train(self) -> Arrays:
-        from lib.teachers import paragraph_vector
-
         untrained = paragraph_vector.ParagraphVector.parse(self.label, width=self.width)
         model = untrained.train(self.documents, **self.settings)
         return {"pickle": np.frombuffer(pickle.dumps(model), np.uint8)}
@@ -131,8 +131,6 @@ class Words(Model):
     @functools.cached_property
     def fitted(self) -> Any:
         """A `lib.teachers.words.Lexical`. The words of own texts are fitted anew for each fold."""
-        from lib.teachers.words import Lexical
-
         fit = functools.partial(Lexical.fit, self.documents, self.dim, not self.centred)
         if self.centred or not self.dim:
             return fit()

@@ -83,5 +83,4 @@ def find_device() -> str:
 def has_bfloat16() -> bool:
     """Whether the device computes in bfloat16; CPUs that only emulate it are eight times slower."""
     features = torch.cpu.get_capabilities()
-    names = ("avx512_bf16", "amx_bf16", "bf16")
-    return find_device() != "cpu" or any(features.get(name) for name in names)
+    return find_device() != "cpu" or any(map(features.get, ("avx512_bf16", "amx_bf16", "bf16")))

@@ -149,10 +149,7 @@ def unpack_weights(student: Any, arrays: Arrays) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class TrainedStudent(Model):
-    """A variant trained with a seed by its teachers, `structural` and `contextual`.
-
-    Row i of all that it reads is document i of `documents`.
-    """
+    """A variant trained with a seed. Row i of all that it reads is document i of `documents`."""
 
     base: Base
     variant: Variant
@@ -223,21 +220,18 @@ class TrainedStudent(Model):
         return arrays
 
     def train(self, callbacks: Sequence[Callable] = ()) -> Arrays:
-        """Train the student, from its last checkpoint if there is one, and return its `history`.
-
-        The seed sets the order of documents, the projections' first weights, and dropout.
-        """
+        """Train the student, from its last checkpoint if there is one, and return its `history`."""
         settings, student = self.settings, self._build().to(find_device())
         student.gradient_checkpointing = settings.gradient_checkpointing
         if settings.freeze_token_embeddings:
             student.freeze_token_embeddings()
         dealt = settings.contextual_rows == "dealt"
         data, watched = self.read_data(self.documents, dealt), []
-        torch.manual_seed(self.seed)
+        torch.manual_seed(self.seed)  # of the projections' first weights
+        sizes = (student.dim, None if data.contextual is None else data.contextual.shape[1])
         options: dict[str, Any] = {"max_structural_len": settings.max_structural_len}
-        sizes = (student.dim, None if data.contextual is None else data.contextual[:1].shape[1])
-        objective = Objective(self.variant, *sizes, width=self.profile.width, **options)
-        objective.to(find_device())
+        options["width"] = self.profile.width
+        objective = Objective(self.variant, *sizes, **options).to(find_device())
         if self.contextual is not None:
             held_out, end = self.read_data(self.held_out), self.updates
             # Controls, whose rows are dealt, are measured at the end alone.
@@ -258,8 +252,8 @@ class TrainedStudent(Model):
         if self.updates > settings.checkpoint_every:
             options["checkpoint"] = self.store.path(self.weights, ".checkpoint")
         history = training.distill(student, objective, data, settings, seed=self.seed, **options)
-        facts = {"watched": watched + history["measured"]} if watched else {}
-        return {"loss": history["loss"], **facts, **pack_weights(student)}
+        facts = {"loss": history["loss"], "watched": watched + history["measured"]}
+        return facts | pack_weights(student)
 
     def _build(self) -> Any:
         """The student before training; a `[CLS]` variant has the pooling of the drafts."""

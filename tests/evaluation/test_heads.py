@@ -23,14 +23,6 @@ def change(**changes):
     return SETTINGS.model_copy(update=changes)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def make_job(rows=75, dim=9, columns=2, classes=2, seed=0, data_seed=0):
     """A job whose label is a linear function of its input; the last 30 rows are the test split."""
     random = np.random.default_rng(data_seed)

@@ -39,6 +39,8 @@ def test_a_second_run_reads(make_bench):
     second = make_bench().reading().run(MODELS, seeds=[0])
     pd.testing.assert_frame_equal(first, second)
     assert len(first) == 3 * len(bench.classifications)
+    groups = first.set_index("task").loc["OC", "groups"].iloc[0]
+    assert {*groups.ravel()} <= {*bench.tasks["OC"].groups.values()} and groups.shape[1] == 2
 
 
 def test_another_readout_and_another_task_train_nothing(make_bench, monkeypatch):
