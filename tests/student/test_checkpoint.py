@@ -14,8 +14,9 @@ import torch
 import transformers
 from ruamel.yaml import YAML
 from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import AutoTokenizer, LongformerForMaskedLM, LongformerModel
+from transformers import LongformerForMaskedLM, LongformerModel
 
 from lib.config import paths
 from lib.student import Student, checkpoint
@@ -35,7 +36,7 @@ def student(tmp_path):
 def make(tmp_path):
     """A student of a base of any kind, with a vocabulary of w0 to w99."""
 
-    def make_any(kind="bert", window=8, limit=24, dtype=torch.float32, **settings):
+    def make_any(kind="bert", window=8, limit=24, side="right"):
         torch.manual_seed(0)
         padding = 0 if kind == "bert" else 1
         words = {"<pad>": padding, "<unk>": 1 - padding, "<s>": 2, "</s>": 3}
@@ -43,9 +44,12 @@ def make(tmp_path):
         backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
         backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         backend.post_processor = processors.BertProcessing(("</s>", 3), ("<s>", 2))
-        special = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>"}
-        options = {"model_max_length": 16, "sep_token": "</s>"} | special | settings
-        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **options)
+        backend.enable_padding(length=128)
+        options = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>"}
+        options |= {"sep_token": "</s>", "truncation_side": side, "padding_side": side}
+        tokenizer = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=backend, model_max_length=16, max_length=16, **options
+        )
         tokenizer.save_pretrained(tmp_path / "base")
         sizes = {"vocab_size": len(words), "pad_token_id": padding, "max_position_embeddings": 18}
         sizes |= {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
@@ -53,7 +57,7 @@ def make(tmp_path):
         if kind == "longformer":
             sizes |= {"attention_window": window, "max_position_embeddings": limit + 2}
         config, model = (getattr(transformers, KINDS[kind] + part) for part in ("Config", "Model"))
-        model(config(**sizes)).to(dtype).save_pretrained(tmp_path / "base")
+        model(config(**sizes)).half().save_pretrained(tmp_path / "base")
         if kind == "longformer":
             return Student.from_longformer(tmp_path / "base")
         return Student.from_encoder(tmp_path / "base", [0], window, limit)
@@ -84,9 +88,8 @@ def list_texts(limit):
 def test_an_export_gives_the_same_vectors_at_every_length(
     make, tmp_path, kind, side, window, limit
 ):
-    from sentence_transformers import SentenceTransformer
-
-    student = make(kind, window, limit, truncation_side=side, padding_side=side)
+    """Of a base in half precision whose tokenizer cuts elsewhere, and pads."""
+    student = make(kind, window, limit, side)
     student.export(tmp_path / "out")
     texts, ids = list_texts(limit), student.tokenize(list_texts(limit))
     assert [len(row) for row in ids[:5]] == [3, limit - 1, limit, limit, limit]
@@ -97,45 +100,24 @@ def test_an_export_gives_the_same_vectors_at_every_length(
     for size in (1, len(texts)):
         np.testing.assert_allclose(model.encode(texts, batch_size=size), expected, atol=1e-5)
     np.testing.assert_array_equal(Student.load(tmp_path / "out").encode(texts), expected)
+    np.testing.assert_array_equal(student.encode(ids), expected)
     assert not list((tmp_path / "out").rglob("*.py"))
     modules = json.loads((tmp_path / "out/modules.json").read_text())
     types = [module["type"].rpartition(".")[0] for module in modules]
     assert types == ["sentence_transformers.models"] * 2, "of all versions"
 
 
-def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
-    student.save(tmp_path / "saved")
+def test_the_saved_folder_is_a_stock_longformer_in_float32(student, tmp_path):
+    student.bfloat16().save(tmp_path / "saved")
+    student.float()
     model, info = LongformerModel.from_pretrained(tmp_path / "saved", output_loading_info=True)
-    assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert not info["missing_keys"] and not info["unexpected_keys"] and model.dtype == torch.float32
     ids = student.tokenize(TEXTS)[1]
     expected = model.eval()(input_ids=torch.tensor([ids])).last_hidden_state.mean(1)
     np.testing.assert_allclose(student.encode([ids]), expected.detach().numpy(), atol=1e-5)
     loaded = Student.load(tmp_path / "saved")
     assert values(loaded) == values(student) and loaded.max_positions == 40
     np.testing.assert_array_equal(loaded.encode(TEXTS), student.encode(TEXTS))
-
-
-@pytest.mark.parametrize("way", ["save", "export"])
-def test_half_precision_is_read_and_written_as_float32(make, tmp_path, way):
-    student = make(dtype=torch.float16)
-    assert {parameter.dtype for parameter in student.parameters()} == {torch.float32}
-    getattr(student.bfloat16(), way)(tmp_path / "out")
-    stored = load_file(tmp_path / "out/model.safetensors")
-    assert {tensor.dtype for tensor in stored.values()} == {torch.float32}
-    assert json.loads((tmp_path / "out/config.json").read_text())["dtype"] == "float32"
-    expected = student.float().encode(TEXTS)
-    np.testing.assert_array_equal(Student.load(tmp_path / "out").encode(TEXTS), expected)
-
-
-def test_a_saved_tokenizer_cuts_at_the_students_length_and_does_not_pad(student, tmp_path):
-    student.tokenizer.backend_tokenizer.enable_padding(length=128)
-    student.tokenizer.backend_tokenizer.enable_truncation(128)
-    student.tokenizer.init_kwargs["max_length"] = student.tokenizer.model_max_length = 128
-    student.save(tmp_path / "saved")
-    stored = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())
-    assert stored["padding"] is None and stored["truncation"]["max_length"] == 40
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "saved", trust_remote_code=False)
-    assert len(tokenizer("w1 " * 99, truncation=True)["input_ids"]) == 40
 
 
 def change(name, **changes):
@@ -290,29 +272,19 @@ def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):
         student.encode(["w1 w2"])
 
 
-def teacher(folder):
-    return SBERT.load(folder, max_tokens=8)
-
-
 @pytest.mark.parametrize("known", [True, False], ids=["stock type", "own type"])
-@pytest.mark.parametrize("load", [Student.load, teacher])
+@pytest.mark.parametrize("load", [Student.load, lambda folder: SBERT.load(folder, max_tokens=8)])
 def test_code_in_a_folder_is_never_run_nor_asked_about(folder, monkeypatch, load, known):
     asked, trace = [], folder.parent / "ran"
     monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt) or "y")
-    if load is teacher:
-        small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-        config = transformers.BertConfig(vocab_size=12, intermediate_size=32, **small)
-        transformers.BertModel(config).save_pretrained(folder)
     load(folder)
     code = f"open({str(trace)!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
     (folder / "evil.py").write_text(code)
-    tokenizers = ["evil.Model", "evil.Model"]
-    classes = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoTokenizer": tokenizers}
-    change("config.json", auto_map=classes, **({} if known else {"model_type": "evil"}))(folder)
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
-    settings |= {"auto_map": {"AutoTokenizer": tokenizers}}
-    settings |= {} if known else {"tokenizer_class": "E"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizers = {"AutoTokenizer": ["evil.Model", "evil.Model"]}
+    classes = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model"} | tokenizers
+    own = {} if known else {"model_type": "evil"}, {} if known else {"tokenizer_class": "E"}
+    change("config.json", auto_map=classes, **own[0])(folder)
+    change("tokenizer_config.json", auto_map=tokenizers, **own[1])(folder)
     try:
         load(folder)
     except ValueError as error:

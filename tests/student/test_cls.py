@@ -1,10 +1,8 @@
-"""The [CLS] student of the drafts: what Hugging Face's Longformer gives with global attention on
-the first token.
-"""
+"""The [CLS] student of the drafts: a Longformer with global attention on the first token."""
 
 import numpy as np
 import torch
-from transformers import LongformerConfig, LongformerModel
+from transformers import LongformerConfig
 
 from lib.student import Student
 from lib.student.cls import ClsStudent
@@ -22,20 +20,16 @@ def make():
 
 def test_a_document_is_the_first_state_of_the_stock_model():
     cls = make()
-    stock = cls.longformer
-    assert isinstance(stock, LongformerModel)
     ids = torch.tensor([IDS[1]])
     first = torch.zeros_like(ids)
     first[:, 0] = 1
-    expected = stock(ids, global_attention_mask=first).last_hidden_state[:, 0]
+    expected = cls.longformer(ids, global_attention_mask=first).last_hidden_state[:, 0]
     torch.testing.assert_close(cls(IDS)[1:2], expected)
     np.testing.assert_allclose(cls.encode(IDS)[1:2], expected.detach(), atol=1e-5)
 
 
 def test_global_attention_reaches_beyond_the_window():
-    """The last of 40 tokens is outside a one-sided window of 8 in both layers; only global
-    attention can carry it.
-    """
+    """Of 40 tokens the last is outside the one-sided windows of 8 in both layers."""
     cls = make()
     changed = [*IDS[1][:-1], 50]
     assert not np.allclose(cls.encode([IDS[1]]), cls.encode([changed]), atol=1e-6)
