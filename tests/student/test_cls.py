@@ -2,20 +2,16 @@
 
 import numpy as np
 import torch
-from transformers import LongformerConfig
 
-from lib.student import Student
 from lib.student.cls import ClsStudent
+from tests.student.tiny import make_random
 
 IDS = [list(range(3, 3 + length)) for length in (5, 40, 21)]
 
 
 def make():
-    torch.manual_seed(0)
-    sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    sizes |= {"intermediate_size": 64, "max_position_embeddings": 130, "attention_window": 16}
     dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return ClsStudent(Student(LongformerConfig(**sizes, **dropout)).eval()).eval()
+    return ClsStudent(make_random(16, 128, **dropout)).eval()
 
 
 def test_a_document_is_the_first_state_of_the_stock_model():

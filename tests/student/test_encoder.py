@@ -93,9 +93,8 @@ def test_outputs_and_all_gradients_equal_longformer(tmp_path, lengths, window, c
     for name, weight in ours.named_parameters():
         near = 1e-4 * max(gradients[name].abs().max().item(), 1e-3 * largest)
         torch.testing.assert_close(weight.grad, gradients[name], rtol=0, atol=near, msg=name)
-    assert {*gradients} - {name for name, _ in ours.named_parameters()} == {
-        name for name in gradients if "_global." in name
-    }
+    theirs_alone = {*gradients} - {name for name, _ in ours.named_parameters()}
+    assert all("_global." in name for name in theirs_alone)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -111,6 +110,9 @@ def test_a_document_has_the_same_bits_alone_and_in_any_batch(
         options = {"batch_tokens": batch_tokens, "precision": precision}
         backwards = trained.encode(documents[::-1], **options)
         np.testing.assert_array_equal(backwards[::-1], together)
+    exact = torch.tensor(trained.encode(documents))
+    assert torch.cosine_similarity(torch.tensor(together), exact).min() > 0.999
+    assert (together != exact.numpy()).any(axis=1).all() == (precision == "bf16")
 
 
 def test_threads_share_the_batches_and_change_no_bit(trained, monkeypatch):
@@ -131,22 +133,6 @@ def test_threads_share_the_batches_and_change_no_bit(trained, monkeypatch):
         torch.set_num_threads(threads)
 
 
-def find_cosines(first, second):
-    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    return (first * second).sum(axis=1) / norms
-
-
-def test_bfloat16_is_near_float32_at_any_length_and_follows_changed_weights(trained):
-    student = copy.deepcopy(trained)
-    documents = random_ids([1, 2, 63, 64, 65, 127, 129, 256, 257, 600])
-    for change in (1, -3):
-        weight = student.encoder["layer"][0].output.dense.weight.detach().numpy()
-        np.multiply(weight, change, out=weight)  # changes no version
-        exact, near = student.encode(documents), student.encode(documents, precision="bf16")
-        assert near.dtype == np.float32 and (near != exact).any(axis=1).all()
-        assert find_cosines(exact, near).min() > 0.999
-
-
 def test_gradients_in_bfloat16_are_near_those_in_float32_for_float32_weights(trained):
     documents, gradients = random_ids([30, 100, 200]), []
     pull = torch.randn(3, 384, generator=torch.Generator().manual_seed(0))
@@ -161,9 +147,7 @@ def test_gradients_in_bfloat16_are_near_those_in_float32_for_float32_weights(tra
     assert torch.cosine_similarity(*gradients, dim=0) > 0.999
 
 
-@pytest.mark.parametrize(
-    ("rows", "inputs", "outputs"), [(1, 24, 40), (64, 24, 40), (513, 768, 576)]
-)
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 24, 40), (513, 768, 576)])
 @pytest.mark.parametrize("onednn", [True, False])
 def test_a_linear_layer_equals_torch_with_every_gradient(
     monkeypatch, onednn, rows, inputs, outputs
@@ -191,13 +175,6 @@ def test_embeddings_that_are_not_finite_are_told(student):
         student.encode([[5]], precision="int8")
 
 
-def test_the_padding_id_inside_a_document_is_placed_as_in_longformer(tmp_path):
-    theirs, ours = longformer(tmp_path), Student.from_longformer(tmp_path)
-    document = [5, 1, 7, 1, 1, 9]
-    states = theirs(torch.tensor([document]), attention_mask=torch.ones(1, 6)).last_hidden_state
-    torch.testing.assert_close(ours([document]), states.mean(1), rtol=0, atol=1e-5)
-
-
 def test_encode_gives_float32_and_leaves_the_mode_alone(student):
     documents = random_ids([10, 40])
     student.train()
@@ -208,40 +185,23 @@ def test_encode_gives_float32_and_leaves_the_mode_alone(student):
     assert student.encode([]).shape == (0, 32)
 
 
-def test_dropout_is_that_of_the_checkpoint_unless_set(tmp_path):
+def test_dropout_is_that_of_the_checkpoint_unless_set_and_checkpointing_repeats_it(tmp_path):
     longformer(tmp_path, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.4)
-    documents = random_ids([20])
-    dropped = Student.from_longformer(tmp_path)
-    assert dropped.embeddings.dropout.p == 0.2
-    assert dropped.encoder["layer"][1].attention["self"].dropout == 0.4
-    expected = dropped(documents)
-    dropped.train()
-    assert not torch.allclose(dropped(documents), expected, atol=1e-3)
-    kept = Student.from_longformer(tmp_path, dropout=0.0).train()
-    torch.testing.assert_close(kept(documents), expected)
-
-
-def test_checkpointing_repeats_the_dropout(tmp_path):
-    longformer(tmp_path, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3)
-    model = Student.from_longformer(tmp_path).train()
-    grads = []
-    for checkpointing in (False, True):
-        model.gradient_checkpointing = checkpointing
-        model.zero_grad()
+    documents, grads = random_ids([30, 9]), []
+    model = Student.from_longformer(tmp_path)
+    assert model.embeddings.dropout.p == 0.2
+    assert model.encoder["layer"][1].attention["self"].dropout == 0.4
+    expected = model(documents)
+    for model.gradient_checkpointing in (False, True):
+        model.train().zero_grad()
         torch.manual_seed(5)
-        model(random_ids([30, 9])).pow(2).sum().backward()
+        embeddings = model(documents)
+        embeddings.pow(2).sum().backward()
         grads.append(model.encoder["layer"][0].attention["self"].query.weight.grad.clone())
     torch.testing.assert_close(grads[0], grads[1])
-
-
-def test_all_weights_are_trained_but_for_frozen_token_embeddings(tmp_path):
-    longformer(tmp_path)
-    model = Student.from_longformer(tmp_path)
-    assert all(parameter.requires_grad for parameter in model.parameters())
-    model.freeze_token_embeddings()
-    model(random_ids([5])).sum().backward()
-    frozen = [name for name, parameter in model.named_parameters() if parameter.grad is None]
-    assert frozen == ["embeddings.word_embeddings.weight"]
+    assert not torch.allclose(embeddings, expected, atol=1e-3)
+    kept = Student.from_longformer(tmp_path, dropout=0.0).train()
+    torch.testing.assert_close(kept(documents), expected)
 
 
 KINDS = {"Bert": 0, "Electra": 0, "Roberta": 1, "XLMRoberta": 1, "Camembert": 1, "Data2VecText": 1}
@@ -269,10 +229,7 @@ def test_bases_and_windows_that_do_not_fit_are_refused(tmp_path):
     config = transformers.ElectraConfig(**settings(embedding_size=16))
     transformers.ElectraModel(config).save_pretrained(tmp_path / "electra")
     transformers.BertModel(transformers.BertConfig(**settings())).save_pretrained(tmp_path / "bert")
-    for name, message in (
-        ("mpnet", "it is a mpnet; expected one of bert"),
-        ("electra", "narrower"),
-    ):
+    for name, message in {"mpnet": "it is a mpnet", "electra": "narrower"}.items():
         with pytest.raises(ValueError, match=message):
             Student.from_encoder(tmp_path / name, None, 8, 40)
     with pytest.raises(ValueError, match="it is a bert; expected one of longformer"):

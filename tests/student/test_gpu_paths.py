@@ -8,23 +8,16 @@ import copy
 import numpy as np
 import pytest
 import torch
-from transformers import LongformerConfig
 
 from lib.config import profiles
 from lib.distillation import variants
 from lib.distillation.objective import Objective
 from lib.distillation.training import DistillationData, distill
 from lib.student import Student, attention, encoder
+from tests.student.tiny import make_random
 
 GPU = "cuda"
 DOCUMENTS = [[5 + (7 * place) % 90 for place in range(length)] for length in (700, 1, 300)]
-
-
-def tiny_student(attention_dropout: float = 0.0) -> Student:
-    torch.manual_seed(0)
-    sizes = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    sizes |= {"intermediate_size": 64, "max_position_embeddings": 2050, "attention_window": 64}
-    return Student(LongformerConfig(**sizes, attention_probs_dropout_prob=attention_dropout))
 
 
 @pytest.fixture
@@ -60,7 +53,7 @@ def test_bfloat16_on_cuda_goes_to_the_fast_attention(fast_attention):
 def test_shapes_and_devices_of_all_layers_on_the_meta_device(monkeypatch):
     """A tensor made on the CPU in between would be an error, as it would on a GPU."""
     monkeypatch.setattr(encoder, "sliding_window", lambda q, *_, **__: q * 1)
-    student = tiny_student().to("meta").train()
+    student = make_random(64, 2048).to("meta").train()
     for student.gradient_checkpointing in (False, True):
         embeddings = student(DOCUMENTS)
         assert embeddings.shape == (3, 32) and embeddings.device.type == "meta"
@@ -93,10 +86,7 @@ def embeddings_and_gradients(student: Student, device: str, mixed: bool, checkpo
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize(("mixed", "tolerance"), [(False, 1e-4), (True, 3e-2)])
 def test_a_student_on_a_gpu_is_that_on_the_cpu(mixed, tolerance, checkpointing):
-    student = tiny_student()
-    student.embeddings.dropout.p = 0.0
-    for layer in student.encoder["layer"]:
-        layer.output.dropout.p = layer.attention["output"].dropout.p = 0.0
+    student = make_random(64, 2048, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     expected = embeddings_and_gradients(student, "cpu", False, False)
     found = embeddings_and_gradients(student, GPU, mixed, checkpointing)
     for ours, reference in zip(found, expected, strict=True):
@@ -115,7 +105,7 @@ def test_a_training_on_a_gpu(tmp_path, attention_dropout):
 
     def train():
         torch.manual_seed(0)
-        student = tiny_student(attention_dropout).to(GPU)
+        student = make_random(64, 2048, attention_probs_dropout_prob=attention_dropout).to(GPU)
         objective = Objective(variants.parse("cosine;100d;S:32;C:32;None;λ=0.5"), 32, 32).to(GPU)
         given = student, objective, data, settings
         return student, distill(*given, seed=0, checkpoint=tmp_path / "kept", checkpoint_every=2)
