@@ -1,7 +1,5 @@
 """The numbers and tables that notebook 09 and the pages show of a ledger."""
 
-from __future__ import annotations
-
 import re
 
 import pandas as pd
@@ -40,17 +38,15 @@ def test_the_readme_has_the_numbers_of_the_committed_ledger():
 
 def test_the_results_have_every_finding_with_its_verdicts():
     text = (paths.ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    blocks = {"findings": report.shorten_ledger(MINI)}
-    blocks["counts"] = report.count_verdicts(
-        {"mini": MINI} | report.read_others(profiles.load("mini"))
-    )
+    ledgers = {"mini": MINI} | report.read_others(profiles.load("mini"))
+    blocks = {"findings": report.shorten_ledger(MINI), "counts": report.count_verdicts(ledgers)}
     assert report.fill_blocks(text, **blocks) == text
     row = MINI.set_index("id").loc["cosine-over-mse"]
-    table = text.split("<!-- findings -->")[1]
-    (line,) = (line for line in table.splitlines() if row["finding"] in line)
+    table = text.split("<!-- findings -->")[1].splitlines()
+    (line,) = (line for line in table if row["finding"] in line)
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    interval = f"[{row['low']:.3f}, {row['high']:.3f}]"
-    numbers = [f"{row['published_effect']:.3f}", f"{row['effect']:.3f}", interval]
+    numbers = [f"{row['published_effect']:.3f}", f"{row['effect']:.3f}"]
+    numbers.append(f"[{row['low']:.3f}, {row['high']:.3f}]")
     assert cells[1:] == [*numbers, row["verdict"], row["survives"]]
 
 

@@ -31,11 +31,11 @@ def list_models(profile: Profile) -> dict[str, str]:
 def prepare_bench(bench: Bench) -> Bench:
     """A bench with the training scheme of Table 5.2 and newly trained contextual teachers."""
     final = bench.profile.final
-    scheme = final.model_dump(include={"documents", "passes", "learning_rate", "accumulation"})
+    scheme = final.model_dump(include={"documents", "learning_rate", "accumulation"})
     updates = bench.profile.changed("training", **scheme).training.updates
     warmup_share = min(final.warmup_updates / max(updates, 1), 0.5)  # training refuses 0 updates
     longer = bench.changed("training", **scheme, warmup_share=warmup_share)
-    return longer.changed("contextual_teacher", seed=final.contextual_seed)
+    return longer.changed("contextual_teacher", seed=bench.profile.contextual_teacher.seed + 1)
 
 
 def run_classifications(bench: Bench) -> pd.DataFrame:

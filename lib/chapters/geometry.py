@@ -18,7 +18,7 @@ def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def mark_collapsed(records: pd.DataFrame, bench: Bench) -> pd.Series:
     """For each record, whether its student has collapsed with any seed, see `COLLAPSED`."""
     students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
-    embedded = (bench.embeddings(*run)["validation"] for run in students.to_numpy())
+    embedded = (bench.model(*run).embed(bench.held_out)[:] for run in students.to_numpy())
     collapsed = [mean_cosine(rows) >= COLLAPSED for rows in embedded]
     return records["model"].isin(students.loc[collapsed, "model"])
 

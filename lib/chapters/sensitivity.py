@@ -49,7 +49,7 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
             records = longer.with_readout(readout).run(models, seeds=seeds)
             records = records.assign(readout=column, times=times, updates=updates)
             for run, part in records.groupby(["model", "seed"], sort=False):
-                rows = longer.embeddings(*run)["validation"]
+                rows = longer.model(*run).embed(longer.held_out)[:]
                 frames.append(part.assign(cosine=cosines(rows, teacher).mean()))
     records = pd.concat(frames, ignore_index=True)
     return records.assign(model=records["model"].map({"Longformer": "base"} | names))
@@ -88,7 +88,7 @@ def run_words(bench: Bench) -> pd.DataFrame:
     seeds, but on a part of the corpus the profile's seeds if it repeats only references.
     """
     settings, profile, frames = grid("beyond")["words"], bench.profile, []
-    texts = bench.first_texts(profile.contextual_teacher.documents)
+    texts = bench.train[: profile.contextual_teacher.documents]
     read = np.cumsum([count_words(text) for text in texts])
     few = profile.seeds if profile.repeated == "references" else profile.reference_seeds
     for readout in settings["readouts"]:

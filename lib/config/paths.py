@@ -45,5 +45,5 @@ def figures(profile: Profile) -> Path:
 
 
 def run_folder(profile: Profile) -> Path:
-    """The folder for the rest of a run: executed notebooks, logs, notes, provenance."""
+    """The folder for the rest of a run: executed notebooks with logs and notes, provenance."""
     return artifacts() / run_name(profile)

@@ -3,6 +3,7 @@
 An invalid one is a `ParameterError`: one line with the file, the key and what pydantic says.
 """
 
+import contextlib
 import difflib
 import fnmatch
 import re
@@ -18,7 +19,6 @@ from lib.config import paths
 from lib.config.schema import Profile
 
 T = TypeVar("T")
-Overrides = Mapping[str, Any] | list[str] | None
 
 
 class OneLine(BaseException):
@@ -32,10 +32,14 @@ class ParameterError(OneLine, ValueError):
     """A parameter that cannot be used. The message is one line."""
 
 
+def nearest(name: Any, names: Iterable[Any]) -> str:
+    """Return the most similar of `names`."""
+    return (difflib.get_close_matches(str(name), sorted(names), cutoff=0.0) or ["(none)"])[0]
+
+
 def make_unknown_error(what: str, name: Any, valid: Iterable[str]) -> ParameterError:
     """Make the error for a name that is not among the valid ones; it suggests the nearest."""
-    nearest = difflib.get_close_matches(str(name), sorted(valid), n=1, cutoff=0.0) or ["(none)"]
-    return ParameterError(f"unknown {what} {name!r}; nearest: {nearest[0]}")
+    return ParameterError(f"unknown {what} {name!r}; nearest: {nearest(name, valid)}")
 
 
 def list_profiles() -> list[str]:
@@ -45,9 +49,9 @@ def list_profiles() -> list[str]:
 
 
 def load(
-    name: str,
+    profile: str,
     *,
-    overrides: Overrides = None,
+    overrides: Mapping[str, Any] | list[str] | None = None,
     seeds: Iterable[int] | int | str | None = None,
     only: str = "",
 ) -> Profile:
@@ -56,25 +60,26 @@ def load(
     `overrides` are `{"training.documents": 60}` or `["training.documents=60"]`. `seeds` are one,
     several, or text such as `"0,1"`. `only` has shell patterns, `"cosine,max-margin;MSE*"`.
     """
-    where = f"params/{name}.yaml"
-    values = _read_profile(name)
+    where, values = f"params/{profile}.yaml", _read_profile(profile)
     before = validated(Profile.model_validate, values, where).flat()
-    if not isinstance(overrides, Mapping):
-        overrides = dict(map(_read_override, overrides or ()))
-    for key, value in overrides.items():
-        _put(values, key, value)
-    if isinstance(seeds, str | int):
-        seeds = _parse(f"[{seeds}]", "seeds")
+    changes = dict(overrides if isinstance(overrides, Mapping) else map(_split, overrides or ()))
     if seeds is not None:
-        values["seeds"] = seeds
+        changes["seeds"] = _parse(f"[{seeds}]", "seeds") if isinstance(seeds, str | int) else seeds
     if only:
-        values["only"] = only
-    profile = validated(Profile.model_validate, values, f"override of {where}")
-    if profile.name != name:  # its results would be saved as those of another
-        raise ParameterError(f"{where}: name: expected {name!r}, got {profile.name!r}")
-    changes = {key: value for key, value in profile.flat().items() if before.get(key, ...) != value}
-    profile.departures.update(changes)
-    return profile
+        changes["only"] = only
+    for key, value in changes.items():
+        *sections, field = key.split(".")
+        place = values
+        for section in sections:
+            if not isinstance(place.get(section), dict):
+                place[section] = {}
+            place = place[section]
+        place[field] = value
+    values["name"] = profile  # that of its file: else its results would be saved as another's
+    loaded = validated(Profile.model_validate, values, f"override of {where}")
+    after = loaded.flat().items()
+    loaded.departures.update({key: value for key, value in after if before.get(key, ...) != value})
+    return loaded
 
 
 def _read_profile(name: str) -> Any:
@@ -91,20 +96,10 @@ def _read_profile(name: str) -> Any:
     return extended
 
 
-def _put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Put a value at a dotted key, in sections that may be missing."""
-    *sections, field = key.split(".")
-    for section in sections:
-        if not isinstance(values.get(section), dict):
-            values[section] = {}
-        values = values[section]
-    values[field] = value
-
-
-def _read_override(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
+def _split(override: str) -> tuple[str, Any]:
+    key, equals, value = override.partition("=")
     if not equals:
-        raise ParameterError(f"override {text!r}: expected key=value, as in heads.repeats=2")
+        raise ParameterError(f"override {override!r}: expected key=value, as in heads.repeats=2")
     return key, _parse(value, f"override {key}")
 
 
@@ -148,6 +143,13 @@ def validated(check: Callable[[Any], T], values: Any, where: object) -> T:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            *places, wrong = first["loc"]
+            for place in places:
+                with contextlib.suppress(KeyError):  # a union's tag is no key
+                    values = values[place]
+            told = f"unknown key {key}; nearest: {nearest(wrong, {*values} - {wrong})}"
+            raise ParameterError(f"{where}: {told}") from None
         given = reprlib.repr(first["input"])[:80]  # an alias can be endless
         told = f"{key}: {first['msg']}, got {given}" if key else first["msg"]
         raise ParameterError(f"{where}: {told}") from None

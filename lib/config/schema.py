@@ -112,25 +112,11 @@ class ContextualTeacherSettings(Settings):
     documents: Count | None
     seed: Seed
     epochs: Count
-    workers: Count
     window: Count
     negative: Count
     sample: NonNegative
     min_count_share: PartOf
-    alpha: Positive
-    min_alpha: Positive
     dbow_words: bool
-
-
-class LanguageModelSettings(Settings):
-    """How the student's layers learn to guess masked words before distillation."""
-
-    epochs: Count
-    batch_size: Count
-    learning_rate: Positive
-    warmup_share: Share
-    masked_share: PartOf
-    seed: Seed
 
 
 class StudentSettings(Settings):
@@ -142,7 +128,7 @@ class StudentSettings(Settings):
     layers: Filled[Annotated[int, Field(ge=0)]] | None
     window: Annotated[int, Field(ge=4, multiple_of=2)]  # tokens, half of them on each side
     max_positions: Count
-    language_model: LanguageModelSettings | None
+    language_model: Count | None  # epochs of masked words
 
 
 class TrainingSettings(Settings):
@@ -160,7 +146,6 @@ class TrainingSettings(Settings):
     precision: Literal["fp32", "bf16"]
     gradient_checkpointing: bool
     dropout: Share | None
-    attention_dropout: Share | None
     freeze_token_embeddings: bool
     checkpoint_every: Count
     length_bucket: Count
@@ -185,28 +170,19 @@ class HeadSettings(Settings):
     label_smoothing: Share
     learning_rate: Positive
     clip: Positive
-    features: Literal["raw", "unit norm", "standardized"]
+    features: Literal["raw", "standardized"]
     steps: Count | None = None  # smallest number of updates, in whole epochs; replaces `epochs`
     classifier: Literal["head", "compare", "similarity"]
     repeats: Count
-
-
-class SoftCCASettings(Settings):
-    """The contextual loss."""
-
-    beta: Share
-    delta: NonNegative
 
 
 class FinalSettings(Settings):
     """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
 
     documents: Several
-    passes: Count
     learning_rate: Positive
     accumulation: Count
     warmup_updates: Annotated[int, Field(ge=0)]
-    contextual_seed: Seed
     rounds: Annotated[dict[Text, Count | PartOf | None], Field(min_length=1)]
     baselines: Texts = ()  # models beside those of grids/beyond.yaml, by identity
 
@@ -241,7 +217,6 @@ class Profile(Settings):
     only: str
     max_variants: Count | None
     repeated: Literal["compared", "references"] = "compared"  # with the reference seeds
-    row_order: Literal["published", "ours"] = "published"  # of boxplots
     labels: Texts | None = None  # the only figures and tables to make; all by default
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
@@ -251,29 +226,24 @@ class Profile(Settings):
     student: StudentSettings
     training: TrainingSettings
     heads: HeadSettings
-    soft_cca: SoftCCASettings
     final: FinalSettings
     news: NewsSettings
 
-    _departures: dict[str, Any] = {}
+    # Dotted key -> value, for all values that differ from the profile's file.
+    departures: Annotated[dict[str, Any], Field(default_factory=dict, exclude=True)]
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for values in (self.seeds, self.reference_seeds, self.corpus.names, self.news.texts):
             if len(set(values)) < len(values):
                 raise ValueError(f"expected each seed and folder once, got {values}")
-        drawn, trained = self.corpus.train_documents, self.training.documents
-        if (most := max(trained, self.final.documents)) > drawn:
+        most, drawn = (
+            max(self.training.documents, self.final.documents),
+            self.corpus.train_documents,
+        )
+        if most > drawn:
             raise ValueError(f"corpus.train_documents={drawn} is less than documents={most}")
-        size = self.training.batch_size  # plain CCA's own is checked when it trains
-        if trained < size:
-            raise ValueError(f"training.documents={trained} do not fill a batch of {size}")
         return self
-
-    @property
-    def departures(self) -> dict[str, Any]:
-        """Dotted key -> value, for all values that differ from the profile's file."""
-        return self._departures
 
     def changed(self, section: str, **values: Any) -> Self:
         """Copy the profile with other values in one section; `ValueError` if they do not fit."""
@@ -285,8 +255,6 @@ class Profile(Settings):
         """Return the profile as dotted key -> plain value; a mapping in a field is one value."""
         values: dict[str, Any] = {}
         for key, value in self.model_dump(mode="json").items():
-            if isinstance(value, dict):
-                values |= {f"{key}.{name}": part for name, part in value.items()}
-            else:
-                values[key] = value
+            parts = value if isinstance(value, dict) else {"": value}
+            values |= {f"{key}.{name}".rstrip("."): part for name, part in parts.items()}
         return values

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 import pyarrow
+from pooch import file_hash
 from pyarrow import ipc
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter
 
@@ -26,7 +27,7 @@ from lib.config import paths
 from lib.config.profiles import validated
 from lib.config.schema import MiniBuild, ThesisBuild
 from lib.data.files import Rows, read_rows
-from lib.store import hash_code, hash_file, hash_value, write_whole
+from lib.store import hash_code, hash_value, write_whole
 from lib.texts import has_token
 
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
@@ -107,7 +108,7 @@ class Documents(Sequence[Document]):
 
 @functools.cache
 def _sum_once(path: Path, written: int) -> str:
-    return hash_file(path)
+    return file_hash(path)
 
 
 def _copy(files: list[Path], target: BinaryIO) -> None:

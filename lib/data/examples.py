@@ -56,9 +56,8 @@ def read_examples(
     given = np.array(inputs, dtype=object)
     rows, ids = pd.factorize(given.ravel())
     texts = [task.texts[text_id] for text_id in ids]
-    shared = number_dependent(task, inputs)
     places, classes = rows.reshape(given.shape), len(task.classes)
-    return Examples(name, [*ids], texts, places, numbers, classes, parts, shared)
+    return Examples(name, [*ids], texts, places, numbers, classes, parts)
 
 
 def read_queries(task: Task) -> Queries:

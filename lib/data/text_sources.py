@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pooch import file_hash
 from pydantic import TypeAdapter
 
 from lib.config import paths
@@ -23,7 +24,7 @@ from lib.data.files import (
     write_lines,
     write_once,
 )
-from lib.store import MARKER, hash_code, hash_file, hash_value
+from lib.store import MARKER, hash_code, hash_value
 
 TABLES = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".csv", ".parquet")
 PLAIN = (".txt", ".md")
@@ -63,7 +64,7 @@ def find_dataset_folder(
     # A table in a folder is named after it, because tables have the same name in many folders.
     name = path.name if path.is_dir() else path.name.split(".")[0] or "texts"
 
-    sums = [[str(file.relative_to(root)), hash_file(file)] for file in tables or plain]
+    sums = [[str(file.relative_to(root)), file_hash(file)] for file in tables or plain]
     code = hash_code(("data.text_sources", "data.files", "data.dataset_folder"))
     target = paths.artifacts() / "data" / "texts" / hash_value([code, sums, asked]) / name
 

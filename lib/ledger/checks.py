@@ -101,7 +101,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     second = next(seed for seed in bench.profile.reference_seeds if seed != first)
 
     def embed(variant: Variant, seed: int = first) -> Any:
-        return bench.embeddings(variant, seed)["validation"]
+        return bench.model(variant, seed).embed(bench.held_out)[:]
 
     columns = ["start", "end", "chance", "control", "share", "context", "another_seed", "alike"]
     table = pd.DataFrame(index=[*students], columns=columns, dtype=float)

@@ -294,7 +294,7 @@ def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
         for figure in theirs.CHAPTER_4:
             runs[figure] = functools.partial(chapter4.run_readouts, figure)
         runs["fig5_3"] = final_students.run_readouts
-    if bench.retrievals:
+    if any(task.kind == "retrieval" for task in bench.tasks.values()):
         runs |= dict.fromkeys(RETRIEVAL, functools.partial(final_students.run_retrievals, top=None))
     for figure, run in runs.items():
         with contextlib.suppress(NotComputed):

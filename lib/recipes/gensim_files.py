@@ -24,11 +24,8 @@ DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  #
 NEWS = "lee_background.cor"  # 300 stories
 STORIES, RATINGS = "lee.cor", "similarities0-1.txt"  # 50 stories, and people's ratings of pairs
 REVIEWS = "pang_lee_polarity.cor"  # 200 sentences
-LENGTHS = paths.PARAMS / "published" / "length_histograms.csv"
 SCALE = 8  # every length of mini is an eighth of the thesis'
 LONGEST = 5120 // SCALE  # tokens of a document; a student reads only 512
-SHINGLE = 8  # consecutive words that count as the same text
-COPY_SHARE = 0.2  # a text with a larger share of repeated shingles counts as a copy
 
 _SENTENCE_BORDER = re.compile(r"(?<=[.!?])[\"”’)\]]*\s+(?=[\"“(\[]?[A-Z0-9])")
 _ABBREVIATION = re.compile(
@@ -74,10 +71,9 @@ def tokens(texts: Sequence[str]) -> list[int]:
 
 
 def shingles(text: str) -> set[str]:
-    """Return all runs of eight words; a shorter text is a single run."""
+    """Return all runs of eight words, which count as the same text; a shorter text is one run."""
     words = re.findall(r"\w+", text.lower())
-    starts = range(max(1, len(words) - SHINGLE + 1))
-    return {" ".join(words[start : start + SHINGLE]) for start in starts}
+    return {" ".join(words[start : start + 8]) for start in range(max(1, len(words) - 7))}
 
 
 def without_copies(texts: Sequence[str]) -> list[int]:
@@ -85,7 +81,7 @@ def without_copies(texts: Sequence[str]) -> list[int]:
     seen, kept = set[str](), []
     for index, text in enumerate(texts):
         runs = shingles(text)
-        if len(runs & seen) <= COPY_SHARE * len(runs):
+        if len(runs & seen) <= len(runs) / 5:
             kept.append(index)
             seen |= runs
     return kept
@@ -121,7 +117,8 @@ def list_stories() -> dict[str, list[str]]:
 
 def published_lengths(count: int) -> np.ndarray:
     """Return an eighth of quantiles of the lengths of VAL-500K (Figure 4.1), (count,) tokens."""
-    bins = pd.read_csv(LENGTHS).query("label == 'fig4_1' and split == 'train'")
+    bins = pd.read_csv(paths.PARAMS / "published" / "length_histograms.csv")
+    bins = bins.query("label == 'fig4_1' and split == 'train'")
     bins = bins.sort_values("bin_lo", kind="stable")  # so that it is the same on every processor
     middles = (bins.bin_lo + bins.bin_hi) / 2 / SCALE
     shares = bins.percent.cumsum() / bins.percent.sum()
@@ -158,9 +155,9 @@ def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
 def _pieces(
     runs: list[tuple[str, list[str]]], wanted: list[float], count: int, rng: np.random.Generator
 ) -> Iterator[Row]:
-    """Yield up to `count` pieces, one from each run in turn.
+    """Yield up to `count` pieces, one from each run in turn, of about the lengths `wanted`.
 
-    It takes from `wanted` the first length that the rest of the run allows, and has about that.
+    A piece gets the first of these that the rest of its run allows.
     """
     cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
     turns = deque((number, 0) for number in rng.permutation(len(runs)).tolist())

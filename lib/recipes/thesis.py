@@ -2,7 +2,6 @@
 hub's cache (`HF_HOME`) and to `THESIS_DATA`, or below the artifact root, unless they are there."""
 
 import ast
-import functools
 import glob
 import hashlib
 import io
@@ -11,6 +10,7 @@ import os
 import pickle
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,9 @@ import pooch
 from huggingface_hub import snapshot_download
 
 from lib.config import paths
+from lib.config.environment import one_line_errors
 from lib.config.schema import ThesisBuild
-from lib.data.files import (
-    Examples,
-    name_errors,
-    read_csv,
-    read_rows,
-    write_examples,
-    write_once,
-    write_relevant,
-)
+from lib.data.files import Examples, read_rows, write_examples, write_once, write_relevant
 from lib.data.task_files import SPLITS
 from lib.texts import has_token
 
@@ -38,6 +31,7 @@ ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE
 _CLASS = re.compile("|".join(map(re.escape, ARXIV_CLASSES)))
 ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
 PIECE = 20_000  # documents in one Parquet file, and in memory at once
+TABLE: dict[str, Any] = {"dtype": str, "na_filter": False}  # values as they stand
 
 
 def write(build: ThesisBuild, root: Path) -> None:
@@ -45,10 +39,10 @@ def write(build: ThesisBuild, root: Path) -> None:
     named = os.environ.get("THESIS_DATA")
     downloads = paths.ROOT / named if named else root.parents[1] / "downloads"
     for name, places in (("wikipedia", build.wikipedia), ("news", build.news)):
-        write_once(root / name, functools.partial(write_corpus, places))
+        write_once(root / name, partial(write_corpus, places))
     for place, files in build.tasks.items():
         dataset, task = place.split("/")
-        write_once(root / dataset, functools.partial(write_task, files, task, downloads))
+        write_once(root / dataset, partial(write_task, files, task, downloads))
 
 
 def fetch_hub(place: str) -> list[Path]:
@@ -70,11 +64,10 @@ def fetch_hub(place: str) -> list[Path]:
 def fetch_file(root: Path, name: str, url: str) -> Path:
     """The file `name` in `root`, if need be downloaded: from `url`, or with all others of the
     record `doi:<record>` that contains it, which are checked and unpacked."""
-    if not (root / name).exists() and url.startswith("doi:"):
-        fetch = functools.partial(_fetch_record, f"{url}/")
-        record = write_once(root / url.rpartition(".")[2], fetch)
-        return sorted(record.rglob(name))[0]
-    return Path(pooch.retrieve(url, None, name, root))
+    if (root / name).exists() or not url.startswith("doi:"):
+        return Path(pooch.retrieve(url, None, name, root))
+    record = write_once(root / url.rpartition(".")[2], partial(_fetch_record, f"{url}/"))
+    return sorted(record.rglob(name))[0]
 
 
 def _fetch_record(url: str, folder: Path) -> None:
@@ -94,11 +87,11 @@ def write_corpus(places: Sequence[str], folder: Path) -> None:
 def _write_documents(folder: Path, rows: Iterator[tuple[str, str, str]]) -> None:
     """Write (id, text, title) as Parquet."""
     (folder / "documents").mkdir()
-    names, piece = ["id", "text", "title"], 0
-    while batch := [*itertools.islice(rows, PIECE)]:
-        path = folder / "documents" / f"{piece:05d}.parquet"
-        pd.DataFrame(batch, columns=names).to_parquet(path)
-        piece += 1
+    for piece in itertools.count():
+        if not (batch := [*itertools.islice(rows, PIECE)]):
+            break
+        frame = pd.DataFrame(batch, columns=["id", "text", "title"])
+        frame.to_parquet(folder / "documents" / f"{piece:05d}.parquet")
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
@@ -128,8 +121,8 @@ def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
     for split, place in places.items():
         examples[split] = []
         for number, row in enumerate(_read_rows(place)):
-            text_id, text = f"{split}/{number}", row["text"]
-            texts[text_id] = _CLASS.sub("", text) if "arxiv" in place else text
+            text_id = f"{split}/{number}"
+            texts[text_id] = _CLASS.sub("", row["text"]) if "arxiv" in place else row["text"]
             examples[split].append(((text_id,), str(row["label"])))
     return texts, examples
 
@@ -143,18 +136,20 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
     texts, examples, first = dict[str, str](), Examples(), dict[tuple[str, str], Any]()
     for split, path in zip(SPLITS, files, strict=True):
         examples[split] = []
-        for where, row in read_csv(path, ","):
-            if len(row) != 3 or row[0] not in ("0", "1"):
-                raise ValueError(f"{where}: expected label (0 or 1), text, text; got {row!r:.40}")
-            pair = [text.replace(ALIGNED, " ") for text in row[1:]]
+        with one_line_errors(f"read {path}"):
+            table = pd.read_csv(path, header=None, **TABLE)
+            labels, *columns = (table[column] for column in table)
+            if wrong := {*labels} - {"0", "1"}:
+                raise ValueError(f"expected the labels 0 and 1, found {min(wrong)!r:.40}")
+        for label, *pair in zip(labels, *columns, strict=True):
+            pair = [text.replace(ALIGNED, " ") for text in pair]
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
-            ids = (a, b if a != b else f"{b}-again")
-            given = (split, row[0])
+            ids, given = (a, b if a != b else f"{b}-again"), (split, label)
             turned = first.get(ids[::-1], given)
             if (turned[0] == split and turned != given) or first.setdefault(ids, given) != given:
                 continue
             texts.update(zip(ids, pair, strict=True))
-            examples[split].append((ids, row[0]))
+            examples[split].append((ids, label))
     return texts, examples
 
 
@@ -165,15 +160,15 @@ def _read_retrieval(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, li
     Sources are dropped if they or all their targets have no text.
     """
     texts: dict[str, str] = {}
-    rows = read_csv(files[0], ",")
-    for _, (title, sections) in itertools.islice(rows, 1, None):  # below the header
+    with one_line_errors(f"read {files[0]}"):
+        table = pd.read_csv(files[0], **TABLE)
+    for title, sections in table.itertuples(index=False):
         parts = [part for part in ast.literal_eval(sections) if part[1].strip()]
-        lines = filter(str.strip, itertools.chain.from_iterable(parts))
-        texts[title] = "\n".join([title, *lines])
-    with name_errors(files[1]):
+        texts[title] = "\n".join([title, *filter(str.strip, itertools.chain(*parts))])
+    with one_line_errors(f"read {files[1]}"):
         gold = _Plain(io.BytesIO(files[1].read_bytes())).load()
     relevant = {}
-    for source in [title for title in gold if title in texts]:
+    for source in filter(texts.__contains__, gold):
         if kept := [title for title in gold[source] if title in texts and title != source]:
             relevant[source] = kept
     return texts, relevant

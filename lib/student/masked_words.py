@@ -26,17 +26,17 @@ class WordLosses(NamedTuple):
     unigram: float  # the same, guessed only from words' frequency in the training documents
 
 
-def train_masked_words(  # noqa: PLR0913  # settings as the profile's section has them
+def train_masked_words(  # noqa: PLR0913  # settings that no profile changes
     student: Student,
     documents: TokenIds,
     held_out: TokenIds,
     *,
     epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    warmup_share: float,
-    masked_share: float,
-    seed: int,
+    batch_size: int = 8,
+    learning_rate: float = 3e-4,
+    warmup_share: float = 0.1,
+    masked_share: float = 0.15,
+    seed: int = 0,
     precision: str = "fp32",
     track: Callable[[list[Tensor]], Iterable[Tensor]] = iter,
 ) -> WordLosses:

@@ -32,7 +32,7 @@ def load_bench(**overrides):
     return FakeBench(
         profiles.load("smoke", overrides=overrides),
         run=run_falling,
-        embeddings=lambda *_: {"validation": np.array([[1.0, 0.0], [1.0, 1.0]])},
+        model=lambda *_: fake_model(np.array([[1.0, 0.0], [1.0, 1.0]])),
         teacher=fake_model(np.eye(2)),
     )
 

@@ -122,16 +122,16 @@ def measure(label, monkeypatch, profile="mini"):
     def embed(bench, variant, seed):
         asked.append((bench.profile.training, variant.identity, seed))
         moved = rows + (0.2 if variant.contextual else 0.1 * bool(seed)) * noise
-        return {"validation": moved}
+        return moved
 
     def train(bench, variant, seed):
-        moved = embed(bench, variant, seed)["validation"]
+        moved = embed(bench, variant, seed)
         dealt = bench.profile.training.contextual_rows == "dealt"
         watched = np.full((5, 4), 0.3)
         watched[:, 1] = np.linspace(0.5, 0.55 if dealt else 0.6, 5)
         return fake_model(moved, history={"watched": watched}, prepare_rows=moved)
 
-    bench = FakeBench(profile, model=train, embeddings=embed)
+    bench = FakeBench(profile, model=train)
     return checks.measure_students(label, bench), asked
 
 

@@ -41,7 +41,10 @@ def test_start_gives_the_checked_profile_also_if_its_cell_runs_again():
     ("changed", "expected"),
     [
         ({"typo": 1}, "unknown parameter 'typo'; nearest: .*restart the kernel"),
-        ({"overrides": {"training.document": 6}}, "training.document: Extra inputs"),
+        (
+            {"overrides": {"training.document": 6}},
+            "unknown key training.document; nearest",
+        ),
         ({"profile": "published"}, "'published' is not for this notebook"),
     ],
 )

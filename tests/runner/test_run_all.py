@@ -26,19 +26,17 @@ from lib import jobs
 from lib.config import paths
 from lib.runner import notebook
 nb = notebook.start("{name}", {{name: globals()[name] for name in notebook.PARAMETERS}})
-"""
-SAVE = """
+
 def save(label, text="1"):
     for file in nb.promised[label].paths(nb.profile):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     nb._note(label, None)
 """
-MANIFEST = """
-fig1_1: {notebook: 01_first, kind: figure, section: "1", minutes: 0.1, title: One}
-tab1_2: {notebook: 01_first, kind: table, section: "1", minutes: 0.1, title: Two}
-fig2_1: {notebook: 02_second, kind: figure, section: "2", minutes: 0.1, title: Three}
-"""
+ENTRY = '{}: {{notebook: {}, kind: {}, section: "1", minutes: 0.1, title: A title}}\n'
+MANIFEST = ENTRY.format("fig1_1", "01_first", "figure")
+MANIFEST += ENTRY.format("tab1_2", "01_first", "table")
+MANIFEST += ENTRY.format("fig2_1", "02_second", "figure")
 TINY = """
 extends: mini
 name: tiny
@@ -61,7 +59,7 @@ if len(list(begun.iterdir())) == 1:
 
 def write_notebook(root: Path, name: str, *cells: str) -> None:
     notebook = nbformat.v4.new_notebook()
-    sources = (PARAMETERS, START.format(name=name), SAVE, *cells)
+    sources = (PARAMETERS, START.format(name=name), *cells)
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
     notebook.cells[0].metadata["tags"] = ["parameters"]
     nbformat.write(notebook, root / "notebooks" / f"{name}.ipynb")
@@ -112,15 +110,16 @@ def test_makes_everything_then_nothing_then_what_changed(checkout):
     assert first.returncode == 0, first.stdout + first.stderr
     assert read_results(first.stdout) == dict.fromkeys(NAMES, "made")
     assert len([*(checkout / "figures/tiny").iterdir()]) == 7
-    for folder in ("executed", "runs"):
-        made = sorted(path.stem for path in (checkout / "artifacts/tiny" / folder).iterdir())
-        assert made == ["01_first", "02_second"]
+    executed = checkout / "artifacts/tiny/executed"
+    assert {path.stem for path in executed.glob("*.ipynb")} == NAMES
+    assert first.stdout.endswith("notebooks as they ran in artifacts/tiny/executed\n")
     assert {*read_results(run(checkout).stdout).values()} == {"up to date"}
 
     (checkout / "figures/tiny/tab1_2.md").unlink()
     write_notebook(checkout, "02_second", SECOND + "  # a change", "nb.finish()")
     dry = run(checkout, "--dry-run").stdout
     assert dry.count("  to run (took ") == 2 and "tab1_2.md is missing" in dry
+    assert "notebooks/02_second.ipynb is newer" in dry
     assert not (checkout / "figures/tiny/tab1_2.md").exists()
     assert {*read_results(run(checkout).stdout).values()} == {"made"}
     assert (checkout / "figures/tiny/tab1_2.md").exists()
@@ -131,27 +130,12 @@ def test_makes_everything_then_nothing_then_what_changed(checkout):
     assert figure.read_text() == "{'seeds': [3], 'training.documents': 60}"
 
 
-@kernels
-def test_a_notebook_that_ran_before_first_reads_the_store_and_computes_only_alone(checkout):
-    """The second lacks something; it is run again as at first."""
-    lacks = "from lib.experiments.bench import Bench\nfrom lib.store import Product\n"
-    lacks += "Bench(nb.profile).store.get(Product('note', {'asked': 1}), dict)\n"
-    assert run(checkout).returncode == 0
-    write_notebook(checkout, "01_first", FIRST + "  # a comment", "nb.finish()")
-    write_notebook(checkout, "02_second", lacks + SECOND, "nb.finish()")
-    again = run(checkout)
-    assert "[2/2] 02_second  has something to compute\n" in again.stdout, again.stdout
-    assert "[1/2] 01_first  made" in again.stdout and "[1/2] 01_first  to run" not in again.stdout
-    assert "[2/2] 02_second  made" in again.stdout
-    assert "has something" not in run(checkout, "--force").stdout
-
-
-# Cells behind the first three, and what is said of them.
+# Cells behind the first two, and what is said of them.
 FAILURES = [
-    (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 5: ValueError: shapes differ"),
+    (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 4: ValueError: shapes differ"),
     (["os.kill(os.getpid(), 9)", "nb.finish()"], "the kernel died"),
     (["import sys; sys.exit(0)", "nb.finish()"], "its last cell is not nb.finish()"),
-    (["nb.finish()"], "cell 5: RuntimeError: {number:02}_failing did not save fig{number}_1"),
+    (["nb.finish()"], "cell 4: RuntimeError: {number:02}_failing did not save fig{number}_1"),
 ]
 
 
@@ -160,10 +144,8 @@ def test_failed_notebooks_are_told_in_one_line_each_and_the_others_are_made(chec
     """Among them what papermill alone would call complete."""
     entries = MANIFEST
     for number, (cells, _) in enumerate(FAILURES, 3):
-        cells = [cell.replace("{number}", str(number)) for cell in cells]
         write_notebook(checkout, f"{number:02}_failing", *cells)
-        facts = 'kind: figure, section: "3", minutes: 0.1, title: Fails'
-        entries += f"fig{number}_1: {{notebook: {number:02}_failing, {facts}}}\n"
+        entries += ENTRY.format(f"fig{number}_1", f"{number:02}_failing", "figure")
     (checkout / "params/manifest.yaml").write_text(entries)
     done = run(checkout)
     assert done.returncode == 1 and f"2 of {2 + len(FAILURES)} notebooks done" in done.stdout
@@ -174,6 +156,7 @@ def test_failed_notebooks_are_told_in_one_line_each_and_the_others_are_made(chec
         problem = done.stdout.partition(f"{number:02}_failing failed: ")[2].splitlines()
         assert message.format(number=number) in problem[0], problem[:2]
         assert (checkout / problem[1].rpartition(" lab ")[2]).exists(), "what opens it is told"
+    assert "03_failing  to run" in run(checkout, "--dry-run").stdout, "a failed copy is not whole"
 
 
 @kernels
@@ -208,7 +191,7 @@ def place(checkout, monkeypatch):
 
 REFUSED = {
     "fig9_9": "unknown tiny label or notebook 'fig9_9'; nearest: fig",
-    "mini": "two profiles at once: mini and tiny",
+    "mini": "unknown tiny label or notebook 'mini'",
     "--only cosin fig2_1": "unknown model in only 'cosin'",
     "--set data_roots=[nowhere]": "nowhere",
     "02 --set labels=[fig1_1]": "unknown tiny label or notebook '02'; nearest: 01",
@@ -234,42 +217,48 @@ def test_what_cannot_be_is_refused_in_one_line_before_anything_begins(words, pla
     ],
 )
 def test_words_choose_a_profile_and_whole_notebooks(words, profile, numbers):
-    options = run_all.read_arguments(words.split())
-    assert options.profile == profile
+    given = run_all.read_arguments(words.split())
+    assert given.profile == profile
     loaded = profiles.load(profile)
-    runs = run_all.list_runs(loaded, options.requests)
-    assert " ".join(run.name.partition("_")[0] for run in runs) == numbers
+    runs = run_all.list_runs(loaded, given.requests)
+    assert " ".join(run.path.stem.partition("_")[0] for run in runs) == numbers
     for run in runs:
-        assert run.makes == manifest.promised(manifest.load(), run.name, loaded.labels) != {}
+        assert run.makes == manifest.promised(manifest.load(), run.path.stem, loaded.labels) != {}
 
 
-def find_hash(name: str = "01_first", **changes) -> str:
-    notebook = paths.NOTEBOOKS / f"{name}.ipynb"
-    return run_all.Run(notebook, profiles.load("tiny", **changes), {}).hash_inputs()
+CHANGED = ["params/claims.yaml", "lib/losses/mse.py", "data/news/documents.jsonl", "notebooks/{}"]
 
 
-CHANGES = {  # a file, and whether a notebook shows what is in it
-    "params/claims.yaml": True,
-    "params/tiny.yaml": True,
-    "lib/losses/mse.py": True,  # even a comment: what runs again reads
-    "data/news/documents.jsonl": True,
-}
+def find_reason(name: str, **changes) -> str:
+    run = run_all.Run(paths.NOTEBOOKS / f"{name}.ipynb", profiles.load("tiny", **changes), {})
+    return run.find_reason()
 
 
-def test_a_notebook_runs_again_if_what_it_shows_may_have_changed(place):
-    before = find_hash()
-    assert find_hash() == before != find_hash(seeds=[5])
-    for name, shown in CHANGES.items():
-        with open(place / name, "a") as file:
-            file.write("# more\n")
-        after = find_hash()
-        assert (after != before) == shown, name
-        before = after
-    path = place / "notebooks/01_first.ipynb"  # its outputs
-    path.write_text(path.read_text().replace('"execution_count": null', '"execution_count": 1'))
-    assert find_hash() == before
-    write_notebook(place, run_all.REPORT)  # it shows what notebooks before it made
-    before = find_hash(run_all.REPORT)
-    (place / "figures/tiny").mkdir(parents=True)
-    (place / "figures/tiny/fig1_1.csv").write_text("1")
-    assert find_hash(run_all.REPORT) != before
+@pytest.mark.parametrize("name", ["01_first", run_all.REPORT])
+def test_a_notebook_runs_again_if_what_it_is_made_of_is_newer_than_its_last_run(
+    place, monkeypatch, name
+):
+    write_notebook(place, name)
+    run = run_all.Run(paths.NOTEBOOKS / f"{name}.ipynb", profiles.load("tiny"), {})
+    monkeypatch.setattr("lib.runner.execute.execute", lambda *given: given[2].touch() or "")
+    run.target.parent.mkdir(parents=True)
+    assert "has not run to its end" in find_reason(name)
+    run.execute({}, "")
+    assert find_reason(name) == "" != find_reason(name, seeds=[5])
+    monkeypatch.setenv("THESIS_DATA", "old")
+    assert "with these settings" in find_reason(name), "other data, even if they are older"
+    monkeypatch.delenv("THESIS_DATA")
+    figure = paths.figures(profiles.load("tiny")) / "fig1_1.csv"
+    figure.parent.mkdir(parents=True)
+    figure.touch()
+    shown = find_reason(name)
+    assert (name == run_all.REPORT) == ("fig1_1.csv is newer" in shown), "it shows figures"
+    figure.unlink()
+    for file in CHANGED:
+        path = place / file.format(f"{name}.ipynb")
+        os.utime(path, (time.time() + 9, time.time() + 9))
+        assert f"{path.name} is newer" in find_reason(name)
+        os.utime(path, (0, 0))
+    monkeypatch.setattr("lib.runner.execute.execute", lambda *_: "failed")
+    run.execute({}, "")
+    assert "has not run to its end" in find_reason(name)
