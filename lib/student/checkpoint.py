@@ -121,7 +121,8 @@ def to_longformer(student: Any) -> LongformerModel:
         stock = LongformerModel(student.config)
         for name, parameter in stock.named_parameters():
             local = name.replace("_global.", ".")
-            parameter.copy_(weights.get(name, weights.get(local, torch.zeros(()))))
+            value = weights.get(name, weights.get(local))
+            parameter.copy_(torch.zeros(()) if value is None else value)
     return stock
 
 

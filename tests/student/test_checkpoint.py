@@ -5,8 +5,6 @@ no number is made up, and no code is run.
 import json
 import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,13 +12,13 @@ import torch
 import transformers
 from ruamel.yaml import YAML
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import AutoTokenizer, LongformerForMaskedLM, LongformerModel
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
+from transformers import LongformerForMaskedLM, LongformerModel
 
-from lib.config import paths
 from lib.student import Student, checkpoint
 from lib.teachers.sbert import SBERT
-from tests.student.tiny import make_student
+from tests.student.tiny import WORDS, make_student, save_tokenizer
 
 TEXTS = ["w1 w2 w3", "w9 " * 20, "w5 w6"]
 KINDS = {"bert": "Bert", "roberta": "Roberta", "longformer": "Longformer"}
@@ -33,27 +31,19 @@ def student(tmp_path):
 
 @pytest.fixture
 def make(tmp_path):
-    """A student of a base of any kind, with a vocabulary of w0 to w99."""
+    """A student of a base of any kind, in half precision, whose tokenizer cuts elsewhere."""
 
-    def make_any(kind="bert", window=8, limit=24, dtype=torch.float32, **settings):
+    def make_any(kind, window, limit, side):
         torch.manual_seed(0)
         padding = 0 if kind == "bert" else 1
-        words = {"<pad>": padding, "<unk>": 1 - padding, "<s>": 2, "</s>": 3}
-        words |= {f"w{number}": number + 4 for number in range(100)}
-        backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-        backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        backend.post_processor = processors.BertProcessing(("</s>", 3), ("<s>", 2))
-        special = {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>"}
-        options = {"model_max_length": 16, "sep_token": "</s>"} | special | settings
-        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **options)
-        tokenizer.save_pretrained(tmp_path / "base")
-        sizes = {"vocab_size": len(words), "pad_token_id": padding, "max_position_embeddings": 18}
+        save_tokenizer(tmp_path / "base", padding, truncation_side=side, padding_side=side)
+        sizes = {"vocab_size": len(WORDS), "pad_token_id": padding, "max_position_embeddings": 18}
         sizes |= {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
         sizes |= {"intermediate_size": 64, "initializer_range": 0.3}
         if kind == "longformer":
             sizes |= {"attention_window": window, "max_position_embeddings": limit + 2}
         config, model = (getattr(transformers, KINDS[kind] + part) for part in ("Config", "Model"))
-        model(config(**sizes)).to(dtype).save_pretrained(tmp_path / "base")
+        model(config(**sizes)).half().save_pretrained(tmp_path / "base")
         if kind == "longformer":
             return Student.from_longformer(tmp_path / "base")
         return Student.from_encoder(tmp_path / "base", [0], window, limit)
@@ -72,8 +62,8 @@ def list_texts(limit):
     counted differently behind a padding; and an unknown word.
     """
     counts = (1, limit - 3, limit - 2, limit - 1, 2 * limit - 2)
-    texts = [" ".join(f"w{(7 * n) % 100}" for n in range(count)) for count in counts]
-    return [*texts, "w1 <pad> w2", "<pad> w3", "w4 <pad>", "<s> w1 </s>", "strange w3"]
+    texts = [" ".join(f"w{(7 * n) % 60}" for n in range(count)) for count in counts]
+    return [*texts, "w1 [PAD] w2", "[PAD] w3", "w4 [PAD]", "[CLS] w1 [SEP]", "strange w3"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,9 +74,7 @@ def list_texts(limit):
 def test_an_export_gives_the_same_vectors_at_every_length(
     make, tmp_path, kind, side, window, limit
 ):
-    from sentence_transformers import SentenceTransformer
-
-    student = make(kind, window, limit, truncation_side=side, padding_side=side)
+    student = make(kind, window, limit, side)
     student.export(tmp_path / "out")
     texts, ids = list_texts(limit), student.tokenize(list_texts(limit))
     assert [len(row) for row in ids[:5]] == [3, limit - 1, limit, limit, limit]
@@ -97,16 +85,18 @@ def test_an_export_gives_the_same_vectors_at_every_length(
     for size in (1, len(texts)):
         np.testing.assert_allclose(model.encode(texts, batch_size=size), expected, atol=1e-5)
     np.testing.assert_array_equal(Student.load(tmp_path / "out").encode(texts), expected)
+    np.testing.assert_array_equal(student.encode(ids), expected)
     assert not list((tmp_path / "out").rglob("*.py"))
     modules = json.loads((tmp_path / "out/modules.json").read_text())
     types = [module["type"].rpartition(".")[0] for module in modules]
     assert types == ["sentence_transformers.models"] * 2, "of all versions"
 
 
-def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
-    student.save(tmp_path / "saved")
+def test_the_saved_folder_is_a_stock_longformer_in_float32(student, tmp_path):
+    student.bfloat16().save(tmp_path / "saved")
+    student.float()
     model, info = LongformerModel.from_pretrained(tmp_path / "saved", output_loading_info=True)
-    assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert not info["missing_keys"] and not info["unexpected_keys"] and model.dtype == torch.float32
     ids = student.tokenize(TEXTS)[1]
     expected = model.eval()(input_ids=torch.tensor([ids])).last_hidden_state.mean(1)
     np.testing.assert_allclose(student.encode([ids]), expected.detach().numpy(), atol=1e-5)
@@ -115,49 +105,14 @@ def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
     np.testing.assert_array_equal(loaded.encode(TEXTS), student.encode(TEXTS))
 
 
-@pytest.mark.parametrize("way", ["save", "export"])
-def test_half_precision_is_read_and_written_as_float32(make, tmp_path, way):
-    student = make(dtype=torch.float16)
-    assert {parameter.dtype for parameter in student.parameters()} == {torch.float32}
-    getattr(student.bfloat16(), way)(tmp_path / "out")
-    stored = load_file(tmp_path / "out/model.safetensors")
-    assert {tensor.dtype for tensor in stored.values()} == {torch.float32}
-    assert json.loads((tmp_path / "out/config.json").read_text())["dtype"] == "float32"
-    expected = student.float().encode(TEXTS)
-    np.testing.assert_array_equal(Student.load(tmp_path / "out").encode(TEXTS), expected)
-
-
-def test_a_saved_tokenizer_cuts_at_the_students_length_and_does_not_pad(student, tmp_path):
-    student.tokenizer.backend_tokenizer.enable_padding(length=128)
-    student.tokenizer.backend_tokenizer.enable_truncation(128)
-    student.tokenizer.init_kwargs["max_length"] = student.tokenizer.model_max_length = 128
-    student.save(tmp_path / "saved")
-    stored = json.loads((tmp_path / "saved" / "tokenizer.json").read_text())
-    assert stored["padding"] is None and stored["truncation"]["max_length"] == 40
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "saved", trust_remote_code=False)
-    assert len(tokenizer("w1 " * 99, truncation=True)["input_ids"]) == 40
-
-
-def change(name, **changes):
-    def damage(folder):
-        content = json.loads((folder / name).read_text())
-        (folder / name).write_text(json.dumps(content | changes))
-
-    return damage
-
-
-def change_weights(folder, change):
-    tensors = load_file(folder / "model.safetensors")
-    change(tensors)
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+def change(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 DAMAGES = {
-    "weights": lambda folder: change_weights(
-        folder, lambda t: t["embeddings.LayerNorm.bias"].add_(1)
-    ),
-    "length": change("sentence_bert_config.json", max_seq_length=9),
-    "pooling": change("1_Pooling/config.json", pooling_mode="cls", pooling_mode_mean_tokens=False),
+    "config.json": {"layer_norm_eps": 1.0},
+    "sentence_bert_config.json": {"max_seq_length": 9},
+    "1_Pooling/config.json": {"pooling_mode": "cls", "pooling_mode_mean_tokens": False},
 }
 
 
@@ -169,7 +124,7 @@ def test_what_others_embed_differently_is_not_written(student, tmp_path, monkeyp
     compare = checkpoint.compare_embeddings
 
     def damage_and_compare(student, folder):
-        DAMAGES[name](folder)
+        change(folder / name, **DAMAGES[name])
         compare(student, folder)
 
     monkeypatch.setattr(checkpoint, "compare_embeddings", damage_and_compare)
@@ -221,35 +176,6 @@ def test_a_card_tells_numbers_what_it_is_given_and_code_that_runs(student, tmp_p
         np.testing.assert_allclose(names["vectors"], student.encode(TEXTS), atol=1e-5)
 
 
-def test_lib_reads_an_export_without_other_packages(student, tmp_path):
-    """What `pip install --no-deps` copies needs sentence-transformers and jaxtyping."""
-    student.export(tmp_path / "out")
-    others = "pyarrow pydantic ruamel pandas accelerate gensim".split()
-    code = f"import sys; sys.modules |= dict.fromkeys({others!r}); from lib.student import Student"
-    code += f"; print(Student.load({str(tmp_path / 'out')!r}).encode(['w1']).shape)"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, check=True)
-    assert done.stdout == b"(1, 32)\n"
-
-
-@pytest.mark.slow
-def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
-    """Two classes that share no word, by the script of docs/export.md."""
-    pytest.importorskip("mteb")  # the extra `mteb`
-    student.export(tmp_path / "exported")
-    task = tmp_path / "own" / "tasks" / "topic"
-    task.mkdir(parents=True)
-    labels = [{"id": str(n), "label": ["even", "odd"][n % 2]} for n in range(40)]
-    texts = [{"id": str(n), "text": f"w{n % 2} w{n % 2} w{n}"} for n in range(40)]
-    files = {"tasks/topic/train": labels[:20], "tasks/topic/test": labels[20:], "documents": texts}
-    for name, rows in files.items():
-        (tmp_path / "own" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    command = [sys.executable, paths.ROOT / "docs" / "mteb_task.py", tmp_path / "exported", task]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    name, accuracy = done.stdout.splitlines()[-1].split()
-    assert name == "own-topic" and float(accuracy) > 0.8
-
-
 def test_masked_language_model_checkpoints_load_and_keep_their_global_attention(tmp_path):
     sizes = {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     sizes |= {"intermediate_size": 64, "max_position_embeddings": 42, "attention_window": 8}
@@ -275,7 +201,9 @@ def folder(student, tmp_path):
 
 def test_a_weight_that_is_missing_is_named_in_one_line(folder):
     name = "encoder.layer.1.attention.self.query.weight"
-    change_weights(folder, lambda tensors: tensors.pop(name))
+    tensors = load_file(folder / "model.safetensors")
+    del tensors[name]
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(ValueError, match=f"cannot read .*student: .*it lacks {name}"):
         Student.load(folder)
 
@@ -290,29 +218,19 @@ def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):
         student.encode(["w1 w2"])
 
 
-def teacher(folder):
-    return SBERT.load(folder, max_tokens=8)
-
-
 @pytest.mark.parametrize("known", [True, False], ids=["stock type", "own type"])
-@pytest.mark.parametrize("load", [Student.load, teacher])
+@pytest.mark.parametrize("load", [Student.load, lambda folder: SBERT.load(folder, max_tokens=8)])
 def test_code_in_a_folder_is_never_run_nor_asked_about(folder, monkeypatch, load, known):
     asked, trace = [], folder.parent / "ran"
     monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt) or "y")
-    if load is teacher:
-        small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-        config = transformers.BertConfig(vocab_size=12, intermediate_size=32, **small)
-        transformers.BertModel(config).save_pretrained(folder)
     load(folder)
     code = f"open({str(trace)!r}, 'w').close()\nclass Config: pass\nclass Model: pass\n"
     (folder / "evil.py").write_text(code)
-    tokenizers = ["evil.Model", "evil.Model"]
-    classes = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoTokenizer": tokenizers}
-    change("config.json", auto_map=classes, **({} if known else {"model_type": "evil"}))(folder)
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
-    settings |= {"auto_map": {"AutoTokenizer": tokenizers}}
-    settings |= {} if known else {"tokenizer_class": "E"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizers = {"AutoTokenizer": ["evil.Model", "evil.Model"]}
+    classes = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model"} | tokenizers
+    own = {} if known else {"model_type": "evil"}, {} if known else {"tokenizer_class": "E"}
+    change(folder / "config.json", auto_map=classes, **own[0])
+    change(folder / "tokenizer_config.json", auto_map=tokenizers, **own[1])
     try:
         load(folder)
     except ValueError as error:

@@ -1,41 +1,31 @@
-"""The [CLS] student of the drafts: what Hugging Face's Longformer gives with global attention on
-the first token.
-"""
+"""The [CLS] student of the drafts: a Longformer with global attention on the first token."""
 
 import numpy as np
 import torch
-from transformers import LongformerConfig, LongformerModel
 
-from lib.student import Student
 from lib.student.cls import ClsStudent
+from tests.student.tiny import make_random
 
 IDS = [list(range(3, 3 + length)) for length in (5, 40, 21)]
 
 
 def make():
-    torch.manual_seed(0)
-    sizes = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    sizes |= {"intermediate_size": 64, "max_position_embeddings": 130, "attention_window": 16}
     dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return ClsStudent(Student(LongformerConfig(**sizes, **dropout)).eval()).eval()
+    return ClsStudent(make_random(16, 128, **dropout)).eval()
 
 
 def test_a_document_is_the_first_state_of_the_stock_model():
     cls = make()
-    stock = cls.longformer
-    assert isinstance(stock, LongformerModel)
     ids = torch.tensor([IDS[1]])
     first = torch.zeros_like(ids)
     first[:, 0] = 1
-    expected = stock(ids, global_attention_mask=first).last_hidden_state[:, 0]
+    expected = cls.longformer(ids, global_attention_mask=first).last_hidden_state[:, 0]
     torch.testing.assert_close(cls(IDS)[1:2], expected)
     np.testing.assert_allclose(cls.encode(IDS)[1:2], expected.detach(), atol=1e-5)
 
 
 def test_global_attention_reaches_beyond_the_window():
-    """The last of 40 tokens is outside a one-sided window of 8 in both layers; only global
-    attention can carry it.
-    """
+    """Of 40 tokens the last is outside the one-sided windows of 8 in both layers."""
     cls = make()
     changed = [*IDS[1][:-1], 50]
     assert not np.allclose(cls.encode([IDS[1]]), cls.encode([changed]), atol=1e-6)

@@ -22,9 +22,9 @@ def settings(**changes):
     return small | changes
 
 
-def random_model(kind, config, seed=0):
+def random_model(kind, config):
     """A model whose weights are all random and large enough for attention to matter."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     model = kind(config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -34,18 +34,14 @@ def random_model(kind, config, seed=0):
 
 def longformer(folder, window=16, **changes):
     """A Longformer checkpoint on disk and the stock model of it."""
-    model = random_model(
-        LongformerModel, LongformerConfig(**settings(attention_window=window, **changes))
-    )
-    model.save_pretrained(folder)
+    config = LongformerConfig(**settings(attention_window=window, **changes))
+    random_model(LongformerModel, config).save_pretrained(folder)
     return LongformerModel.from_pretrained(folder, add_pooling_layer=False, dtype=torch.float32)
 
 
-def random_ids(lengths, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return [
-        torch.randint(2, VOCABULARY, (length,), generator=generator).tolist() for length in lengths
-    ]
+def random_ids(lengths):
+    generator = np.random.default_rng(0)
+    return [generator.integers(2, VOCABULARY, length).tolist() for length in lengths]
 
 
 def embed(model, documents):
@@ -75,10 +71,8 @@ def trained():
     [
         ([1], 32, False),
         ([1, 2, 31, 32, 33, 100], 32, True),
-        ([700, 5, 129], 128, False),
-        ([600, 257, 256, 900], 512, False),
+        ([700, 5, 257, 129], 128, False),
         ([4096, 1], 512, False),
-        ([300, 40], [32, 256], False),
         ([300, 40], [32, 256], True),
     ],
 )
@@ -92,18 +86,15 @@ def test_outputs_and_all_gradients_equal_longformer(tmp_path, lengths, window, c
     torch.testing.assert_close(result, expected, rtol=0, atol=1e-5)
     (result * target).sum().backward()
     (expected * target).sum().backward()
-    ours_grads = {name: parameter.grad for name, parameter in ours.named_parameters()}
-    theirs = {name: weight for name, weight in theirs.named_parameters() if "_global." not in name}
-    their_grads = {name: parameter.grad for name, parameter in theirs.items()}
-    assert ours_grads.keys() == their_grads.keys()
+    gradients = {name: weight.grad for name, weight in theirs.named_parameters()}
     # Keys' biases shift all scores of a query alike: their gradient is zero but for rounding, hence
     # the scale of all.
-    largest = max(grad.abs().max().item() for grad in their_grads.values())
-    for name, grad in ours_grads.items():
-        scale = max(their_grads[name].abs().max().item(), 1e-3 * largest)
-        torch.testing.assert_close(
-            grad / scale, their_grads[name] / scale, rtol=0, atol=1e-4, msg=name
-        )
+    largest = max(each.abs().max().item() for each in gradients.values() if each is not None)
+    for name, weight in ours.named_parameters():
+        near = 1e-4 * max(gradients[name].abs().max().item(), 1e-3 * largest)
+        torch.testing.assert_close(weight.grad, gradients[name], rtol=0, atol=near, msg=name)
+    theirs_alone = {*gradients} - {name for name, _ in ours.named_parameters()}
+    assert all("_global." in name for name in theirs_alone)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -119,6 +110,9 @@ def test_a_document_has_the_same_bits_alone_and_in_any_batch(
         options = {"batch_tokens": batch_tokens, "precision": precision}
         backwards = trained.encode(documents[::-1], **options)
         np.testing.assert_array_equal(backwards[::-1], together)
+    exact = torch.tensor(trained.encode(documents))
+    assert torch.cosine_similarity(torch.tensor(together), exact).min() > 0.999
+    assert (together != exact.numpy()).any(axis=1).all() == (precision == "bf16")
 
 
 def test_threads_share_the_batches_and_change_no_bit(trained, monkeypatch):
@@ -139,24 +133,6 @@ def test_threads_share_the_batches_and_change_no_bit(trained, monkeypatch):
         torch.set_num_threads(threads)
 
 
-def find_cosines(first, second):
-    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    return (first * second).sum(axis=1) / norms
-
-
-def test_bfloat16_is_near_float32_at_any_length_and_follows_changed_weights(trained):
-    student = copy.deepcopy(trained)
-    documents = random_ids([1, 2, 63, 64, 65, 127, 129, 256, 257, 600])
-    exact, near = student.encode(documents), student.encode(documents, precision="bf16")
-    assert near.dtype == np.float32 and (near != exact).any(axis=1).all()
-    assert find_cosines(exact, near).min() > 0.999
-    weight = student.encoder["layer"][0].output.dense.weight
-    np.multiply(weight.detach().numpy(), -3, out=weight.detach().numpy())  # changes no version
-    changed = student.encode(documents, precision="bf16")
-    assert np.abs(changed - near).max() > 0.1
-    assert find_cosines(student.encode(documents), changed).min() > 0.999
-
-
 def test_gradients_in_bfloat16_are_near_those_in_float32_for_float32_weights(trained):
     documents, gradients = random_ids([30, 100, 200]), []
     pull = torch.randn(3, 384, generator=torch.Generator().manual_seed(0))
@@ -171,9 +147,7 @@ def test_gradients_in_bfloat16_are_near_those_in_float32_for_float32_weights(tra
     assert torch.cosine_similarity(*gradients, dim=0) > 0.999
 
 
-@pytest.mark.parametrize(
-    ("rows", "inputs", "outputs"), [(1, 24, 40), (64, 24, 40), (513, 768, 576)]
-)
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 24, 40), (513, 768, 576)])
 @pytest.mark.parametrize("onednn", [True, False])
 def test_a_linear_layer_equals_torch_with_every_gradient(
     monkeypatch, onednn, rows, inputs, outputs
@@ -201,13 +175,6 @@ def test_embeddings_that_are_not_finite_are_told(student):
         student.encode([[5]], precision="int8")
 
 
-def test_the_padding_id_inside_a_document_is_placed_as_in_longformer(tmp_path):
-    theirs, ours = longformer(tmp_path), Student.from_longformer(tmp_path)
-    document = [5, 1, 7, 1, 1, 9]
-    states = theirs(torch.tensor([document]), attention_mask=torch.ones(1, 6)).last_hidden_state
-    torch.testing.assert_close(ours([document]), states.mean(1), rtol=0, atol=1e-5)
-
-
 def test_encode_gives_float32_and_leaves_the_mode_alone(student):
     documents = random_ids([10, 40])
     student.train()
@@ -218,53 +185,29 @@ def test_encode_gives_float32_and_leaves_the_mode_alone(student):
     assert student.encode([]).shape == (0, 32)
 
 
-def test_dropout_is_that_of_the_checkpoint_unless_set(tmp_path):
+def test_dropout_is_that_of_the_checkpoint_unless_set_and_checkpointing_repeats_it(tmp_path):
     longformer(tmp_path, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.4)
-    documents = random_ids([20])
-    dropped = Student.from_longformer(tmp_path)
-    assert dropped.embeddings.dropout.p == 0.2
-    assert dropped.encoder["layer"][1].attention["self"].dropout == 0.4
-    expected = dropped(documents)
-    dropped.train()
-    assert not torch.allclose(dropped(documents), expected, atol=1e-3)
+    documents, grads = random_ids([30, 9]), []
+    model = Student.from_longformer(tmp_path)
+    assert model.embeddings.dropout.p == 0.2
+    assert model.encoder["layer"][1].attention["self"].dropout == 0.4
+    expected = model(documents)
+    for model.gradient_checkpointing in (False, True):
+        model.train().zero_grad()
+        torch.manual_seed(5)
+        embeddings = model(documents)
+        embeddings.pow(2).sum().backward()
+        grads.append(model.encoder["layer"][0].attention["self"].query.weight.grad.clone())
+    torch.testing.assert_close(grads[0], grads[1])
+    assert not torch.allclose(embeddings, expected, atol=1e-3)
     kept = Student.from_longformer(tmp_path, dropout=0.0).train()
     torch.testing.assert_close(kept(documents), expected)
 
 
-def test_checkpointing_repeats_the_dropout(tmp_path):
-    longformer(tmp_path, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3)
-    model = Student.from_longformer(tmp_path).train()
-    grads = []
-    for checkpointing in (False, True):
-        model.gradient_checkpointing = checkpointing
-        model.zero_grad()
-        torch.manual_seed(5)
-        model(random_ids([30, 9])).pow(2).sum().backward()
-        grads.append(model.encoder["layer"][0].attention["self"].query.weight.grad.clone())
-    torch.testing.assert_close(grads[0], grads[1])
+KINDS = {"Bert": 0, "Electra": 0, "Roberta": 1, "XLMRoberta": 1, "Camembert": 1, "Data2VecText": 1}
 
 
-def test_all_weights_are_trained_but_for_frozen_token_embeddings(tmp_path):
-    longformer(tmp_path)
-    model = Student.from_longformer(tmp_path)
-    assert all(parameter.requires_grad for parameter in model.parameters())
-    model.freeze_token_embeddings()
-    model(random_ids([5])).sum().backward()
-    frozen = [name for name, parameter in model.named_parameters() if parameter.grad is None]
-    assert frozen == ["embeddings.word_embeddings.weight"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "padding"),
-    [
-        ("Bert", 0),
-        ("Electra", 0),
-        ("Roberta", 1),
-        ("XLMRoberta", 1),
-        ("Camembert", 1),
-        ("Data2VecText", 1),
-    ],
-)
+@pytest.mark.parametrize(("kind", "padding"), KINDS.items())
 def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, kind, padding):
     config, model = (getattr(transformers, f"{kind}{part}") for part in ("Config", "Model"))
     theirs = random_model(model, config(**settings(pad_token_id=padding, embedding_size=32)))
@@ -274,29 +217,26 @@ def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, k
         expected = theirs(input_ids=torch.tensor([document])).last_hidden_state.mean(1)
         torch.testing.assert_close(ours([document]), expected, rtol=0, atol=2e-5)
     assert ours.max_positions == 512 and ours.config.attention_window == [1024, 1024]
+    swapped = Student.from_encoder(tmp_path, [1, 0], [8, 16], 40).state_dict()
+    for name, value in ours.state_dict().items():
+        if ".layer.0." in name:
+            assert torch.equal(swapped[name.replace("layer.0.", "layer.1.")], value), name
 
 
-def test_a_base_of_another_architecture_is_refused(tmp_path):
+def test_bases_and_windows_that_do_not_fit_are_refused(tmp_path):
     """ELECTRA's token embeddings are narrow by default."""
-    transformers.MPNetConfig().save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="it is a mpnet; expected one of bert, electra, roberta"):
-        Student.from_encoder(tmp_path, [0], 8, 40)
+    transformers.MPNetConfig().save_pretrained(tmp_path / "mpnet")
     config = transformers.ElectraConfig(**settings(embedding_size=16))
-    transformers.ElectraModel(config).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="narrower than its layers"):
-        Student.from_encoder(tmp_path, [0], 8, 40)
-
-
-def test_from_encoder_takes_the_chosen_layers(tmp_path):
-    config = transformers.BertConfig(**settings(num_hidden_layers=4))
-    theirs = random_model(transformers.BertModel, config)
-    theirs.save_pretrained(tmp_path)
-    ours = Student.from_encoder(tmp_path, [3, 1], [8, 16], 40).encoder["layer"]
-    for new, old in zip(ours, (3, 1), strict=True):
-        theirs_of_layer = theirs.encoder.layer[old].state_dict()
-        assert all(
-            torch.equal(value, theirs_of_layer[name]) for name, value in new.state_dict().items()
-        )
+    transformers.ElectraModel(config).save_pretrained(tmp_path / "electra")
+    transformers.BertModel(transformers.BertConfig(**settings())).save_pretrained(tmp_path / "bert")
+    for name, message in {"mpnet": "it is a mpnet", "electra": "narrower"}.items():
+        with pytest.raises(ValueError, match=message):
+            Student.from_encoder(tmp_path / name, None, 8, 40)
+    with pytest.raises(ValueError, match="it is a bert; expected one of longformer"):
+        Student.from_longformer(tmp_path / "bert")
+    for window in (7, 2, [8, 8, 8]):  # Hugging Face's Longformer fails at 2
+        with pytest.raises(ValueError, match="expected an even attention_window"):
+            Student.from_encoder(tmp_path / "bert", None, window, 40)
 
 
 def test_positions_are_tiled():
@@ -307,23 +247,13 @@ def test_positions_are_tiled():
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ([[5, 6], []], r"expected token ids, document 1 is \[\]"),
+        ([[5, 6], []], "document 1 is"),
         ([[5, VOCABULARY]], "document 0 has 2 tokens with ids from 5 to 99"),
-        ([[5] * 129], "document 0 has 129 tokens .* expected at most 128,"),
-        ([[5.0, 6.5]], "expected token ids, document 0"),
+        ([[5] * 129], "document 0 has 129 tokens .* expected at most 128"),
+        ([[5.0, 6.5]], "expected token ids"),
     ],
 )
 def test_bad_ids(student, documents, message):
     for call in (student, student.encode):
         with pytest.raises(ValueError, match=message):
             call(documents)
-
-
-def test_bad_checkpoints(tmp_path):
-    bert = random_model(transformers.BertModel, transformers.BertConfig(**settings()))
-    bert.save_pretrained(tmp_path / "bert")
-    with pytest.raises(ValueError, match="it is a bert; expected one of longformer"):
-        Student.from_longformer(tmp_path / "bert")
-    for window in (7, 2, [8, 8, 8]):  # Hugging Face's Longformer fails at 2
-        with pytest.raises(ValueError, match="expected an even attention_window"):
-            Student.from_encoder(tmp_path / "bert", [0, 1], window, 40)
