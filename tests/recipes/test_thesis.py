@@ -67,8 +67,7 @@ def root(tmp_path):
 
 def write_task(place, root):
     """Write a task; return its documents and its folder."""
-    folder = root / "out"
-    folder.mkdir()
+    (folder := root / "out").mkdir()
     thesis.write_task(FILES[place], "task", root, folder)
     assert not [line for line in check.findings(folder) if ": error: " in line]
     return pd.read_parquet(folder / "documents").to_dict("records"), folder / "tasks/task"
@@ -91,10 +90,8 @@ def test_pairs(root):
 
 def test_retrieval(root):
     documents, folder = write_task("wines/similar", root)
-    text = "A\nLead.\nTaste\nIt is dry."
-    assert documents[0] == {"id": "A", "text": text, "title": ""}
-    relevant = json.loads((folder / "relevant.json").read_text())
-    assert relevant == {"A": ["B"], "B": ["A", "NA"]}
+    assert documents[0] == {"id": "A", "text": "A\nLead.\nTaste\nIt is dry.", "title": ""}
+    assert json.loads((folder / "relevant.json").read_text()) == {"A": ["B"], "B": ["A", "NA"]}
 
 
 def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
