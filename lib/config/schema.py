@@ -33,8 +33,11 @@ class Settings(BaseModel):
 
 def declared(section: str) -> Any:
     """A class with the plain settings of a section of mini.yaml, where null may be a count."""
-    values = _MINI[section].items()
-    fields = {name: (_PLAIN[type(value)], ...) for name, value in values if type(value) in _PLAIN}
+    fields: dict[str, Any] = {
+        name: (_PLAIN[type(value)], ...)
+        for name, value in _MINI[section].items()
+        if type(value) in _PLAIN
+    }
     return create_model(section, __base__=Settings, **fields)
 
 
