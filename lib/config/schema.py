@@ -33,11 +33,8 @@ class Settings(BaseModel):
 
 def declared(section: str) -> Any:
     """A class with the plain settings of a section of mini.yaml, where null may be a count."""
-    fields: dict[str, Any] = {
-        name: (_PLAIN[type(value)], ...)
-        for name, value in _MINI[section].items()
-        if type(value) in _PLAIN
-    }
+    types = {name: _PLAIN.get(type(value)) for name, value in _MINI[section].items()}
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in types.items() if kind}
     return create_model(section, __base__=Settings, **fields)
 
 

@@ -1,7 +1,5 @@
 """What `pip install` copies suffices for the commands."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,4 @@
-"""Parameters: every profile and grid fits its schema, and whatever does not is one line that
-helps."""
+"""Parameters: every profile fits its schema, and whatever does not is one line that helps."""
 
 import ast
 import pickle
@@ -14,12 +13,12 @@ def test_every_profile_and_grid_loads_and_a_profile_extends_another():
     loaded = {name: profiles.load(name) for name in profiles.list_profiles()}
     assert {*loaded} == {"mini", "smoke", "lab", "thesis", "published"}
     for name, profile in loaded.items():
-        assert profile.name == name and profile.departures == {}
+        assert (profile.name, profile.departures) == (name, {})
         assert profile.heads.learning_rate == 1e-4, "1e-4 in YAML must arrive as a number"
         assert paths.figures(profile) == paths.ROOT / "figures" / name
-    mini, smoke = loaded["mini"].flat(), loaded["smoke"].flat()
-    assert mini.keys() == smoke.keys() and mini["heads.hidden"] == smoke["heads.hidden"]
-    assert (mini["heads.repeats"], smoke["heads.repeats"]) == (2, 1)
+    mini, smoke = loaded["mini"], loaded["smoke"]
+    assert mini.flat().keys() == smoke.flat().keys() and mini.heads.hidden == smoke.heads.hidden
+    assert (mini.heads.repeats, smoke.heads.repeats) == (2, 1)
 
 
 def test_every_field_has_a_reader():
@@ -62,14 +61,12 @@ REFUSED = [  # overrides, and what is said
     (["build.articels=60"], "unknown key build.mini.articels; nearest: articles"),
     ({"corpus.folders": [{"folder": "news", "shares": 1.0, "share": 1.0}]}, "nearest: share"),
     ({"training.documents": "60"}, "training.documents: Input should be a valid integer, got '60'"),
-    ({"training.documents": 60.0}, "training.documents: "),
     (["training.documents"], "training.documents: Input should be a valid integer, got None"),
     (["training.clip=.nan"], "training.clip: "),
     (["training.contextual_rows=dealed"], "training.contextual_rows: Input should be 'own' or"),
     (["corpus.folders=[../news]"], "corpus.folders.0.folder: "),
     (["corpus.train_documents=150"], "corpus.train_documents is less than documents=1400"),
     (["corpus.folders=[news, news]"], "expected each seed and folder once"),
-    (["seeds=[0, x]"], "seeds.1: Input should be a valid integer, got 'x'"),
     (["data_roots=[built,"], "override data_roots: not valid YAML"),
 ]
 
@@ -86,7 +83,6 @@ def test_what_cannot_be_is_one_line_that_names_the_key(overrides, expected):
     ("added", "expected"),
     [
         (b"width: 0.6\n", 'not valid YAML: while constructing a mapping .* duplicate key "width"'),
-        (b"x: !!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
         (b"extends: two\n", "unknown profile 'two'; nearest: "),
     ],
 )
@@ -111,6 +107,5 @@ def test_every_label_of_the_manifest_has_a_notebook_and_every_notebook_a_label()
 def test_another_value_in_a_section_is_checked():
     mini = profiles.load("mini")
     assert mini.changed("heads", epochs=3).heads.epochs == 3 != mini.heads.epochs
-    for wrong in ({"epoch": 3}, {"epochs": "3"}):
-        with pytest.raises(ValueError, match="heads|HeadSettings"):
-            mini.changed("heads", **wrong)
+    with pytest.raises(ValueError, match="HeadSettings"):
+        mini.changed("heads", epoch=3)

@@ -20,6 +20,5 @@ def mini(tmp_path_factory):
         tasks = task_files.read_tasks([root], profile.tasks)
         folders = [Documents(root / name) for name in profile.corpus.names]
     selection = corpus.draw(profile.corpus, folders, task_files.held_out_contents(tasks), len)
-    drawn = corpus.Corpus.read(selection, folders)
-    limit = profile.tasks.limit
-    return SimpleNamespace(build=profile.build, limit=limit, corpus=drawn, tasks=tasks)
+    parts = {"corpus": corpus.Corpus.read(selection, folders), "tasks": tasks}
+    return SimpleNamespace(build=profile.build, limit=profile.tasks.limit, **parts)

@@ -12,7 +12,6 @@ from lib import recipes
 from lib.config import profiles
 from lib.data.examples import read_examples
 from lib.recipes import gensim_files, mini_tasks
-from lib.recipes.wikitext import parse
 
 # Of the texts and examples of mini. The order of rows decides batches, hence bits: whoever changes
 # these changes every number of mini.
@@ -52,12 +51,11 @@ def test_settings_and_code_name_the_folder_and_what_is_there_is_kept(tmp_path, m
     settings, written = profiles.load("mini").build, []
     monkeypatch.setattr("lib.recipes.mini._write_folders", lambda *given: written.append(given))
     root = recipes.write_folders(settings, tmp_path)
-    assert root.parent == tmp_path and root.name.startswith("mini-")
     assert recipes.write_folders(settings, tmp_path) == root and len(written) == 1
-    others = [recipes.write_folders(settings.model_copy(update={"seed": 7}), tmp_path)]
+    other = recipes.write_folders(settings.model_copy(update={"seed": 7}), tmp_path)
     monkeypatch.setattr(recipes, "hash_code", lambda modules: "edited")
-    others.append(recipes.write_folders(settings, tmp_path))
-    assert len({root, *others}) == len(written) == 3
+    edited = recipes.write_folders(settings, tmp_path)
+    assert len({root, other, edited}) == len(written) == 3
 
 
 @pytest.mark.parametrize("split, articles", [("validation", 40), ("test", 50)])
@@ -91,29 +89,9 @@ def test_labels_are_true(mini):
         for ids, label in zip(task.inputs[split], task.labels[split], strict=True):
             a, b = (passages[text_id] for text_id in ids)
             assert a.split == b.split == split
-            if name == "AAN":
-                assert a.article == b.article and (a.section == b.section) == label, ids
-            else:
-                assert (a.article == b.article) == label, ids
-            if name == "S2ORC":
-                assert (a.section == b.section) == label, ids
-                assert (a.use == "paired") != (b.use == "paired"), ids
+            assert (a.article == b.article) == (label or name == "AAN"), ids
+            assert (a.section == b.section) == label or name == "OC", ids
+            assert (a.use == "paired") != (b.use == "paired") or name != "S2ORC", ids
     task = mini.tasks["ARXIV"]
     for (text_id,), label in zip(task.inputs["test"], task.labels["test"], strict=True):
         assert passages[text_id].article == task.classes[label]
-
-
-def test_markup_inside_a_sentence_of_wikitext_disappears():
-    source = (
-        "'''Apollo''' was a ''very'' old<ref name=a>Smith {{cite book|x}}</ref> god<ref name=b /> "
-        "of [[light|bright light]]<!-- really? --> and [[music]]{{citation needed|date=May}}, "
-        "12{{nbsp}}m<sup>2</sup> in H<sub>2</sub>O &ndash; see [http://x.y the page] of "
-        "[[David_Hume]] and ''[[Emma (novel)|Emma]]'', {{convert|12|km|mi}} or "
-        "{{cvt|5|to|7|kg|lb}}."
-    )
-    ((title, heading, text),) = parse("Title", source)
-    assert (title, heading) == ("Title", "")
-    assert text == (
-        "Apollo was a very old god of bright light and music, 12 m^2 in H2O – see the page of "
-        "David Hume and Emma, 12 km or 5 to 7 kg."
-    )

@@ -16,15 +16,6 @@ PAGE = """<html><head><meta property="og:url" content="{url}"/>
 </body></html>"""
 
 
-def write_archive(path, urls):
-    with tarfile.open(path, "w:gz") as tar:
-        for n, url in enumerate(urls):
-            content = PAGE.format(url=url, n=n).encode()
-            member = tarfile.TarInfo(f"20200525/00/{n}.html")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-
-
 @pytest.fixture
 def contest(tmp_path):
     archives, pairs = tmp_path / "archives", tmp_path / "pairs"
@@ -32,7 +23,12 @@ def contest(tmp_path):
     pairs.mkdir()
     for day in ("0525", "0527", "0529", "0511"):
         urls = [f"https://{day}.ru/{n}?a=1&b=2" for n in range(4)]
-        write_archive(archives / f"2020{day}.tar.gz", [url.replace("&", "&amp;") for url in urls])
+        with tarfile.open(archives / f"2020{day}.tar.gz", "w:gz") as tar:
+            for n, url in enumerate(urls):
+                content = PAGE.format(url=url.replace("&", "&amp;"), n=n).encode()
+                member = tarfile.TarInfo(f"20200525/00/{n}.html")
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
         rows = [("first_url", "second_url", "quality"), (urls[0], urls[1], "OK")]
         rows += [(urls[0], urls[2], "BAD"), (urls[3], "https://gone.ru/1", "OK")]
         if day != "0511":
@@ -57,8 +53,7 @@ def test_the_published_pairs_are_joined_by_url(contest):
 
 def test_of_pages_of_one_address_the_annotated_one_is_kept_and_few_are_in_memory(contest):
     archives, pairs, target = contest
-    again = archives / "20200599"  # not annotated, and read behind the rest
-    again.mkdir()
+    (again := archives / "20200599").mkdir()  # not annotated, and read behind the rest
     urls = ["https://0525.ru/0?a=1&amp;b=2", *(f"https://more.ru/{n // 2}" for n in range(400))]
     for number, url in enumerate(urls):
         page = PAGE.format(url=url, n=number).replace("Второй", "Другой " * 2000)

@@ -57,7 +57,7 @@ def write_notebook(root, name, *cells):
 
 
 @pytest.fixture
-def checkout(tmp_path):
+def checkout(tmp_path, monkeypatch):
     """A checkout with the real lib and params, a manifest of three labels, and their notebooks."""
     root = tmp_path / "checkout"
     ignored = shutil.ignore_patterns("__pycache__")
@@ -73,6 +73,9 @@ def checkout(tmp_path):
         (root / "data" / name / "documents.jsonl").write_text("{}")
     write_notebook(root, "01_first", FIRST, "nb.finish()")
     write_notebook(root, "02_second", SECOND, "nb.finish()")
+    monkeypatch.setattr(os, "environ", dict(OWN))
+    for name, folder in (("ROOT", ""), ("PARAMS", "params"), ("NOTEBOOKS", "notebooks")):
+        monkeypatch.setattr(paths, name, root / folder)
     return root
 
 
@@ -154,15 +157,6 @@ def test_the_end_of_the_runner_ends_everything_and_the_next_run_goes_on(number, 
     assert run(checkout)[1] == {"01_first": "up to date", "02_second": "made"}
 
 
-@pytest.fixture
-def place(checkout, monkeypatch):
-    """The checkout as that of this process."""
-    monkeypatch.setattr(os, "environ", dict(OWN))
-    for name, folder in (("ROOT", ""), ("PARAMS", "params"), ("NOTEBOOKS", "notebooks")):
-        monkeypatch.setattr(paths, name, checkout / folder)
-    return checkout
-
-
 REFUSED = {
     "mini": "unknown tiny label or notebook 'mini'",
     "--only cosin fig2_1": "unknown model in only 'cosin'",
@@ -172,11 +166,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("words", REFUSED)
-def test_what_cannot_be_is_refused_in_one_line_before_anything_begins(words, place, capsys):
+def test_what_cannot_be_is_refused_in_one_line_before_anything_begins(words, checkout, capsys):
     assert run_all.main(["tiny", *words.split()]) == 2
     errors = capsys.readouterr().err
     assert errors.count("\n") == 1 and REFUSED[words] in errors
-    assert not [*place.rglob("executed")]
+    assert not [*checkout.rglob("executed")]
 
 
 @pytest.mark.parametrize(
@@ -204,12 +198,12 @@ CHANGED += ["notebooks/{}.ipynb", "figures/tiny/fig1_1.csv"]
 
 @pytest.mark.parametrize("name", ["01_first", run_all.REPORT])
 def test_a_notebook_runs_again_if_what_it_is_made_of_is_newer_or_it_failed(
-    place, monkeypatch, name
+    checkout, monkeypatch, name
 ):
     def find_reason(**changes):
         return run_all.Run(path, profiles.load("tiny", **changes), {}).find_reason()
 
-    write_notebook(place, name)
+    write_notebook(checkout, name)
     path, outcome = paths.NOTEBOOKS / f"{name}.ipynb", ""
     run = run_all.Run(path, profiles.load("tiny"), {})
     monkeypatch.setattr("lib.runner.execute.execute", lambda *_: run.target.touch() or outcome)
@@ -221,7 +215,7 @@ def test_a_notebook_runs_again_if_what_it_is_made_of_is_newer_or_it_failed(
     assert "with these settings" in find_reason(), "other data, even if they are older"
     monkeypatch.delenv("THESIS_DATA")
     for file in CHANGED:
-        changed = place / file.format(name)
+        changed = checkout / file.format(name)
         changed.parent.mkdir(parents=True, exist_ok=True)
         changed.touch()
         os.utime(changed, (time.time() + 9, time.time() + 9))

@@ -1,6 +1,5 @@
 """Set-up: an environment that fits is used, .venv is made whole, nobody's own is touched."""
 
-import ast
 import importlib.metadata
 import os
 import re
@@ -39,19 +38,6 @@ def test_lock_environment_and_citation_agree_with_the_project():
     read, pip = YAML(typ="safe", pure=True).load, {"pip": ["-r requirements.lock", "-e ."]}
     assert read(ROOT / "environment.yml")["dependencies"] == ["python=3.11", "pip", pip]
     assert read(ROOT / "CITATION.cff")["version"] == PROJECT["version"]
-
-
-def test_every_import_of_lib_is_a_direct_dependency_or_of_the_extra_for_clusters():
-    names: set[str] = set()
-    for path in (ROOT / "lib").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                names |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                names.add(str(node.module).split(".")[0])
-    packages = importlib.metadata.packages_distributions()
-    names -= sys.stdlib_module_names | {"lib", "distributed", "pydantic_core"}
-    assert not [name for name in names if DIRECT.isdisjoint(map(normal, packages[name]))]
 
 
 @pytest.fixture
