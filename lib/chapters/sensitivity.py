@@ -42,8 +42,8 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
             models = students if times else ["Longformer"]
             records = longer.with_readout(readout).run(models, seeds=seeds)
             for run, part in records.assign(readout=column).groupby(["model", "seed"], sort=False):
-                cosine = cosines(longer.model(*run).embed(longer.held_out)[:], teacher).mean()
-                frames.append(part.assign(cosine=cosine, **facts))
+                rows = longer.model(*run).embed(longer.held_out)[:]
+                frames.append(part.assign(cosine=cosines(rows, teacher).mean(), **facts))
     records = pd.concat(frames, ignore_index=True)
     return records.assign(model=records["model"].map({"Longformer": "base"} | names))
 

@@ -181,9 +181,11 @@ def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
 
     Raises `NotComputed` if no figure is complete.
     """
-    kinds, scores = {task.kind for task in bench.tasks.values()}, {}
-    figures = [*theirs.BOXPLOTS] * ("classification" in kinds)
-    for figure in [*figures, *RETRIEVAL * ("retrieval" in kinds)]:
+    figures = [*theirs.BOXPLOTS] if bench.classifications else []
+    if any(task.kind == "retrieval" for task in bench.tasks.values()):
+        figures += RETRIEVAL
+    scores = {}
+    for figure in figures:
         with contextlib.suppress(NotComputed):
             scores[figure] = run_figure(figure, bench.reading())
     if not scores:
