@@ -64,9 +64,8 @@ def judge_claims(
     here" if a check that it needs has failed in `checked`. `numbers` are ours, for kind `number`.
 
     Columns of the published numbers begin with "published_", ours with one of `PREFIXES`: those of
-    `Judgement`, and q over all findings of the thesis or of the news paper. survives is the verdict
-    that the two readouts with little training share, survives_p the larger p of the two, 1 if their
-    effects have different signs. Without scores of a model, the verdict is "not run".
+    `Judgement`, with q over the thesis or the news paper. survives is the verdict that the readouts
+    with little training share, survives_p their larger p, 1 if their effects differ in sign.
     """
     collect = functools.cache(functools.partial(collect_evidence, scores))
     checked = pd.DataFrame(columns=checks.Check._fields) if checked is None else checked
@@ -181,10 +180,9 @@ def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
 
     Raises `NotComputed` if no figure is complete.
     """
-    figures = [*theirs.BOXPLOTS] if bench.classifications else []
+    figures, scores = [*theirs.BOXPLOTS] if bench.classifications else [], {}
     if any(task.kind == "retrieval" for task in bench.tasks.values()):
         figures += RETRIEVAL
-    scores = {}
     for figure in figures:
         with contextlib.suppress(NotComputed):
             scores[figure] = run_figure(figure, bench.reading())

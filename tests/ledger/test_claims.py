@@ -76,9 +76,6 @@ def make_records(with_examples, values, readouts=tuple(READOUTS), rounds=("",)):
     return with_examples(pd.DataFrame(rows, columns=columns))
 
 
-# ---- published evidence -------------------------------------------------------------------------
-
-
 def test_the_noise_of_a_published_run_comes_from_the_gaps_of_two_pairs():
     """By hand, from the printed accuracies: PAN .7077 and .6861 and so on, each less its chance."""
     table = published_noise.tabulate_reruns().set_index("label")
@@ -141,9 +138,6 @@ def test_the_mean_over_published_rounds_is_no_surer_than_one_round(thesis):
     noise = published_noise.measure_published_noise("fig5_3", weights)
     half = stats.t.ppf(0.975, noise.df) * noise.sd * np.sqrt(1 / 3 + 1)
     assert row["high"] - row["effect"] == pytest.approx(half)
-
-
-# ---- the ledger ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("profile", ["mini", "lab"])

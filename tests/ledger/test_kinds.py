@@ -86,6 +86,12 @@ def test_the_deciding_comparison(fields, verdict, effect, decided_by):
     assert judge(fields, MEANS, sd=0.5).verdict == "open"
 
 
+def test_each_comparison_counts_unless_models_are_counted():
+    rivals = BEATS | {"better": ["cosine", "SBERT"], "worse": ["MSE", "Longformer"]}
+    told = [judge(rivals | bound, MEANS).holding for bound in ({}, {"at_least": 1})]
+    assert told == ["4 of 4", "2 of 2"]
+
+
 def test_spread_is_a_difference_of_standard_deviations():
     fields = {"kind": "spread", "wider": ["cosine", "MSE"], "narrower": ["Longformer", "SBERT"]}
     spread = judge(fields, MEANS | {"MSE": 0.5, "SBERT": 0.61})
