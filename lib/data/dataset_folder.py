@@ -1,6 +1,6 @@
 """Finds and reads dataset folders, the one format for texts and tasks (docs/own_documents.md).
 
-No row is skipped: a mistake is a `ValueError` with file and line. The file format makes no
+No row is skipped: a mistake is a `ValueError` with file and row. The file format makes no
 difference: names (ids, titles, groups, labels) are text in Unicode's composed form (NFC), so 1, 1.0
 and "1" are the same name, and null and NaN are missing names. Documents are copied once into an
 Arrow file, so that a corpus larger than memory stays on disk.
@@ -13,26 +13,25 @@ import itertools
 import math
 import os
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
+import numpy as np
 import pyarrow
 from pyarrow import ipc
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from lib.config import paths
 from lib.config.profiles import validated
 from lib.config.schema import MiniBuild, ThesisBuild
-from lib.data.files import Rows, read_rows
+from lib.data.files import read_rows
 from lib.store import hash_code, hash_file, hash_value, write_whole
 from lib.texts import has_token
 
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
-COLUMNS = ["id", "text", "title", "group"]
 BUILT = "built"  # stands for the recipe's folder in a list of data roots
-_REMEDY = "set THESIS_DATA, or data_roots in the profile, to the folder of <name>/documents.jsonl"
 
 
 def compose_name(name: str) -> str:
@@ -40,25 +39,24 @@ def compose_name(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
-def _clean_number(value: Any) -> Any:
-    """Convert whole floats, as pandas has where a number is missing, to int, and NaN to None."""
-    if not isinstance(value, float | Decimal):
-        return value
-    if not math.isfinite(value):
-        return None
-    return int(value) if value == int(value) else value
-
-
-def _empty_if_missing(value: Any) -> Any:
-    return "" if _clean_number(value) is None else value
+def spell(value: Any) -> Any:
+    """Spell a value as CSV does: True as a word, 1.0 as 1, and what is missing as nothing."""
+    if isinstance(value, float | Decimal) and math.isfinite(value) and value == int(value):
+        return int(value)
+    if value is None or value != value:
+        return ""
+    return str(value) if isinstance(value, bool) else value
 
 
 # With a minimum length, pydantic checks the characters and refuses half a surrogate pair.
-Text = Annotated[str, Field(min_length=0)]
-_NAME = (BeforeValidator(_clean_number), AfterValidator(compose_name))
-_Name = Annotated[str, Field(min_length=0, coerce_numbers_to_str=True), *_NAME]
-Id = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True), *_NAME]
-OptionalName = Annotated[_Name, BeforeValidator(_empty_if_missing)]
+Text = Annotated[str, Field(min_length=0), BeforeValidator(spell)]
+Name = Annotated[
+    str,
+    Field(min_length=0, coerce_numbers_to_str=True),
+    BeforeValidator(spell),
+    AfterValidator(compose_name),
+]
+Id = Annotated[Name, Field(min_length=1)]
 
 
 class Document(BaseModel, frozen=True):
@@ -67,64 +65,73 @@ class Document(BaseModel, frozen=True):
     id: Id
     text: Text
     source: str = ""
-    title: OptionalName = ""
-    group: OptionalName = ""
+    title: Name = ""
+    group: Name = ""
 
 
 class Documents(Sequence[Document]):
-    """The documents of a dataset folder in file order, read from disk when they are indexed.
+    """The documents of dataset folders in file order, read from disk when they are indexed.
 
-    `files` are the files with the documents. `table` has the columns `COLUMNS` and `content`, and
-    `contents`, (documents,) uint64, the checksums of the texts (see `content`). Raises `ValueError`
-    for a folder that is not valid.
+    `rows` are those that are chosen, by default all, `files` what holds them, and `contents`,
+    (documents,) uint64, the checksums of their texts. `table` has all documents of the folders.
+    Raises `ValueError` for a folder that is not valid.
     """
 
-    def __init__(self, folder: Path):
-        self.name, self.files, self._folder = folder.name, list_files(folder), folder
-        sums = [_sum_once(path, path.stat().st_mtime_ns) for path in self.files]
-        key = hash_value([hash_code(("data.dataset_folder", "data.files")), sums])
-        copy = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
-        if not copy.exists():
-            write_whole(copy, functools.partial(_copy, self.files))
-        self.table = ipc.open_file(pyarrow.memory_map(str(copy))).read_all()
-        self.contents = self.table["content"].to_numpy()
+    def __init__(self, *folders: Path, rows: np.ndarray | None = None):
+        self.folders, self.files = folders, [*itertools.chain(*map(list_files, folders))]
+        self.table = pyarrow.concat_tables(map(_open, folders))
+        self.rows = np.arange(len(self.table)) if rows is None else rows
+        self.contents = self.table["content"].to_numpy()[self.rows]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle only the path. The memory-mapped table would be copied to other processes."""
-        return type(self), (self._folder,)
+        """Pickle only paths and rows. The memory-mapped table would be copied to processes."""
+        return functools.partial(type(self), rows=self.rows), self.folders
 
     def __len__(self) -> int:
-        return self.table.num_rows
+        return len(self.rows)
 
-    def __getitem__(self, row: int) -> Document:
-        values = {key: self.table[key][row].as_py() for key in COLUMNS}
-        return Document(source=self.name, **values)
-
-    def __iter__(self) -> Iterator[Document]:
-        for batch in self.table.select(COLUMNS).to_batches():
-            yield from (Document(source=self.name, **fields) for fields in batch.to_pylist())
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int | np.integer):
+            row = int(self.rows[index])
+            return Document(**{key: self.table[key][row].as_py() for key in Document.model_fields})
+        return type(self)(*self.folders, rows=self.rows[index])
 
 
-@functools.cache
-def _sum_once(path: Path, written: int) -> str:
-    return hash_file(path)
+def _open(folder: Path) -> pyarrow.Table:
+    """Map the Arrow copy of a folder's documents into memory, after writing it if need be."""
+    files = list_files(folder)
+    sums = [_sum_once(path, path.stat().st_mtime_ns) for path in files]
+    key = hash_value([hash_code(("data.dataset_folder", "data.files")), sums])
+    copy = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
+    if not copy.exists():
+        write_whole(copy, functools.partial(_copy, files))
+    table = ipc.open_file(pyarrow.memory_map(str(copy))).read_all()
+    return table.append_column("source", pyarrow.repeat(folder.name, len(table)))
+
+
+_sum_once = functools.cache(lambda path, written: hash_file(path))
 
 
 def _copy(files: list[Path], target: BinaryIO) -> None:
     """Check all documents and write them, with the checksum of each text, as an Arrow file."""
-    columns = [(key, pyarrow.string()) for key in COLUMNS]
+    columns = [(key, pyarrow.string()) for key in ("id", "text", "title", "group")]
     schema = pyarrow.schema([*columns, ("content", pyarrow.uint64())])
-    rows = validate_rows(files[0].parent, read_rows(files, COLUMNS), TypeAdapter(Document))
+    rows, seen = read_rows(*files), set[int]()  # hashes, because ids of millions can be long
     with ipc.new_file(target, schema) as writer:
-        while batch := [document for _, document in itertools.islice(rows, 1000)]:
-            values = [{**each.model_dump(), "content": content(each.text)} for each in batch]
+        while batch := [*itertools.islice(rows, 1000)]:
+            values = []
+            for where, fields in batch:
+                document = validated(Document.model_validate, fields, where)
+                if hash(document.id) in seen:
+                    raise ValueError(f"{where}: the id {document.id!r:.80} occurs twice")
+                seen.add(hash(document.id))
+                values.append({**document.model_dump(), "content": content(document.text)})
             writer.write_batch(pyarrow.RecordBatch.from_pylist(values, schema=schema))
 
 
 def list_files(folder: Path) -> list[Path]:
     """List the files with the documents of a folder; ValueError unless they have one form."""
-    forms = [sorted(filter(Path.is_file, folder.glob(form))) for form in FORMS]
-    forms = [files for files in forms if files]
+    forms = [files for form in FORMS if (files := sorted(folder.glob(form)))]
     if len(forms) != 1:
         found = " and ".join(files[0].name for files in forms) or "none"
         raise ValueError(f"{folder}: expected one of {', '.join(FORMS)}, found {found}")
@@ -136,19 +143,6 @@ def content(text: str) -> int:
     words = " ".join(compose_name(text).split())
     digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
-
-
-def validate_rows(place: Path, rows: Rows, form: TypeAdapter) -> Iterator[tuple[str, Any]]:
-    """Yield (file:line, document) of all rows; ValueError for a repeated id, or without rows."""
-    seen = set[int]()  # hashes, because the ids of millions of documents can be long
-    for where, fields in rows:
-        row = validated(form.validate_python, fields, where)
-        if hash(row.id) in seen:
-            raise ValueError(f"{where}: the id {row.id!r:.80} occurs twice")
-        seen.add(hash(row.id))
-        yield where, row
-    if not seen:
-        raise ValueError(f"{place}: expected at least one row")
 
 
 def find_roots(
@@ -177,7 +171,6 @@ def find_dataset(roots: Sequence[Path], name: str) -> Path:
     """Return the dataset folder of this name; ValueError unless exactly one root contains it."""
     places = [root / name for root in roots if (root / name).is_dir()]
     if len(places) != 1:
-        looked = ", ".join(map(str, roots)) or "no data root"
-        told = f"{len(places)} dataset folders of this name in {looked}; {_REMEDY}"
-        raise ValueError(f"{name}: {told}")
+        told = f"expected one dataset folder of this name, in {', '.join(map(str, roots))}"
+        raise ValueError(f"{name}: {told}; found {len(places)}. Set THESIS_DATA or data_roots")
     return places[0]

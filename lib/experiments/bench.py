@@ -138,11 +138,11 @@ class Bench:
     def corpus(self) -> Corpus:
         """The distillation corpus, without what tasks are validated or tested on."""
         section, student = self.profile.corpus, self.profile.student
-        folders = [Documents(find_dataset(self.roots, name)) for name in section.names]
-        contents = [folder.contents for folder in folders]
+        documents = Documents(*(find_dataset(self.roots, name) for name in section.names))
+        contents = documents.contents
         held_out = task_files.held_out_contents(self.tasks)
-        inputs = section.model_dump(mode="json") | {"documents": hash_arrays(*contents)}
-        inputs["left_out"] = hash_arrays(np.intersect1d(held_out, np.concatenate(contents)))
+        inputs = section.model_dump(mode="json") | {"documents": hash_arrays(contents)}
+        inputs["left_out"] = hash_arrays(np.intersect1d(held_out, contents))
         if any(folder.min_tokens for folder in section.folders):
             inputs["student"] = [student.model, student.revision, hash_model(student.model)]
 
@@ -150,9 +150,9 @@ class Bench:
             tokenizer = load_layers(student).tokenizer
             return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
 
-        draw = functools.partial(corpora.draw, section, folders, held_out, count_tokens)
+        draw = functools.partial(corpora.draw, section, documents, held_out, count_tokens)
         drawn = self.store.get(Product("corpus", inputs, ("data.corpus",)), draw)
-        return Corpus.read(drawn, folders)
+        return Corpus.read(drawn, documents)
 
     @shared_property
     def held_out(self) -> Texts:

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
 from lib.data.dataset_folder import Documents, content
-from lib.data.files import read_json_lines
+from lib.data.files import read_rows
 from lib.store import Arrays, Product, Store, hash_file, hash_texts
 from lib.texts import has_token, split_words
 
@@ -79,7 +79,7 @@ def _read_pairs(folder: Path, name: str) -> Side:
     """A side of annotated pairs: all documents whose group is the side are clustered."""
     texts = {each.id: each.text for each in Documents(folder.parents[1]) if each.group == name}
     rows = {text_id: row for row, text_id in enumerate(texts)}
-    lines = [line for _, line in read_json_lines(folder / f"{name}.jsonl")]
+    lines = [line for _, line in read_rows(folder / f"{name}.jsonl")]
     pairs = np.array([[rows[str(line[end])] for end in "ab"] for line in lines])
     positive = np.array([{"yes": True, "no": False}[line["label"]] for line in lines])
     links = coo_array((np.ones(positive.sum()), pairs[positive].T), shape=(len(rows), len(rows)))

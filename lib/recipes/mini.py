@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from lib.config.schema import MiniBuild
-from lib.data.files import write_examples, write_lines, write_once, write_relevant
+from lib.data.files import write_examples, write_lines, write_once
 from lib.recipes import gensim_files
 from lib.recipes.mini_tasks import MiniTasks, Passage
 
@@ -41,7 +41,7 @@ def _write_folders(build: MiniBuild, root: Path) -> None:
     write_examples(root / "passages/tasks/same_article", tasks.same_article())
     write_examples(root / "passages/tasks/same_section", tasks.same_section())
     write_examples(root / "passages/tasks/section_of", tasks.section_of())
-    write_relevant(root / "passages/tasks/same_article_related", tasks.related())
+    write_lines(root / "passages/tasks/same_article_related/relevant.json", [tasks.related()])
     copies, examples = tasks.copied()
     _write_passages(root / "copies", copies)
     write_examples(root / "copies/tasks/copied", examples)
@@ -74,7 +74,7 @@ def _write_stories(folder: Path) -> None:
     relevant = {story: [*alike.columns[row]] for story, row in alike.iterrows() if row.any()}
     rows = ({"id": story, "text": text} for story, text in zip(ids, stories, strict=True))
     write_lines(folder / "documents.jsonl", rows)
-    write_relevant(folder / "tasks/similar", relevant)
+    write_lines(folder / "tasks/similar/relevant.json", [relevant])
 
 
 def _write_reports(folder: Path, seed: int) -> None:

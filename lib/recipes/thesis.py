@@ -26,8 +26,8 @@ from lib.data.files import (
     read_csv,
     read_rows,
     write_examples,
+    write_lines,
     write_once,
-    write_relevant,
 )
 from lib.data.task_files import SPLITS
 from lib.texts import has_token
@@ -105,7 +105,7 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of Parquet or JSON Lines files: of the hub, or by a pattern."""
     hub = place.startswith("hf://")
     files = fetch_hub(place) if hub else [Path(name) for name in sorted(glob.glob(place))]
-    return (row for _, row in read_rows(files, ("text", "title", "label")))
+    return (row for _, row in read_rows(*files))
 
 
 def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) -> None:
@@ -117,8 +117,10 @@ def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) ->
     else:
         places = [fetch_file(root, name, url) for name, url in files.items()]
         texts, gold = (_read_pairs if len(places) == len(SPLITS) else _read_retrieval)(places)
-    write = write_examples if gold.keys() <= {*SPLITS} else write_relevant
-    write(folder / "tasks" / task, gold)
+    if gold.keys() <= {*SPLITS}:
+        write_examples(folder / "tasks" / task, gold)
+    else:
+        write_lines(folder / "tasks" / task / "relevant.json", [gold])
     _write_documents(folder, ((text_id, text, "") for text_id, text in texts.items()))
 
 
@@ -143,18 +145,18 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
     texts, examples, first = dict[str, str](), Examples(), dict[tuple[str, str], Any]()
     for split, path in zip(SPLITS, files, strict=True):
         examples[split] = []
-        for where, row in read_csv(path, ","):
-            if len(row) != 3 or row[0] not in ("0", "1"):
-                raise ValueError(f"{where}: expected label (0 or 1), text, text; got {row!r:.40}")
-            pair = [text.replace(ALIGNED, " ") for text in row[1:]]
+        for label, *given in read_csv(path, ","):
+            if label not in ("0", "1") or len(given) != 2:
+                raise ValueError(f"{path}: expected label (0 or 1), text, text; got {label!r:.40}")
+            pair = [text.replace(ALIGNED, " ") for text in given]
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
             ids = (a, b if a != b else f"{b}-again")
-            given = (split, row[0])
-            turned = first.get(ids[::-1], given)
-            if (turned[0] == split and turned != given) or first.setdefault(ids, given) != given:
+            home = (split, label)
+            turned = first.get(ids[::-1], home)
+            if (turned[0] == split and turned != home) or first.setdefault(ids, home) != home:
                 continue
             texts.update(zip(ids, pair, strict=True))
-            examples[split].append((ids, row[0]))
+            examples[split].append((ids, label))
     return texts, examples
 
 
@@ -166,7 +168,7 @@ def _read_retrieval(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, li
     """
     texts: dict[str, str] = {}
     rows = read_csv(files[0], ",")
-    for _, (title, sections) in itertools.islice(rows, 1, None):  # below the header
+    for title, sections in itertools.islice(rows, 1, None):  # below the header
         parts = [part for part in ast.literal_eval(sections) if part[1].strip()]
         lines = filter(str.strip, itertools.chain.from_iterable(parts))
         texts[title] = "\n".join([title, *lines])
