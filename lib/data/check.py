@@ -16,7 +16,7 @@ from pyarrow import compute
 from lib.config.profiles import make_unknown_error
 from lib.data import task_files
 from lib.data.corpus import find_reasons
-from lib.data.dataset_folder import FORMS, Documents
+from lib.data.dataset_folder import Documents
 
 TRAINED = 1_350_000  # largest number of training tokens, so that training takes minutes, not hours
 TEXTS = 1000  # largest number of texts of a task
@@ -29,8 +29,8 @@ def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[st
     `tasks` are those to judge by, `<folder>/<task>`; None takes all but clusterings. `ValueError`
     if they leave fewer than eight documents.
     """
-    folders = _find_folders(path)
-    places, judged = {name: place for name, place in _list_places(folders) if "/" in name}, {}
+    folders, places = _find_places(path)
+    judged = {}
     for name in places if tasks is None else tasks:
         if name not in places:
             raise make_unknown_error("task", name, places)
@@ -42,22 +42,19 @@ def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[st
     if (count := int(usable.sum())) < 8:
         told = f"{count} of {len(documents)} documents can be trained on, expected 8"
         raise ValueError(f"{path}: {told}; blank, repeated and tested ones are left out")
-    sources = documents.table["source"].to_numpy()[usable]
+    names, shares = np.unique(documents.table["source"].to_numpy()[usable], return_counts=True)
     tokens = compute.utf8_length(documents.table["text"]).to_numpy() / TOKEN
     held_out = max(2, min(count // 5, 100))
     trained = max(6, min(count - held_out, int(TRAINED / max(tokens.clip(0, READ).mean(), 1))))
+    entries = {n: {"folder": n, "folds": task.folds, "texts": TEXTS} for n, task in judged.items()}
     changes = {
         "build": None,
         "data_roots": [str(folders[0].parent)],
         "corpus.folders": [
-            {"folder": folder.name, "share": share}
-            for folder in folders
-            if (share := int((sources == folder.name).sum()))
+            {"folder": name, "share": share}
+            for name, share in zip(names.tolist(), shares.tolist(), strict=True)
         ],
-        "tasks.folders": {
-            name: {"folder": name, "folds": task.folds, "texts": TEXTS}
-            for name, task in judged.items()
-        },
+        "tasks.folders": entries,
         "corpus.train_documents": count - held_out,
         "corpus.validation_documents": held_out,
         "training.documents": trained,
@@ -77,29 +74,23 @@ def read_task(folder: Path) -> task_files.Task:
     return task_files.read_task(folder, folds=folds, seed=42)
 
 
-def _find_folders(path: Path) -> list[Path]:
-    """The dataset folders in `path`, or `path` itself if it is one."""
-    marks = [*path.glob("documents*"), *path.glob("[!.]*/documents*")]
+def _find_places(path: Path) -> tuple[list[Path], dict[str, Path]]:
+    """The dataset folders in `path`, or `path` itself if it is one, and {name: place} of tasks."""
+    marks = [*path.glob("documents*")] or [*path.glob("[!.]*/documents*")]
     folders = sorted({place.parent for place in marks})
     if not folders:
         told = "no documents.jsonl here, nor in its folders (see docs/own_documents.md)"
         raise ValueError(f"{path}: {told}")
-    return [path] if path in folders else folders
-
-
-def _list_places(folders: Collection[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield names and places of folders, each followed by its tasks, `<folder>/<task>`."""
-    for folder in folders:
-        yield folder.name, folder
-        for task in sorted(folder.glob("tasks/[!.]*")):
-            yield f"{folder.name}/{task.name}", task
+    tasks = [task for folder in folders for task in sorted(folder.glob("tasks/[!.]*"))]
+    return folders, {f"{task.parents[1].name}/{task.name}": task for task in tasks}
 
 
 def findings(path: Path) -> list[str]:
     """Describe, line by line, the dataset folders in `path` and their tasks."""
+    folders, tasks = _find_places(path)
     lines = []
-    for name, place in _list_places(_find_folders(path)):
-        describe = _describe_task if "/" in name else _describe_documents
+    for name, place in ({folder.name: folder for folder in folders} | tasks).items():
+        describe = _describe_task if name in tasks else _describe_documents
         try:
             lines += [f"{name}: {line}" for line in describe(place)]
         except ValueError as error:
@@ -111,9 +102,8 @@ def _describe_documents(folder: Path) -> Iterator[str]:
     documents = Documents(folder)
     grouped = compute.sum(compute.not_equal(documents.table["group"], ""))
     yield f"{len(documents)} documents, {grouped} with a group"
-    if left_out := np.count_nonzero(find_reasons(documents, np.empty(0))):
+    if left_out := (find_reasons(documents, np.empty(0)) != "").sum():
         yield f"note: {left_out} documents left out, which are blank or repeated"
-    yield from _list_unread(folder, ["tasks", "documents", *FORMS])
 
 
 def _describe_task(folder: Path) -> Iterator[str]:
@@ -123,14 +113,6 @@ def _describe_task(folder: Path) -> Iterator[str]:
     folds = f", {task.folds} folds of train" if task.folds else ""
     yield f"{task.kind} of {len(task.texts)} documents: {counts}{folds}"
     yield from (f"note: {note}" for note in task.notes)
-    yield from _list_unread(folder, task_files.FILES[task.kind])
-
-
-def _list_unread(folder: Path, read: Collection[str]) -> Iterator[str]:
-    """One note on visible files that are not read, perhaps because of their name."""
-    names = {place.name for place in folder.glob("[!.]*")} - {"README.md", *read}
-    if names:
-        yield f"note: files not read: {', '.join(sorted(names))}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -140,8 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         lines = findings(parser.parse_args(arguments).path.resolve())
     except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
+        parser.error(str(error))
     print(*lines, sep="\n")
     return 2 if any(": error: " in line for line in lines) else 0
 

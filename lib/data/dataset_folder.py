@@ -10,7 +10,6 @@ import functools
 import hashlib
 import importlib
 import itertools
-import math
 import os
 import unicodedata
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from typing import Annotated, Any, BinaryIO
 import numpy as np
 import pyarrow
 from pyarrow import ipc
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from lib.config import paths
 from lib.config.profiles import validated
@@ -34,35 +33,27 @@ FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documen
 BUILT = "built"  # stands for the recipe's folder in a list of data roots
 
 
-def compose_name(name: str) -> str:
-    """Compose the characters of a name (NFC): é may be typed as an e and an accent."""
-    return unicodedata.normalize("NFC", name)
-
-
-def spell(value: Any) -> Any:
-    """Spell a value as CSV does: True as a word, 1.0 as 1, and what is missing as nothing."""
-    if isinstance(value, float | Decimal) and math.isfinite(value) and value == int(value):
-        return int(value)
+def spell_name(value: Any) -> str:
+    """A name as text in NFC, where 1.0 is 1; empty if it is missing."""
     if value is None or value != value:
         return ""
-    return str(value) if isinstance(value, bool) else value
+    whole = isinstance(value, float | Decimal) and value // 1 == value
+    return unicodedata.normalize("NFC", str(int(value) if whole else value))
 
 
 # With a minimum length, pydantic checks the characters and refuses half a surrogate pair.
-Text = Annotated[str, Field(min_length=0), BeforeValidator(spell)]
-Name = Annotated[
+Name = Annotated[str, Field(min_length=0), BeforeValidator(spell_name)]
+Text = Annotated[
     str,
-    Field(min_length=0, coerce_numbers_to_str=True),
-    BeforeValidator(spell),
-    AfterValidator(compose_name),
+    Field(min_length=0),
+    BeforeValidator(lambda value: value if isinstance(value, str) else spell_name(value)),
 ]
-Id = Annotated[Name, Field(min_length=1)]
 
 
 class Document(BaseModel, frozen=True):
     """A text of the dataset folder `source`. Documents from one article, say, share a `group`."""
 
-    id: Id
+    id: Annotated[Name, Field(min_length=1)]
     text: Text
     source: str = ""
     title: Name = ""
@@ -140,7 +131,7 @@ def list_files(folder: Path) -> list[Path]:
 
 def content(text: str) -> int:
     """Return a 64-bit checksum whatever the white space and Unicode form; 0 without a token."""
-    words = " ".join(compose_name(text).split())
+    words = " ".join(spell_name(text).split())
     digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
 
@@ -153,13 +144,11 @@ def find_roots(
     `data_roots` are "built", the recipe's folder, and folders relative to the checkout. With a
     recipe, `THESIS_DATA` adds a folder before a person's own; without, it replaces them.
     """
+    built = [find_built(build, artifacts)] if build is not None and BUILT in data_roots else []
     own = [paths.ROOT / name for name in data_roots if name != BUILT]
     if named := os.environ.get("THESIS_DATA"):
         own = [paths.ROOT / named, *(own if build else ())]
-    roots = [root.resolve() for root in own]
-    if build is not None and BUILT in data_roots:
-        roots.insert(0, find_built(build, artifacts))
-    return list(dict.fromkeys(roots))
+    return list(dict.fromkeys([*built, *(root.resolve() for root in own)]))
 
 
 def find_built(build: MiniBuild | ThesisBuild, artifacts: Path) -> Path:

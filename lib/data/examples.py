@@ -37,7 +37,7 @@ def read_examples(
         inputs += [task.inputs[part][row] for row in kept]
     numbers = np.concatenate(labels)
     if folded:
-        parts = make_folds([name_texts(task, ids) for ids in inputs], numbers, task.folds)
+        parts = make_folds(number_texts(task, inputs), numbers, task.folds)
     else:
         parts = [tuple(np.split(np.arange(len(inputs)), [len(labels[0])]))]
     if limit is not None:
@@ -73,30 +73,29 @@ def read_queries(task: Task) -> Queries:
     return Queries([*ids], [task.texts[text_id] for text_id in ids], relevant)
 
 
-def name_texts(task: Task, ids: Sequence[str]) -> set[Hashable]:
-    """What an example shares with others: the contents of its texts, and their groups."""
-    groups = {f"group {task.groups[text_id]}" for text_id in ids if text_id in task.groups}
-    return {*groups, *(task.contents[text_id] for text_id in ids)}
+def number_texts(task: Task, inputs: Sequence[tuple[str, ...]]) -> list[set[int]]:
+    """The texts of each example by numbers, which agree for equal texts and within a group."""
+    ids = [*dict.fromkeys(itertools.chain.from_iterable(inputs))]
+    names = [{task.contents[i], (i in task.groups, task.groups.get(i, i))} for i in ids]
+    numbers = dict(zip(ids, number_linked(names).tolist(), strict=True))
+    return [{numbers[text_id] for text_id in each} for each in inputs]
 
 
 def number_dependent(task: Task, inputs: Sequence[tuple[str, ...]]) -> np.ndarray | None:
     """Number examples, (examples,) int64, equal where they depend on each other; None if none do.
 
-    Two do if they share a text or a group, also through further examples. But if so most examples
-    would hang together, as in most pair tasks, only texts that are given again as other documents
-    count, and pairs of the same two texts. Where there are groups, a text without one is a group of
-    its own.
+    Two do if they share a text or a group, also through further examples. But if there are no
+    groups and most examples would hang together, as in most pair tasks, a shared document is no
+    link: only the same pair is, and a text that is given again as another document.
     """
     used = {*itertools.chain.from_iterable(inputs)}
-    grouped = not used.isdisjoint(task.groups)
-    numbers = number_linked(name_texts(task, ids) for ids in inputs)
-    if hang_together(numbers, 2):
+    numbers, grouped = number_linked(number_texts(task, inputs)), not used.isdisjoint(task.groups)
+    if not grouped and hang_together(numbers, 2):
         copies = Counter(task.contents[text_id] for text_id in used)
         names = []
         for ids in inputs:
-            read = tuple(sorted(task.contents[text_id] for text_id in ids))
-            each = {read} | {name for name in name_texts(task, ids) if copies[name] != 1}
-            names.append(each | {f"id {i}" for i in ids if grouped and i not in task.groups})
+            read = sorted(task.contents[text_id] for text_id in ids)
+            names.append([tuple(read), *(text for text in read if copies[text] > 1)])
         numbers = number_linked(names)
     return numbers if grouped or len(np.unique(numbers)) < len(numbers) else None
 
@@ -119,31 +118,44 @@ def number_linked(names: Iterable[Iterable[Hashable]]) -> np.ndarray:
     return pd.factorize(np.array([links[place] for place in links]))[0]
 
 
-def make_folds(names: Sequence[set[Hashable]], labels: np.ndarray, count: int) -> list[Part]:
-    """Make stratified folds in file order (the author's code, IMDB) that part no `names`.
+def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> list[Part]:
+    """Make stratified folds in file order (the author's code, IMDB) that part no `texts`.
 
-    Names are what each example shares with others. Where pairs hang together through them, a fold
-    has the pairs of some texts, those that most pairs use, and all that share a name with it are
-    left out of its training. `ValueError` if there are too few groups or examples of a class.
+    These are each example's texts, as `number_texts` numbers them. If pairs hang together through
+    them, the texts are dealt into folds, see `_deal_texts`. `ValueError` if there are too few
+    groups or examples of a class.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    groups, uses = number_linked(names), Counter(itertools.chain.from_iterable(names))
-    if hang_together(groups, count):
-        most = [max((uses[name], str(name)) for name in each) for each in names]
-        groups = pd.factorize(pd.Series(most))[0]
-    kind = StratifiedKFold if len(np.unique(groups)) == len(groups) else StratifiedGroupKFold
-    folds = []
-    for train, test in kind(count, shuffle=False).split(labels, labels, groups):
-        tested = set[Hashable]().union(*(names[row] for row in test))
-        apart = train[[names[row].isdisjoint(tested) for row in train]]
-        if not len(test) or len(np.unique(labels[apart])) < 2:
-            told = (
-                "is empty, or leaves one class outside; folds part neither groups nor equal texts"
-            )
-            raise ValueError(f"one of {count} folds {told}")
-        folds.append((apart, test))
+    groups = number_linked(texts)
+    if max(map(len, texts)) > 1 and hang_together(groups, count):
+        folds = _deal_texts(texts, count)
+    elif len(np.unique(groups)) == len(groups):
+        folds = [*StratifiedKFold(count).split(labels, labels)]
+    else:
+        folds = [*StratifiedGroupKFold(count).split(labels, labels, groups)]
+    if any(not len(test) or len(np.unique(labels[train])) < 2 for train, test in folds):
+        told = "is empty, or leaves one class outside; folds part neither groups nor equal texts"
+        raise ValueError(f"one of {count} folds {told}")
     return folds
+
+
+def _deal_texts(pairs: Sequence[set[int]], count: int) -> list[Part]:
+    """Make folds of texts, dealt in random order, those first that most pairs use.
+
+    A pair is tested if both texts are in the fold, and trained on if neither is. A pair of two
+    folds is tested by none, so a text of one pair alone goes where the other text goes.
+    """
+    uses = Counter(itertools.chain.from_iterable(pairs))
+    shuffled = np.random.default_rng(42).permutation([*uses]).tolist()
+    shuffled.sort(key=lambda text: -uses[text])
+    fold = {text: turn % count for turn, text in enumerate(shuffled)}
+    for pair in pairs:
+        leader = max(pair, key=uses.__getitem__)
+        fold.update({text: fold[leader] for text in pair if uses[text] == 1})
+    ends = np.array([(fold[min(pair)], fold[max(pair)]) for pair in pairs])
+    inside = [ends == number for number in range(count)]
+    return [(np.flatnonzero(~i.any(axis=1)), np.flatnonzero(i.all(axis=1))) for i in inside]
 
 
 def make_group_folds(groups: Sequence[str], contents: Sequence[int]) -> list[np.ndarray]:

@@ -14,11 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import TypeAdapter
 
-from lib.config.profiles import validated
 from lib.config.schema import TaskSettings
-from lib.data.dataset_folder import Documents, Id, content, find_dataset
+from lib.data.dataset_folder import Documents, content, find_dataset, spell_name
 from lib.data.files import Rows, name_errors, read_rows
 
 SPLITS = ("train", "validation", "test")
@@ -27,8 +25,6 @@ FILES = {  # of each kind of task; the first must be there
     "clustering": ["clusters.jsonl"],
     "classification": [f"{split}.jsonl" for split in SPLITS],
 }
-_NAMES = TypeAdapter(dict[str, Id])
-_RELEVANT = TypeAdapter(dict[Id, list[Id]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,24 +135,18 @@ def read_task(
     all examples that use them.
     """
     documents = Documents(folder.parents[1]).table.to_pandas().set_index("id")
-    groups = documents["group"][documents["group"] != ""].to_dict()
     examples = _read_examples(folder, {*documents.index})
     if blocks:
-        examples = examples.assign(split="train")
-    whole = Task(
-        kind(folder), documents["text"].to_dict(), examples, cross_fit=cross_fit, groups=groups
-    )
-    contents = whole.contents
-    kept = {
-        text_id
-        for text_id, text in whole.texts.items()
-        if contents[text_id] and not (without and re.search(without, text))
-    }
-    task, notes = _keep_texts(whole, kept), []
+        examples["split"] = "train"
+    documents = documents[documents["content"] > 0]
+    if without:
+        documents = documents[[not re.search(without, text) for text in documents["text"]]]
+    groups = documents["group"][documents["group"] != ""].to_dict()
+    every = documents["text"].to_dict()
+    task = Task(kind(folder), every, examples, cross_fit=cross_fit, groups=groups)
+    task, notes = _keep_texts(task, {*every}), []
     if dropped := len(examples) - len(task.examples):
         notes.append(f"{dropped} examples left out, with texts that are blank or unwanted")
-    if task.kind != "retrieval":  # in which all texts are candidates
-        task = _keep_texts(task, {*itertools.chain.from_iterable(task.examples["ids"])})
     if task.kind == "classification":
         trained = {*task.examples["label"][task.examples["split"] == "train"]}
         if len(trained) < 2 or trained != {*task.classes}:
@@ -165,7 +155,7 @@ def read_task(
         if cross_fit or not {"validation", "test"} <= task.inputs.keys():
             task = replace(task, folds=blocks or folds)
         each = task.examples.explode("ids")
-        for what, names in (("texts", contents), ("groups", groups)):
+        for what, names in (("texts", task.contents), ("groups", task.groups)):
             shared = each.groupby(each["ids"].map(names.get))["split"].nunique() > 1
             if shared.any() and not cross_fit:
                 notes.append(f"{shared.sum()} {what} are in more than one split")
@@ -175,15 +165,14 @@ def read_task(
 def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
     """Read the examples of a task, also those whose documents have no text."""
     rows = []
-    for path in filter(Path.is_file, (folder / name for name in FILES[kind(folder)])):
+    for path in filter(Path.is_file, (folder / file for file in FILES[kind(folder)])):
         for where, fields in _read_relevant(path) if path.suffix == ".json" else read_rows(path):
-            keys = ("a", "b", "label") if "a" in fields else ("id", "label")
-            named = {key: fields.get(key) for key in keys}
-            *ids, label = validated(_NAMES.validate_python, named, where).values()
-            if len({*ids} & known) < len(ids):
-                told = f"expected {len(ids)} different documents of this folder, got {ids}"
-                raise ValueError(f"{where}: {told}")
-            rows.append((path.stem, tuple(ids), label))
+            ids = tuple(spell_name(fields.get(key)) for key in ("ab" if "a" in fields else ["id"]))
+            label = spell_name(fields.get("label"))
+            if len({*ids} & known) < len(ids) or not label:
+                told = f"expected {len(ids)} different documents of this folder and a label"
+                raise ValueError(f"{where}: {told}, got {fields}")
+            rows.append((path.stem, ids, label))
     examples = pd.DataFrame(rows, columns=["split", "ids", "label"], dtype=object)
     wrong = examples.groupby("ids")[["split", "label"]].transform("nunique").max(axis=1) > 1
     if wrong.any():
@@ -194,10 +183,9 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
 
 def _read_relevant(path: Path) -> Rows:
     with name_errors(path):
-        relevant = dict(json.loads(path.read_bytes()))
-    for source, targets in relevant.items():
-        for target in targets:
-            yield str(path), {"a": source, "b": target, "label": "relevant"}
+        pairs = pd.Series(json.loads(path.read_bytes()), dtype=object).explode().dropna()
+    for source, target in pairs.items():
+        yield str(path), {"a": source, "b": target, "label": "relevant"}
 
 
 def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
@@ -225,9 +213,11 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
 
 def _keep_texts(task: Task, kept: set[str]) -> Task:
     """The task on some of its texts; `ValueError` if all examples of a class or split are lost."""
-    examples = task.examples[task.examples["ids"].map(kept.issuperset)]
+    examples = task.examples[task.examples["ids"].map(kept.issuperset)].reset_index(drop=True)
     counts = [each.groupby("split")["label"].nunique() for each in (task.examples, examples)]
     if task.kind != "clustering" and not counts[0].equals(counts[1]):
         raise ValueError(f"{len(kept)} texts leave a class of a split without examples")
+    if task.kind != "retrieval":  # in which all texts are candidates
+        kept = {*itertools.chain.from_iterable(examples["ids"])}
     texts = {text_id: text for text_id, text in task.texts.items() if text_id in kept}
-    return replace(task, texts=texts, examples=examples.reset_index(drop=True))
+    return replace(task, texts=texts, examples=examples)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.config import paths
-from lib.data.dataset_folder import FORMS, Documents, compose_name, spell
+from lib.data.dataset_folder import FORMS, Documents, spell_name
 from lib.data.files import name_errors, read_rows, write_lines, write_once
 from lib.store import MARKER, hash_code, hash_file, hash_value
 
@@ -31,7 +31,7 @@ def find_dataset_folder(
     that cannot be read.
     """
     path = path.expanduser().resolve(strict=True)
-    asked = {key: name for key, name in (("text", text), ("label", label)) if name is not None}
+    asked = {key: column for key, column in (("text", text), ("label", label)) if column}
     if not asked and any(any(path.glob(form)) for form in FORMS):
         return path, path.name, []
     root, files = (path, sorted(_walk(path))) if path.is_dir() else (path.parent, [path])
@@ -50,7 +50,7 @@ def find_dataset_folder(
         file = folder / "documents.jsonl"
         plain = (_read_plain(file, places[file]) for file in chosen)
         write_lines(file, _read_table(tables[0], asked) if tables else plain)
-        labelled = (row for _, row in read_rows(file) if spell(row.get("label")))
+        labelled = (row for _, row in read_rows(file) if spell_name(row.get("label")))
         if labels := [{"id": row["id"], "label": row["label"]} for row in labelled]:
             write_lines(folder / "tasks/label/train.jsonl", labels)
         try:
@@ -83,10 +83,10 @@ def _read_table(path: Path, asked: Mapping[str, str]) -> Iterator[dict[str, Any]
 
     Names of columns agree whatever their case, the spaces around them and their form of Unicode.
     """
-    names = {compose_name(asked.get(key, key)).strip().lower(): key for key in COLUMNS}
+    names = {spell_name(asked.get(key, key)).strip().lower(): key for key in COLUMNS}
     seen = set[str]()
     for number, (_, row) in enumerate(read_rows(path), start=1):
-        folded = {compose_name(name).strip().lower(): value for name, value in row.items()}
+        folded = {spell_name(name).strip().lower(): value for name, value in row.items()}
         fields = {key: folded[name] for name, key in names.items() if name in folded}
         seen.update(fields)
         yield {"id": number} | fields

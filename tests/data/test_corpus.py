@@ -32,7 +32,7 @@ def count_tokens(texts):
 
 def draw(root, folders, tasks=MOOD, **settings):
     section = CorpusSettings(folders=folders, **SIZES | settings)
-    documents = [Documents(root / name) for name in section.names]
+    documents = Documents(*(root / name for name in section.names))
     read = task_files.read_tasks([root], TaskSettings(folders=tasks, limit=100, seed=42))
     held_out = task_files.held_out_contents(read)
     selection = corpus.draw(section, documents, held_out, count_tokens)
@@ -66,7 +66,7 @@ def test_where_a_folder_is_too_short_the_others_fill_up(root):
     assert list_sources(drawn.validation).count("cards") == 3
     assert list_sources(drawn.train[:10]).count("cards") == 5, "shares hold until it runs out"
     assert list_sources(drawn.train).count("cards") == 5
-    with pytest.raises(ValueError, match=r"^2 of 24 train documents, .*; lower corpus.train"):
+    with pytest.raises(ValueError, match=r"^8 of 30 documents, .*; lower corpus.train"):
         draw(root, ["cards"])
 
 

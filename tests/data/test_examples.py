@@ -11,11 +11,9 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from lib.data.dataset_folder import content
 from lib.data.examples import (
     downsample,
-    group_examples,
     make_folds,
     make_group_folds,
     number_dependent,
-    number_groups,
     read_examples,
     read_queries,
 )
@@ -86,7 +84,6 @@ def test_folds_stay_as_they_were_without_groups_and_repeated_texts():
     pairs = [(row, 60 + row) for row in range(60)]
     for given in (None, pairs):
         task = make_task(draw_texts(60 if given is None else 120), labels, given)
-        assert group_examples(task, "train") is None
         parts = read_examples("", task, "test", cut=0).parts
         for ours, theirs in zip(parts, StratifiedKFold(5).split(labels, labels), strict=True):
             assert all(map(np.array_equal, ours, theirs))
@@ -101,18 +98,15 @@ def test_examples_are_linked_by_groups_and_equal_texts_through_any_of_their_text
     texts = {name: name for name in "abcdefgh"} | {"copy": "c"}
     pairs = [("a", "b"), ("c", "d"), ("b", "e"), ("f", "g"), ("d", "h")]
 
-    def number(groups=(), pairs=pairs, linked=False):
+    def number(groups=(), pairs=pairs):
         task = Task("classification", texts, pd.DataFrame(), groups=dict(groups))
-        numbers = number_groups(task, pairs, linked=linked)
+        numbers = number_dependent(task, pairs)
         return None if numbers is None else numbers.tolist()
 
-    assert number() is None, "the same document in two pairs is no repeated text"
-    assert number(linked=True) == [0, 1, 0, 2, 1]
-    task = Task("classification", texts, pd.DataFrame())
-    assert number_dependent(task, pairs).tolist() == [0, 1, 0, 2, 1]
-    assert number_dependent(task, [*pairs, ("a", "c")]) is None, "most hang together"
+    assert number() == [0, 1, 0, 2, 1]
+    assert number(pairs=[*pairs, ("a", "c")]) is None, "most hang together"
     assert number({"a": "1", "d": "1"}) == [0, 0, 0, 1, 0]
-    assert number(pairs=[*pairs, ("copy", "g")]) == [0, 1, 2, 3, 4, 1]
+    assert number(pairs=[*pairs, ("copy", "a")]) == [0, 1, 2, 3, 4, 1], "but a repeated one"
     assert number(pairs=[("a", "b"), ("c", "d"), ("b", "a")]) == [0, 1, 0]
     assert number(pairs=[("a",), ("c",), ("copy",), ("a",)]) == [0, 1, 1, 0]
     assert number({"c": "1", "d": "1"}, [("a",), ("c",), ("copy",), ("d",)]) == [0, 1, 1, 1]
@@ -161,7 +155,7 @@ def test_few_items_have_few_folds_of_equal_size(count, folds):
 def test_a_fold_that_trains_on_one_class_is_refused():
     groups = np.arange(20) % 3
     with pytest.raises(ValueError, match="leaves one class outside"):
-        make_folds(groups // 2, 3, groups)
+        make_folds([{number} for number in groups], groups // 2, 3)
 
 
 @pytest.mark.parametrize("split, part", [("validation", "train"), ("test", "test")])
