@@ -157,9 +157,10 @@ def find_built(build: MiniBuild | ThesisBuild, artifacts: Path) -> Path:
 
 
 def find_dataset(roots: Sequence[Path], name: str) -> Path:
-    """Return the dataset folder of this name; ValueError unless exactly one root contains it."""
-    places = [root / name for root in roots if (root / name).is_dir()]
+    """Return a dataset folder, or `<folder>/<task>`; ValueError unless just one root has it."""
+    places = [root / name.replace("/", "/tasks/") for root in roots]
+    places = [place for place in places if place.is_dir()]
     if len(places) != 1:
-        told = f"expected one dataset folder of this name, in {', '.join(map(str, roots))}"
+        told = f"expected one dataset folder or task of this name, in {', '.join(map(str, roots))}"
         raise ValueError(f"{name}: {told}; found {len(places)}. Set THESIS_DATA or data_roots")
     return places[0]

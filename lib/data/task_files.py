@@ -90,15 +90,9 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
     """Read the tasks of a profile by name, in its order."""
     tasks = {}
     for name, entry in section.folders.items():
-        options = entry.model_dump(exclude={"folder"})
-        tasks[name] = read_task(find_task(roots, entry.folder), **options, seed=section.seed)
+        options = entry.model_dump(exclude={"folder"}) | {"seed": section.seed}
+        tasks[name] = read_task(find_dataset(roots, entry.folder), **options)
     return tasks
-
-
-def find_task(roots: Sequence[Path], entry: str) -> Path:
-    """Find the folder of a task, which is named `<dataset folder>/<task>`."""
-    dataset, _, task = entry.partition("/")
-    return find_dataset(roots, dataset) / "tasks" / task
 
 
 def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
@@ -164,28 +158,26 @@ def read_task(
 
 def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
     """Read the examples of a task, also those whose documents have no text."""
-    rows = []
+    examples = []
     for path in filter(Path.is_file, (folder / file for file in FILES[kind(folder)])):
-        for where, fields in _read_relevant(path) if path.suffix == ".json" else read_rows(path):
+        rows: Rows = read_rows(path)
+        if path.suffix == ".json":
+            with name_errors(path):
+                pairs = pd.Series(json.loads(path.read_bytes()), dtype=object).explode().dropna()
+            rows = ((path, {"a": a, "b": b, "label": "relevant"}) for a, b in pairs.items())
+        for where, fields in rows:
             ids = tuple(spell_name(fields.get(key)) for key in ("ab" if "a" in fields else ["id"]))
             label = spell_name(fields.get("label"))
             if len({*ids} & known) < len(ids) or not label:
                 told = f"expected {len(ids)} different documents of this folder and a label"
                 raise ValueError(f"{where}: {told}, got {fields}")
-            rows.append((path.stem, ids, label))
-    examples = pd.DataFrame(rows, columns=["split", "ids", "label"], dtype=object)
-    wrong = examples.groupby("ids")[["split", "label"]].transform("nunique").max(axis=1) > 1
+            examples.append((path.stem, ids, label))
+    table = pd.DataFrame(examples, columns=["split", "ids", "label"], dtype=object)
+    wrong = table.groupby("ids")[["split", "label"]].transform("nunique").max(axis=1) > 1
     if wrong.any():
-        ids = examples["ids"][wrong].iloc[0]
+        ids = table["ids"][wrong].iloc[0]
         raise ValueError(f"{folder}: {ids} are in two splits, or have two labels")
-    return examples
-
-
-def _read_relevant(path: Path) -> Rows:
-    with name_errors(path):
-        pairs = pd.Series(json.loads(path.read_bytes()), dtype=object).explode().dropna()
-    for source, target in pairs.items():
-        yield str(path), {"a": source, "b": target, "label": "relevant"}
+    return table
 
 
 def limit_texts(task: Task, limit: int | None, seed: int) -> Task:

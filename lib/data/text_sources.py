@@ -5,7 +5,6 @@ changed. The columns `text`, `id`, `title`, `group` and `label` of a table are r
 column `id`, row numbers are the ids. Labels become a task.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ def find_dataset_folder(
     asked = {key: column for key, column in (("text", text), ("label", label)) if column}
     if not asked and any(any(path.glob(form)) for form in FORMS):
         return path, path.name, []
-    root, files = (path, sorted(_walk(path))) if path.is_dir() else (path.parent, [path])
+    root, files = path if path.is_dir() else path.parent, _list_files(path)
     places = {file: file.relative_to(root).as_posix() for file in files}
     tables = [file for file in files if file.name.lower().endswith(TABLES)]
     chosen = tables or [file for file in files if file.suffix.lower() in PLAIN]
@@ -53,24 +52,20 @@ def find_dataset_folder(
         labelled = (row for _, row in read_rows(file) if spell_name(row.get("label")))
         if labels := [{"id": row["id"], "label": row["label"]} for row in labelled]:
             write_lines(folder / "tasks/label/train.jsonl", labels)
-        try:
+        with name_errors(path):
             Documents(folder)
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(file), str(path))) from None
 
     code = hash_code(("data.text_sources", "data.files", "data.dataset_folder"))
     key = hash_value([code, [[places[file], hash_file(file)] for file in chosen], asked])
     return write_once(paths.artifacts() / "data" / "texts" / key / name, write), name, notes
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    """Yield visible files in a folder and below; skip our own products."""
-    for place, folders, files in os.walk(folder):
-        if MARKER in files:
-            folders.clear()
-        else:
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            yield from (Path(place, name) for name in files if not name.startswith("."))
+def _list_files(path: Path) -> list[Path]:
+    """The visible files in a folder and below, but not our own products; or the file itself."""
+    ours = {marker.parent for marker in path.rglob(MARKER)}
+    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    shown = [file for file in files if "/." not in f"/{file.relative_to(path).as_posix()}"]
+    return [file for file in shown if ours.isdisjoint(file.parents)] if path.is_dir() else [path]
 
 
 def _read_plain(path: Path, place: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from torch.utils.data import ConcatDataset
 
-from lib.data import task_files
 from lib.data.dataset_folder import Documents, find_dataset
 from lib.experiments.bench import Bench
 from lib.experiments.embedders import Teacher, Words
@@ -35,7 +34,7 @@ class News:
 
     @functools.cached_property
     def sides(self) -> dict[str, Side]:
-        task = task_files.find_task(self.bench.roots, self.settings.events)
+        task = find_dataset(self.bench.roots, self.settings.events)
         return events.read_sides(task, self.settings.positives, self.profile.corpus.seed)
 
     @functools.cached_property

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lib.data import task_files
+from lib.data.dataset_folder import find_dataset
 from lib.data.examples import read_examples
 
 
@@ -27,7 +28,7 @@ def root(tmp_path, write):
 
 
 def read(root, task, **settings):
-    return task_files.read_task(task_files.find_task([root], f"own/{task}"), **settings)
+    return task_files.read_task(find_dataset([root], f"own/{task}"), **settings)
 
 
 def examples(task, split):
@@ -159,7 +160,7 @@ def test_what_would_make_a_number_wrong_is_refused(root, write, task, file, rows
 @pytest.mark.parametrize(
     "task, settings, message",
     [
-        ("link", {}, "link: expected a folder with .* found none"),
+        ("link", {}, "own/link: expected one .* found 0"),
         ("topics", {"folds": 5, "texts": 2}, "2 texts leave a class of a split without examples"),
     ],
 )

@@ -100,12 +100,12 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("a.csv", b"id,body\n1,One\n", "a.csv:1: text: Field required"),
+        ("a.csv", b"id,body\n1,One\n", "a.csv: .*:1: text: Field required"),
         ("a.csv", "text\nÄpfel\n".encode("latin-1"), "a.csv: .*0xc4"),
         ("a.csv", b'text\nOne\n"Two\nThree\n', "a.csv: .* EOF inside string"),
         ("a.csv", b"text,id\nOne,1\nTwo,2,3\n", "a.csv: .* Expected 2 fields in line 3, saw 3"),
         ("a.csv", b"text,id\nOne,1,2\n", "a.csv: .* Expected 2 fields in line 2, saw 3"),
-        ("a.csv", b'id,text\n7,"One\nTwo"\n7,Three', "a.csv:2: the id '7' occurs twice"),
+        ("a.csv", b'id,text\n7,"One\nTwo"\n7,Three', "a.csv: .*:2: the id '7' occurs twice"),
         ("a.jsonl", b'{"text": "One"}\n["Two"]', "a.jsonl: line 2: not a JSON object"),
         ("a.txt", b"\xff\xfe", "a.txt: .*0xff"),
     ],
