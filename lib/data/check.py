@@ -6,7 +6,7 @@ first one of each file is shown. The exit code is 2 if there is an error.
 
 import argparse
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +46,15 @@ def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[st
     tokens = compute.utf8_length(documents.table["text"]).to_numpy() / TOKEN
     held_out = max(2, min(count // 5, 100))
     trained = max(6, min(count - held_out, int(TRAINED / max(tokens.clip(0, READ).mean(), 1))))
-    entries = {n: {"folder": n, "folds": task.folds, "texts": TEXTS} for n, task in judged.items()}
+    pairs = zip(names.tolist(), shares.tolist(), strict=True)
     changes = {
         "build": None,
         "data_roots": [str(folders[0].parent)],
-        "corpus.folders": [
-            {"folder": name, "share": share}
-            for name, share in zip(names.tolist(), shares.tolist(), strict=True)
-        ],
-        "tasks.folders": entries,
+        "corpus.folders": [{"folder": name, "share": share} for name, share in pairs],
+        "tasks.folders": {
+            name: {"folder": name, "folds": task.folds, "texts": TEXTS}
+            for name, task in judged.items()
+        },
         "corpus.train_documents": count - held_out,
         "corpus.validation_documents": held_out,
         "training.documents": trained,
@@ -90,29 +90,21 @@ def findings(path: Path) -> list[str]:
     folders, tasks = _find_places(path)
     lines = []
     for name, place in ({folder.name: folder for folder in folders} | tasks).items():
-        describe = _describe_task if name in tasks else _describe_documents
         try:
-            lines += [f"{name}: {line}" for line in describe(place)]
+            if name in tasks:
+                task = read_task(place)
+                counts = task.examples["split"].value_counts(sort=False).to_dict()
+                lines.append(f"{name}: {task.kind} of {len(task.texts)} documents, {counts}")
+                lines += [f"{name}: note: {note}" for note in task.notes]
+            else:
+                documents = Documents(place)
+                grouped = np.count_nonzero(documents.table["group"].to_numpy() != "")
+                lines.append(f"{name}: {len(documents)} documents, {grouped} with a group")
+                if left_out := (find_reasons(documents, np.empty(0)) != "").sum():
+                    lines.append(f"{name}: note: {left_out} documents left out, blank or repeated")
         except ValueError as error:
             lines.append(f"{name}: error: {error}")
     return [" ".join(line.split())[:500] for line in lines]  # ids and labels may contain anything
-
-
-def _describe_documents(folder: Path) -> Iterator[str]:
-    documents = Documents(folder)
-    grouped = compute.sum(compute.not_equal(documents.table["group"], ""))
-    yield f"{len(documents)} documents, {grouped} with a group"
-    if left_out := (find_reasons(documents, np.empty(0)) != "").sum():
-        yield f"note: {left_out} documents left out, which are blank or repeated"
-
-
-def _describe_task(folder: Path) -> Iterator[str]:
-    task = read_task(folder)
-    splits = task.examples["split"].value_counts(sort=False).items()
-    counts = ", ".join(f"{count} in {split}" for split, count in splits)
-    folds = f", {task.folds} folds of train" if task.folds else ""
-    yield f"{task.kind} of {len(task.texts)} documents: {counts}{folds}"
-    yield from (f"note: {note}" for note in task.notes)
 
 
 def main(arguments: list[str] | None = None) -> int:

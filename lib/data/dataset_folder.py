@@ -1,9 +1,8 @@
 """Finds and reads dataset folders, the one format for texts and tasks (docs/own_documents.md).
 
-No row is skipped: a mistake is a `ValueError` with file and row. The file format makes no
-difference: names (ids, titles, groups, labels) are text in Unicode's composed form (NFC), so 1, 1.0
-and "1" are the same name, and null and NaN are missing names. Documents are copied once into an
-Arrow file, so that a corpus larger than memory stays on disk.
+No row is skipped, and the file format makes no difference: names (ids, titles, groups, labels) are
+text in Unicode's composed form (NFC), so 1, 1.0 and "1" are the same name, and null and NaN are
+missing names. An Arrow copy keeps a corpus larger than memory on disk.
 """
 
 import functools
@@ -43,18 +42,14 @@ def spell_name(value: Any) -> str:
 
 # With a minimum length, pydantic checks the characters and refuses half a surrogate pair.
 Name = Annotated[str, Field(min_length=0), BeforeValidator(spell_name)]
-Text = Annotated[
-    str,
-    Field(min_length=0),
-    BeforeValidator(lambda value: value if isinstance(value, str) else spell_name(value)),
-]
+_blank = BeforeValidator(lambda text: "" if text is None or text != text else text)
 
 
 class Document(BaseModel, frozen=True):
     """A text of the dataset folder `source`. Documents from one article, say, share a `group`."""
 
     id: Annotated[Name, Field(min_length=1)]
-    text: Text
+    text: Annotated[str, Field(min_length=0), _blank]
     source: str = ""
     title: Name = ""
     group: Name = ""

@@ -63,11 +63,8 @@ def read_queries(task: Task) -> Queries:
         clusters = ids.groupby(ids.map(task.clusters)).agg(list)
         targets = {text_id: clusters[task.clusters[text_id]] for text_id in ids}
     rows = {text_id: row for row, text_id in enumerate(ids)}
-    relevant = {
-        rows[source]: sorted({rows[target] for target in others if target != source})
-        for source, others in targets.items()
-        if len(others) > 1 or others[0] != source
-    }
+    found = {rows[s]: {rows[target] for target in targets[s]} - {rows[s]} for s in targets}
+    relevant = {row: sorted(others) for row, others in found.items() if others}
     if not relevant:
         raise ValueError("no cluster has two texts, so there is nothing to find")
     return Queries([*ids], [task.texts[text_id] for text_id in ids], relevant)
@@ -89,14 +86,12 @@ def number_dependent(task: Task, inputs: Sequence[tuple[str, ...]]) -> np.ndarra
     link: only the same pair is, and a text that is given again as another document.
     """
     used = {*itertools.chain.from_iterable(inputs)}
-    numbers, grouped = number_linked(number_texts(task, inputs)), not used.isdisjoint(task.groups)
+    grouped, numbers = not used.isdisjoint(task.groups), number_linked(number_texts(task, inputs))
     if not grouped and hang_together(numbers, 2):
         copies = Counter(task.contents[text_id] for text_id in used)
-        names = []
-        for ids in inputs:
-            read = sorted(task.contents[text_id] for text_id in ids)
-            names.append([tuple(read), *(text for text in read if copies[text] > 1)])
-        numbers = number_linked(names)
+        read = [sorted(task.contents[text_id] for text_id in ids) for ids in inputs]
+        again = ({tuple(each), *(text for text in each if copies[text] > 1)} for each in read)
+        numbers = number_linked(again)
     return numbers if grouped or len(np.unique(numbers)) < len(numbers) else None
 
 

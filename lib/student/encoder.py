@@ -24,7 +24,7 @@ from transformers.activations import ACT2FN
 from lib.config.environment import one_line_errors
 from lib.student import checkpoint as files
 from lib.student.attention import sliding_window
-from lib.texts import check_texts, list_items, show_value, tokenize_texts
+from lib.texts import check_texts, refuse_whole, show_value, tokenize_texts
 
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
@@ -344,7 +344,7 @@ class Student(nn.Module):
         embedding has the same bits in any batch. Meanwhile the student is in evaluation mode, for
         all threads. `ValueError` for other inputs, and for embeddings that are not finite.
         """
-        documents = list_items(inputs)
+        documents = [*refuse_whole(inputs)]
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
         lengths = [len(ids) for ids in self._check_ids(documents)]  # before any work is done

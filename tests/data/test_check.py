@@ -65,9 +65,9 @@ def test_a_report_counts_what_is_there_and_names_what_is_not_read(root, write, c
     assert capsys.readouterr().out.splitlines() == [
         "diaries: 1 documents, 0 with a group",
         "letters: 40 documents, 0 with a group",
-        "letters: note: 10 documents left out, which are blank or repeated",
-        "letters/mood: classification of 24 documents: 16 in train, 8 in test",
-        "letters/reply: retrieval of 40 documents: 2 in relevant",
+        "letters: note: 10 documents left out, blank or repeated",
+        "letters/mood: classification of 24 documents, {'train': 16, 'test': 8}",
+        "letters/reply: retrieval of 40 documents, {'relevant': 2}",
     ]
     write(root / "letters/tasks/mood/test.jsonl", {"id": "99", "label": 0})
     write(root / "diaries/documents.jsonl", "{")

@@ -120,53 +120,39 @@ def test_fewer_texts_have_whole_examples_of_each_split_in_turn(root, write, task
         counts = [len(ids) for ids in few.inputs.values()]
         assert not counts or max(counts) <= min(counts) + (4 if task == "links" else 1)
     assert task_files.limit_texts(whole, 60, seed=0) is task_files.limit_texts(whole, None, 0)
+    if task in ("topics", "links"):
+        with pytest.raises(ValueError, match="texts leave a class of a split without examples"):
+            task_files.limit_texts(whole, 2, seed=0)
 
 
 PAIR = {"a": "0", "b": "1", "label": 1}
+LINKS = "links/train.jsonl"
 TWICE = [{"id": 0, "label": "a"}, {"id": 0, "label": "b"}]
 IN_TRAIN = [{"a": 50, "b": 51, "label": 1}, {"a": 3, "b": 4, "label": 1}]
-# Task, its file and lines, what is said.
-WRONG = [
-    (
-        "links",
-        "train.jsonl",
-        [{**PAIR, "b": "99"}],
-        "train.jsonl:1: expected 2 different documents",
-    ),
-    ("links", "train.jsonl", [PAIR, {**PAIR, "label": 0}], r"\('0', '1'\) .* have two labels"),
-    ("links", "train.jsonl", [{**PAIR, "b": "0"}], "train.jsonl:1: expected 2 different"),
-    (
-        "links",
-        "train.jsonl",
-        [PAIR, {"a": 1, "b": 2}],
-        "train.jsonl:2: expected 2 different documents .* and a label",
-    ),
-    ("links", "test.jsonl", [{"a": 40, "b": 41, "label": 7}], "all of them in train.jsonl"),
-    ("links", "test.jsonl", IN_TRAIN, r"\('3', '4'\) are in two splits"),
-    ("related", "relevant.json", [{"0": ["77"]}], "relevant.json: expected 2 different documents"),
-    ("related", "relevant.json", [{"0": ["0"]}], "relevant.json: expected 2 different documents"),
-    ("related", "relevant.json", ["{"], "relevant.json: "),
-    ("events", "clusters.jsonl", TWICE, "have two labels"),
-]
-
-
-@pytest.mark.parametrize("task, file, rows, message", WRONG)
-def test_what_would_make_a_number_wrong_is_refused(root, write, task, file, rows, message):
-    write(root / "own/tasks" / task / file, *rows)
-    with pytest.raises(ValueError, match=message):
-        read(root, task)
 
 
 @pytest.mark.parametrize(
-    "task, settings, message",
+    "file, rows, message",
     [
-        ("link", {}, "own/link: expected one .* found 0"),
-        ("topics", {"folds": 5, "texts": 2}, "2 texts leave a class of a split without examples"),
+        (LINKS, [PAIR, {**PAIR, "b": "99"}], "train.jsonl:2: expected 2 different documents"),
+        (LINKS, [{**PAIR, "b": "0"}], "train.jsonl:1: expected 2 different"),
+        (LINKS, [PAIR, {"a": 1, "b": 2}], "train.jsonl:2: .* and a label"),
+        (LINKS, [PAIR, {**PAIR, "label": 0}], r"\('0', '1'\) .* have two labels"),
+        ("links/test.jsonl", [{"a": 40, "b": 41, "label": 7}], "all of them in train.jsonl"),
+        ("links/test.jsonl", IN_TRAIN, r"\('3', '4'\) are in two splits"),
+        ("related/relevant.json", [{"0": ["77"]}], "relevant.json: expected 2 different"),
+        ("related/relevant.json", [{"0": "12"}], "relevant.json: .*'b': '12'"),
+        ("related/relevant.json", ["{"], "relevant.json: "),
+        ("events/clusters.jsonl", TWICE, "have two labels"),
     ],
 )
-def test_settings_that_do_not_fit_the_files(root, task, settings, message):
+def test_what_would_make_a_number_wrong_is_refused(root, write, file, rows, message):
+    write(root / "own/documents.jsonl", *({"id": n, "text": f"{n}"} for n in range(60) if n != 12))
+    write(root / "own/tasks" / file, *rows)
     with pytest.raises(ValueError, match=message):
-        read(root, task, **settings)
+        read(root, file.partition("/")[0])
+    with pytest.raises(ValueError, match="own/link: expected one .* found 0"):
+        read(root, "link")
 
 
 def test_what_real_data_have_is_kept_and_counted(root, write):
