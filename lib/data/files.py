@@ -8,14 +8,11 @@ import contextlib
 import gzip
 import json
 import lzma
-import pickle
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow
 from filelock import FileLock
 from pyarrow import parquet
 
@@ -48,10 +45,8 @@ def _read_json(path: Path) -> Iterator[dict[str, Any]]:
     unpack = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
     with name_errors(path), unpack(path, "rb") as file:
         for number, line in enumerate(file, start=1):
-            try:
+            with name_errors(f"line {number}: not a JSON object"):
                 yield dict(json.loads(line))
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"line {number}: not a JSON object: {error}") from error
 
 
 def read_csv(path: Path, mark: str = "") -> Iterator[tuple[str, ...]]:
@@ -70,13 +65,12 @@ def read_csv(path: Path, mark: str = "") -> Iterator[tuple[str, ...]]:
 
 
 @contextlib.contextmanager
-def name_errors(path: Path) -> Iterator[None]:
-    """Turn what a library raises while it reads a file into a ValueError that names the file."""
-    damaged = (EOFError, pyarrow.ArrowException, lzma.LZMAError, zlib.error, pickle.PickleError)
+def name_errors(where: Path | str) -> Iterator[None]:
+    """Turn whatever a library raises while it reads a file into a ValueError that says where."""
     try:
         yield
-    except (OSError, ValueError, *damaged) as error:
-        raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
+    except Exception as error:
+        raise ValueError(f"{where}: {' '.join(str(error).split())}") from error
 
 
 def write_once(folder: Path, write: Callable[[Path], Any]) -> Path:
