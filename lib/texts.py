@@ -9,8 +9,7 @@ import regex
 
 _HALF = regex.compile("[\ud800-\udfff]")  # of a surrogate pair, which UTF-8 cannot write
 LONGEST = 20  # characters that count as one word; longer ones, such as addresses, are several
-# Scripts without spaces, whose characters count as words, by classes of Unicode's line breaking
-# (UAX 14): ideographs and emoji, small kana, and the scripts of South-East Asia.
+# Characters that count as words: scripts without spaces and emoji, by classes of UAX 14.
 _ALONE = r"\p{Han}" + "".join(rf"\p{{Line_Break={name}}}" for name in "ID CJ SA AK AP AS".split())
 _GAPS = r"\u200b\u2060\ufeff"  # spaces without width, at which `str.split` does not split
 _UNUSUAL = regex.compile(f"[{_ALONE}{_GAPS}]")
@@ -31,8 +30,7 @@ def check_texts(texts: Iterable[Any]) -> Iterator[str]:
     """Yield texts; `ValueError`, with place and value, for what is no text or has no word."""
     for place, text in enumerate(refuse_whole(texts)):
         if not isinstance(text, str) or _HALF.search(text) or not has_token(text):
-            told = f"text {place} is {show_value(text)}; leave it out"
-            raise ValueError(f"expected texts with words, {told}")
+            raise ValueError(f"expected texts with words, text {place} is {show_value(text)}")
         yield str(text)  # NumPy has its own type of text
 
 
@@ -90,7 +88,6 @@ def shorten_text(text: str, most: int) -> str:
 
 
 def _find_starts(text: str) -> Iterator[int]:
-    """Yield where each word that `count_words` counts begins."""
     end = 0
     for word in split_words(text):
         start = text.index(word, end)
