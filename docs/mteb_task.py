@@ -29,9 +29,7 @@ def task(folder: Path) -> AbsTaskClassification:
     """
     if task_files.kind(folder) != "classification" or not (folder / "test.jsonl").is_file():
         raise ValueError(f"{folder}: expected a classification, with train.jsonl and test.jsonl")
-    # With folds no validation examples are taken from train.
-    folds = None if (folder / "validation.jsonl").is_file() else 5
-    data = task_files.read_task(folder, folds=folds)
+    data = task_files.read_task(folder)
     if any(len(ids) > 1 for ids in data.inputs["train"]):
         raise ValueError(f"{folder}: expected labels of single documents, it has pairs")
 

@@ -3,42 +3,34 @@
 import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, TypeVar
+from typing import Any
 
 import regex
 
-T = TypeVar("T")
 _HALF = regex.compile("[\ud800-\udfff]")  # of a surrogate pair, which UTF-8 cannot write
 LONGEST = 20  # characters that count as one word; longer ones, such as addresses, are several
-# Scripts without spaces, whose characters count as words, by classes of Unicode's line breaking
-# (UAX 14): ideographs and emoji, small kana, and the scripts of South-East Asia.
-_CLASSES = ("ID", "CJ", "SA", "AK", "AP", "AS")
-_ALONE = r"\p{Han}" + "".join(rf"\p{{Line_Break={name}}}" for name in _CLASSES)
+# Characters that count as words: scripts without spaces and emoji, by classes of UAX 14.
+_ALONE = r"\p{Han}" + "".join(rf"\p{{Line_Break={name}}}" for name in "ID CJ SA AK AP AS".split())
 _GAPS = r"\u200b\u2060\ufeff"  # spaces without width, at which `str.split` does not split
 _UNUSUAL = regex.compile(f"[{_ALONE}{_GAPS}]")
 _WORDS = regex.compile(rf"[{_ALONE}]\p{{M}}*|[^\s\x1c-\x1f{_GAPS}{_ALONE}]+")
+# What TF-IDF counts: words of at least two characters, or one in scripts without spaces.
 TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}")
 
 
-def list_items(items: Iterable[T]) -> list[T]:
-    """Read any iterable once, as a list; `ValueError` for a single text, a set or a table."""
-    _refuse_whole(items)
-    return list(items)
-
-
-def _refuse_whole(items: Any) -> None:
+def refuse_whole(items: Any) -> Any:
+    """Return any iterable as it is; `ValueError` for a single text, a set or a table."""
     if isinstance(items, str | bytes | Mapping | Set) or hasattr(items, "columns"):
         told = f"got {type(items).__name__}: {show_value(items)}"
         raise ValueError(f"expected a list of texts or of token id lists, {told}")
+    return items
 
 
 def check_texts(texts: Iterable[Any]) -> Iterator[str]:
     """Yield texts; `ValueError`, with place and value, for what is no text or has no word."""
-    _refuse_whole(texts)
-    for place, text in enumerate(texts):
+    for place, text in enumerate(refuse_whole(texts)):
         if not isinstance(text, str) or _HALF.search(text) or not has_token(text):
-            told = f"text {place} is {show_value(text)}; leave it out"
-            raise ValueError(f"expected texts with words, {told}")
+            raise ValueError(f"expected texts with words, text {place} is {show_value(text)}")
         yield str(text)  # NumPy has its own type of text
 
 
@@ -69,11 +61,6 @@ def split_words(text: str) -> list[str]:
     return _WORDS.findall(text) if _UNUSUAL.search(text) else text.split()
 
 
-def list_terms(text: str) -> list[str]:
-    """The words that TF-IDF counts: at least two characters, or one in scripts without spaces."""
-    return TERMS.findall(text)
-
-
 def count_words(text: str) -> int:
     """Count the words of a text. Every `LONGEST` characters of a long word count as a word."""
     return sum(1 for _ in _find_starts(text))
@@ -89,10 +76,8 @@ def halve_text(text: str) -> tuple[str, str]:
 
 def cut_halves(text: str, most: int) -> tuple[str, str] | None:
     """Return the halves of the first `most` words; None for one word or a half without a token."""
-    text = " ".join(text.split())
     starts = [*itertools.islice(_find_starts(text), most + 1)]
-    read = text[: starts[most]].rstrip() if len(starts) > most else text
-    parts = halve_text(read)
+    parts = halve_text(text[: starts[most]] if len(starts) > most else text)
     return parts if min(most, len(starts)) > 1 and all(map(has_token, parts)) else None
 
 
@@ -103,7 +88,6 @@ def shorten_text(text: str, most: int) -> str:
 
 
 def _find_starts(text: str) -> Iterator[int]:
-    """Yield where each word that `count_words` counts begins."""
     end = 0
     for word in split_words(text):
         start = text.index(word, end)

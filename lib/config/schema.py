@@ -65,10 +65,10 @@ class TaskFolder(Settings):
     """Where a task is, how it is cross-validated, and how many texts to keep."""
 
     folder: Annotated[str, Field(pattern=_TASK)]  # <folder>/<task>
-    folds: Several | None = None
+    folds: Several | None = 5  # of train, in place of a split that is missing
     cross_fit: bool = False  # Chapter 4 has the folds of train.jsonl, Chapter 5 those of test.jsonl
-    blocks: Several | None = None  # of texts, whatever splits there are
-    texts: Annotated[int, Field(ge=4)] | None = None  # keeps those that most examples use
+    blocks: Several | None = None  # folds of all examples, whatever splits there are
+    texts: Annotated[int, Field(ge=4)] | None = None  # at most so many, see docs/sizes.md
     without: Text | None = None  # a regular expression; leaves out what matches
 
 

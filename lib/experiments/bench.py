@@ -129,19 +129,19 @@ class Bench:
     def corpus(self) -> Corpus:
         """The distillation corpus, without what tasks are validated or tested on."""
         section, student = self.profile.corpus, self.profile.student
-        folders = [Documents(find_dataset(self.roots, name)) for name in section.names]
+        documents = Documents(*(find_dataset(self.roots, name) for name in section.names))
         held_out = task_files.held_out_contents(self.tasks)
         inputs = section.model_dump(mode="json")
-        inputs["contents"] = hash_arrays(held_out, *(folder.contents for folder in folders))
+        inputs["contents"] = hash_arrays(held_out, documents.contents)
         inputs["student"] = [student.model, student.revision, hash_model(student.model)]
 
         def count_tokens(texts: Sequence[str]) -> Sequence[int]:
             tokenizer = load_layers(student).tokenizer
             return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
 
-        draw = functools.partial(corpora.draw, section, folders, held_out, count_tokens)
+        draw = functools.partial(corpora.draw, section, documents, held_out, count_tokens)
         drawn = self.store.get(Product("corpus", inputs, ("data.corpus",)), draw)
-        return Corpus.read(drawn, folders)
+        return Corpus.read(drawn, documents)
 
     @shared_property
     def held_out(self) -> Texts:

@@ -14,7 +14,7 @@ from torch.utils.data import ConcatDataset
 
 from lib.data import task_files
 from lib.data.dataset_folder import Documents, content, find_dataset
-from lib.data.files import read_json_lines
+from lib.data.files import read_rows
 from lib.experiments.bench import Bench, Texts
 from lib.experiments.embedders import Teacher, Words
 from lib.experiments.model import Model
@@ -92,7 +92,7 @@ def _draw_pairs(names: list[str], positives: float, seed: Any) -> tuple[np.ndarr
 def _read_pairs(path: Path, ids: list[str]) -> tuple[np.ndarray, ...]:
     """The annotated pairs of a side, and the events that positive ones connect."""
     rows = {text_id: row for row, text_id in enumerate(ids)}
-    lines = [line for _, line in read_json_lines(path)]
+    lines = [line for _, line in read_rows(path)]
     pairs = np.array([[rows[str(line["a"])], rows[str(line["b"])]] for line in lines])
     positive = np.array([{"yes": True, "no": False}[line["label"]] for line in lines])
     links = coo_array((np.ones(positive.sum()), pairs[positive].T), shape=(len(rows), len(rows)))
@@ -161,7 +161,7 @@ class News:
 
     @functools.cached_property
     def sides(self) -> dict[str, Side]:
-        task = task_files.find_task(self.bench.roots, self.settings.events)
+        task = find_dataset(self.bench.roots, self.settings.events)
         return read_sides(task, self.settings.positives, self.profile.corpus.seed)
 
     @functools.cached_property

@@ -93,7 +93,7 @@ def _write_documents(folder: Path, rows: Iterator[tuple[str, str, str]]) -> None
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of Parquet or JSON Lines files: of the hub, or by a pattern."""
     files = fetch_hub(place) if place.startswith("hf://") else map(Path, sorted(glob.glob(place)))
-    return (row for _, row in read_rows(files, ("text", "title", "label")))
+    return (row for _, row in read_rows(*files))
 
 
 def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) -> None:

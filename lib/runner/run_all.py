@@ -153,11 +153,11 @@ def prepare(profile: Profile, given: argparse.Namespace) -> None:
         "IPYTHONDIR": str(paths.artifacts() / "ipython"),  # without the user's start-up files
     }
     if profile.name != manifest.PUBLISHED:
-        from lib.data import task_files
-        from lib.data.dataset_folder import find_roots
+        from lib.data.dataset_folder import find_dataset, find_roots
 
         roots = find_roots(profile.build, profile.data_roots, paths.artifacts())
-        task_files.check_data(roots, profile.corpus, profile.tasks)
+        for name in profile.corpus.names:
+            find_dataset(roots, name)
 
 
 def stop(number: int, frame: Any) -> NoReturn:

@@ -11,7 +11,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lib.teachers.rows import scale_rows
-from lib.texts import list_terms
+from lib.texts import TERMS
 
 DIM = 256  # directions of LSA for a person's own texts
 MANY = 100  # with so many documents, words of a single one link it to no other
@@ -20,7 +20,7 @@ WORDS = 100_000  # the most frequent words that are kept where rare ones are lef
 
 def make_vectorizer(**options: Any) -> TfidfVectorizer:
     """Make scikit-learn's TfidfVectorizer of all words except English stop words, in float32."""
-    words = {"tokenizer": list_terms, "token_pattern": None, "stop_words": "english"}
+    words = {"tokenizer": TERMS.findall, "token_pattern": None, "stop_words": "english"}
     return TfidfVectorizer(**words, sublinear_tf=True, **{"dtype": np.float32} | options)
 
 

@@ -19,7 +19,6 @@ from sklearn.preprocessing import MinMaxScaler
 from lib.config import environment, paths, profiles
 from lib.config.schema import Profile
 from lib.data import check, task_files
-from lib.data.corpus import PickedDocuments
 from lib.data.dataset_folder import Documents, content
 from lib.data.text_sources import find_dataset_folder
 from lib.experiments.bench import Texts
@@ -82,9 +81,10 @@ class OwnTexts:
         rows = np.sort(first[contents != 0])  # neither blank nor repeated
         if len(rows) < 2:
             raise ValueError(f"{given.texts}: expected two different texts, got {len(rows)}")
-        picked = PickedDocuments([self.documents], np.column_stack([np.zeros_like(rows), rows]))
-        self.texts = Texts(picked)
-        self.places = {name: place for place, name in enumerate(picked.contents.tolist())}
+        self.texts = Texts(self.documents[rows])
+        self.places = {
+            name: place for place, name in enumerate(self.documents.contents[rows].tolist())
+        }
         fitted = np.sort(np.random.default_rng(0).permutation(len(rows))[:FITTED])
         read = [self.texts[place] for place in fitted.tolist()]
         models = list_models(Store(paths.store()), read, profiles.load("lab"), student)

@@ -6,8 +6,6 @@ from lib.config import profiles
 from lib.data import check, corpus, task_files
 from lib.data.dataset_folder import Documents, find_dataset, find_roots
 
-LETTER = "the court of the town and the people in it were heard by a judge on day {}"
-
 
 def halve(rows):
     return [{"id": n, "label": n % 2} for n in rows]
@@ -16,11 +14,12 @@ def halve(rows):
 @pytest.fixture
 def root(tmp_path, write):
     """Forty letters, every fourth in two copies; a task of 24."""
-    texts = (LETTER.format(n - n % 4 // 3) for n in range(40))
-    rows = ({"id": n, "text": text} for n, text in enumerate(texts))
+    rows = ({"id": n, "text": f"a letter of day {n - n % 4 // 3}"} for n in range(40))
     write(tmp_path / "root/letters/documents.jsonl", *rows)
     write(tmp_path / "root/letters/tasks/mood/train.jsonl", *halve(range(16)))
     write(tmp_path / "root/letters/tasks/mood/test.jsonl", *halve(range(16, 24)))
+    events = ({"id": n, "label": n // 2} for n in range(24, 40))
+    write(tmp_path / "root/letters/tasks/events/clusters.jsonl", *events)
     return tmp_path / "root"
 
 
@@ -30,59 +29,46 @@ def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(root):
         profile = profiles.load("lab", overrides=changes)
         roots = find_roots(profile.build, profile.data_roots, path)
         tasks = task_files.read_tasks(roots, profile.tasks)
-        documents = [Documents(find_dataset(roots, name)) for name in profile.corpus.names]
+        documents = Documents(*(find_dataset(roots, name) for name in profile.corpus.names))
         held_out = task_files.held_out_contents(tasks)
         selection = corpus.draw(profile.corpus, documents, held_out, len)
         drawn = corpus.Corpus.read(selection, documents)
         assert profile.training.documents == profile.final.documents == len(drawn.train)
-        assert list(tasks) == ["letters/mood"]
+        assert list(tasks) == ["letters/mood"], "a clustering's documents are trained on"
         assert f"train on {len(drawn.train)} of 40 documents" in told
         kept = len(drawn.train) + len(drawn.validation)
         assert len(drawn.validation) == kept // 5
         assert kept + sum(drawn.left_out["letters"].values()) == 40
 
 
-def test_tasks_are_named_or_none_and_clusterings_are_left_out(root, write):
-    events = ({"id": n, "label": n // 2} for n in range(24, 40))
-    write(root / "letters/tasks/events/clusters.jsonl", *events)
-    assert [*check.suggested(root)[0]["tasks.folders"]] == ["letters/mood"]
+def test_tasks_are_named_or_none_and_some_documents_must_be_left(root, write):
     changes, told = check.suggested(root, [])
     assert not changes["tasks.folders"] and "judge by 0 tasks" in told
     assert changes["corpus.train_documents"] == 24
     with pytest.raises(ValueError, match="unknown task 'letters/moods'; nearest: letters/mood"):
         check.suggested(root, ["letters/moods"])
-    write(root / "letters/tasks/mood/test.jsonl", *halve(range(16, 40)))
-    write(root / "letters/tasks/mood/validation.jsonl", *halve(range(10)))
-    write(root / "letters/tasks/mood/train.jsonl", *halve(range(10, 16)))
-    with pytest.raises(ValueError, match="4 of 40 documents can be trained on"):
+    write(root / "letters/tasks/mood/test.jsonl", *halve(range(6, 40)))
+    write(root / "letters/tasks/mood/train.jsonl", *halve(range(6)))
+    with pytest.raises(ValueError, match="5 of 40 documents can be trained on"):
         check.suggested(root)
 
 
-def test_a_report_counts_what_is_there_and_names_what_is_not_read(root, write, capsys):
-    write(root / "letters/tasks/reply/relevant.json", {"0": ["1"], "2": ["5"]})
-    write(root / "diaries/documents.jsonl", {"id": 1, "groups": "", "text": "a"})
-    for place in ("letters/document.jsonl", "letters/tasks/mood/val.jsonl", ".DS_Store"):
-        write(root / place, "not ours")
+def test_a_report_counts_what_is_there_and_goes_on_after_an_error(root, write, capsys):
+    write(root / "diaries/documents.jsonl", {"id": 1, "text": "a", "group": "g"})
     assert check.main([str(root)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "diaries: 1 documents, 0 with a group; 1 to 1 words",
-        "diaries: note: fields not read: groups",
-        "letters: 40 documents, 0 with a group; 18 to 18 words",
-        "letters: note: 10 documents left out, which are blank or repeated",
-        "letters: note: files not read: document.jsonl",
-        "letters/mood: classification of 24 documents",
-        "letters/mood: validation: 2 examples, 2 classes",
-        "letters/mood: train: 14 examples, 2 classes",
-        "letters/mood: test: 8 examples, 2 classes",
-        "letters/mood: note: files not read: val.jsonl",
-        "letters/reply: retrieval of 40 documents",
-        "letters/reply: relevant: 2 examples, 1 classes",
+        "diaries: 1 documents, 1 with a group",
+        "letters: 40 documents, 0 with a group",
+        "letters: note: 10 documents left out, blank or repeated",
+        "letters/events: clustering of 16 documents, {'clusters': 16}",
+        "letters/mood: classification of 24 documents, {'train': 16, 'test': 8}",
     ]
     write(root / "letters/tasks/mood/test.jsonl", {"id": "99", "label": 0})
     write(root / "diaries/documents.jsonl", "{")
     write(root / "letters/tasks/q", "notes")
     assert check.main([str(root)]) == 2
     errors = [line for line in capsys.readouterr().out.splitlines() if ": error: " in line]
-    places = ("documents.jsonl:1: not JSON", "test.jsonl:1: id '99'", "tasks/q: expected")
+    places = ("documents.jsonl: line 1: not a JSON", "test.jsonl:1: expected", "tasks/q: expected")
     assert all(place in line for place, line in zip(places, errors, strict=True))
-    assert check.main([str(root / "nowhere")]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        check.main([str(root / "nowhere")])

@@ -6,8 +6,6 @@ from lib.config.schema import CorpusSettings, TaskSettings
 from lib.data import corpus, dataset_folder, task_files
 from lib.data.dataset_folder import Documents
 
-HALVES = [{"folder": "letters", "share": 0.5}, {"folder": "diaries", "share": 0.5}]
-MOOD = {"mood": "letters/mood"}
 SIZES = {"order": "shuffled", "train_documents": 24, "validation_documents": 6, "seed": 42}
 
 
@@ -26,58 +24,43 @@ def root(tmp_path, write):
     return tmp_path
 
 
-def count_tokens(texts):
-    return [len(text.split()) + 2 for text in texts]
-
-
-def draw(root, folders, tasks=MOOD, **settings):
+def draw(root, *folders, **settings):
     section = CorpusSettings(folders=folders, **SIZES | settings)
-    documents = [Documents(root / name) for name in section.names]
-    read = task_files.read_tasks([root], TaskSettings(folders=tasks, limit=100, seed=42))
-    held_out = task_files.held_out_contents(read)
-    selection = corpus.draw(section, documents, held_out, count_tokens)
-    return corpus.Corpus.read(selection, documents)
-
-
-def list_sources(documents):
-    return [document.source for document in documents]
-
-
-def list_ids(documents):
-    return [document.id for document in documents]
+    documents = Documents(*(root / name for name in section.names))
+    tasks = TaskSettings(folders={"mood": "letters/mood"}, limit=100, seed=42)
+    held_out = task_files.held_out_contents(task_files.read_tasks([root], tasks))
+    count = lambda texts: [len(text.split()) + 2 for text in texts]  # noqa: E731
+    return corpus.Corpus.read(corpus.draw(section, documents, held_out, count), documents)
 
 
 def test_shares_hold_in_every_prefix_and_nothing_is_drawn_twice(root):
-    drawn = draw(root, HALVES)
+    folders = [{"folder": "letters", "share": 0.25}, {"folder": "diaries", "share": 0.75}]
+    drawn = draw(root, *folders)
     assert (len(drawn.train), len(drawn.validation)) == (24, 6)
-    for n in range(1, 25):
-        assert abs(list_sources(drawn.train[:n]).count("letters") - n / 2) <= 1
-    everything = [*drawn.train, *drawn.validation]
+    everything = [*drawn.validation, *drawn.train]
+    sources = [document.source for document in everything]
+    assert all(abs(sources[:n].count("letters") - n / 4) <= 1 for n in range(31))
     contents = [dataset_folder.content(document.text) for document in drawn.train]
-    assert drawn.train.contents.tolist() == contents
-    assert len({(d.source, d.id) for d in everything}) == 30
-    assert next(d for d in drawn.train if d.source == "letters").title.startswith("T")
-    assert list_ids(draw(root, HALVES).train) == list_ids(drawn.train)
-    assert list_ids(draw(root, HALVES, seed=43).train) != list_ids(drawn.train)
+    assert drawn.train.contents.tolist() == contents and len({d.text for d in everything}) == 30
+    again, other = draw(root, *folders), draw(root, *folders, seed=43)
+    assert [*again.train] == [*drawn.train] != [*other.train]
 
 
 def test_where_a_folder_is_too_short_the_others_fill_up(root):
-    drawn = draw(root, ["letters", "cards"])
-    assert list_sources(drawn.validation).count("cards") == 3
-    assert list_sources(drawn.train[:10]).count("cards") == 5, "shares hold until it runs out"
-    assert list_sources(drawn.train).count("cards") == 5
-    with pytest.raises(ValueError, match=r"^2 of 24 train documents, .*; lower corpus.train"):
-        draw(root, ["cards"])
+    drawn = draw(root, "letters", "cards")
+    assert [d.source for d in drawn.validation].count("cards") == 3
+    assert [d.source for d in drawn.train[:10]].count("cards") == 5, "shares hold until it runs out"
+    assert [d.source for d in drawn.train].count("cards") == 5
+    with pytest.raises(ValueError, match=r"^8 of 30 documents, .*; lower corpus.train"):
+        draw(root, "cards")
 
 
 def test_no_validation_or_test_document_and_no_copy_is_in_it(root, write):
     """The same text under another id, in another folder and with other spaces is a copy."""
     copies = [{"id": f"x{n}", "text": f"letter\n  {n} "} for n in range(20)]
-    new = [
-        {"id": f"own {n}", "text": text} for n, text in enumerate(("own", " own", "\u200b", " "))
-    ]
+    new = [{"id": f"own {text!r}", "text": text} for text in ("own", " own", "\u200b", " ")]
     write(root / "copies/documents.jsonl", *copies, *new)
-    drawn = draw(root, ["letters", "copies"], order="listed")
+    drawn = draw(root, "letters", "copies", order="listed")
     texts = [" ".join(d.text.split()) for d in (*drawn.train, *drawn.validation)]
     assert len(set(texts)) == len(texts)
     assert not {f"letter {n}" for n in range(6, 16)} & set(texts)
@@ -87,13 +70,12 @@ def test_no_validation_or_test_document_and_no_copy_is_in_it(root, write):
         "copies": {"without text": 2, "in a test": 10, "copies": 11, "too short": 0},
     }
     (root / "letters/tasks/mood/validation.jsonl").unlink()
-    folded = draw(root, ["letters"], {"mood": {"folder": "letters/mood", "folds": 2}})
+    folded = draw(root, "letters")
     assert folded.left_out["letters"]["in a test"] == 12, "folds test all examples in turn"
 
 
 def test_short_documents_are_left_out_by_tokens(root):
-    folders = [{"folder": "diaries", "min_tokens": 22}, "letters"]
-    drawn = draw(root, folders, order="listed")
+    drawn = draw(root, {"folder": "diaries", "min_tokens": 22}, "letters", order="listed")
     diaries = [d for d in (*drawn.validation, *drawn.train) if d.source == "diaries"]
     assert min(len(d.text.split()) for d in diaries) == 20
     assert drawn.left_out["diaries"]["too short"] == 19

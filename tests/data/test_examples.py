@@ -8,14 +8,10 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from lib.data.dataset_folder import content
 from lib.data.examples import (
     downsample,
-    group_examples,
     make_folds,
     make_group_folds,
-    number_dependent,
-    number_groups,
     read_examples,
     read_queries,
 )
@@ -23,28 +19,17 @@ from lib.data.task_files import Task
 from lib.evaluation.readouts import judge
 from lib.teachers.words import Lexical
 
-NAMES = ["no", "yes"]
 WORDS = [f"word{number}" for number in range(200)]
 
 
-def make_task(texts, labels, pairs=None, **options):
+def make_task(texts, labels, pairs=None, tested=(), **options):
     """A cross-validated classification of texts, or of pairs of their places."""
-    inputs = [(str(row),) for row in range(len(texts))]
-    if pairs is not None:
-        inputs = [(str(a), str(b)) for a, b in pairs]
+    inputs = [(str(row),) for row in range(len(texts))] if pairs is None else pairs
+    inputs = [tuple(map(str, ids)) for ids in inputs[: len(labels)]]
     named = {str(row): text for row, text in enumerate(texts)}
-    examples = {"split": "train", "ids": inputs, "label": [NAMES[n] for n in labels]}
-    return Task("classification", named, pd.DataFrame(examples), **({"folds": 5} | options))
-
-
-def add_test(task, ids, labels):
-    """The task with single texts as test examples."""
-    added = {
-        "split": "test",
-        "ids": [(i,) for i in ids],
-        "label": [NAMES[n] for n in labels],
-    }
-    return replace(task, examples=pd.concat([task.examples, pd.DataFrame(added)]))
+    splits = ["test" if row in tested else "train" for row in range(len(labels))]
+    columns = {"split": splits, "ids": inputs, "label": ["no" if n == 0 else "yes" for n in labels]}
+    return Task("classification", named, pd.DataFrame(columns), **({"folds": 5} | options))
 
 
 def draw_texts(count, seed=0):
@@ -52,67 +37,42 @@ def draw_texts(count, seed=0):
     return [" ".join(random.choice(WORDS, 40)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("classifier", ["compare", "similarity", "words", "pairs", "stars"])
+@pytest.mark.parametrize("kind", ["compare", "similarity", "words", "pairs", "stars"])
 @pytest.mark.parametrize("copies", [1, 5])
-def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, classifier):
+def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, kind):
     shares = []
     for seed in range(4):
-        random = np.random.default_rng(seed)
-        distinct, coins = draw_texts(60, seed), random.permutation(np.arange(60) % 2)
-        spaces = [" " * (1 + number) for number in range(copies)]
-        texts = [text.replace(" ", space) for space in spaces for text in distinct]
+        distinct, coins = draw_texts(60, seed), np.random.default_rng(seed).permutation(60) % 2
+        texts = [text.replace(" ", " " * (1 + n)) for n in range(copies) for text in distinct]
         labels, pairs = np.tile(coins, copies), None
-        if classifier == "pairs":  # two texts that no other pair has
-            rows = np.arange(60).reshape(30, 2)
-            pairs = [pair for number in range(copies) for pair in rows + 60 * number]
+        if kind == "pairs":  # two texts that no other pair has
+            pairs = np.arange(60 * copies).reshape(-1, 2)
             labels = np.tile(coins[:30], copies)
-        elif classifier == "stars":  # a coin of each first text, which two or more pairs share
+        elif kind == "stars":  # a coin of each first text, which two or more pairs share
             pairs = [(row % 20, 20 + row) for row in range(20 * (1 + copies))]
             texts = draw_texts(20 + len(pairs), seed)
             labels = np.array([coins[first] for first, _ in pairs])
         examples = read_examples("coin", make_task(texts, labels, pairs), "test", cut=0)
         vectors = Lexical.fit(examples.texts).weigh(examples.texts).toarray()
-        how = "compare" if pairs is not None else classifier
-        shares.append(judge(vectors, examples, how).mean())
+        shares.append(judge(vectors, examples, "compare" if pairs is not None else kind).mean())
     # In balanced folds, a class that is tested more is trained on less: a little below one half.
     assert 0.3 < np.mean(shares) < 0.6
 
 
-def test_folds_stay_as_they_were_without_groups_and_repeated_texts():
+def test_folds_are_the_thesis_own_but_for_groups_and_repeated_texts():
     labels = np.random.default_rng(0).integers(0, 2, 60)
-    pairs = [(row, 60 + row) for row in range(60)]
-    for given in (None, pairs):
-        task = make_task(draw_texts(60 if given is None else 120), labels, given)
-        assert group_examples(task, "train") is None
+    for pairs in (None, [(row, 60 + row) for row in range(60)]):
+        task = make_task(draw_texts(120 if pairs else 60), labels, pairs)
         parts = read_examples("", task, "test", cut=0).parts
         for ours, theirs in zip(parts, StratifiedKFold(5).split(labels, labels), strict=True):
             assert all(map(np.array_equal, ours, theirs))
     groups = np.concatenate([np.arange(12), np.random.default_rng(1).integers(0, 12, 48)])
-    task = make_task(draw_texts(60), labels, groups={str(r): f"g{g}" for r, g in enumerate(groups)})
+    texts = draw_texts(60)
+    texts[7] = texts[groups.tolist().index(groups[7])].replace(" ", "\n")  # of the same group
+    task = make_task(texts, labels, groups={str(r): f"g{g}" for r, g in enumerate(groups)})
     parts = read_examples("", task, "test", cut=0).parts
     expected = StratifiedGroupKFold(5).split(labels, labels, groups)
     assert {tuple(test) for _, test in parts} == {tuple(test) for _, test in expected}
-
-
-def test_examples_are_linked_by_groups_and_equal_texts_through_any_of_their_texts():
-    texts = {name: name for name in "abcdefgh"} | {"copy": "c"}
-    pairs = [("a", "b"), ("c", "d"), ("b", "e"), ("f", "g"), ("d", "h")]
-
-    def number(groups=(), pairs=pairs, linked=False):
-        task = Task("classification", texts, pd.DataFrame(), groups=dict(groups))
-        numbers = number_groups(task, pairs, linked=linked)
-        return None if numbers is None else numbers.tolist()
-
-    assert number() is None, "the same document in two pairs is no repeated text"
-    assert number(linked=True) == [0, 1, 0, 2, 1]
-    task = Task("classification", texts, pd.DataFrame())
-    assert number_dependent(task, pairs).tolist() == [0, 1, 0, 2, 1]
-    assert number_dependent(task, [*pairs, ("a", "c")]) is None, "most hang together"
-    assert number({"a": "1", "d": "1"}) == [0, 0, 0, 1, 0]
-    assert number(pairs=[*pairs, ("copy", "g")]) == [0, 1, 2, 3, 4, 1]
-    assert number(pairs=[("a", "b"), ("c", "d"), ("b", "a")]) == [0, 1, 0]
-    assert number(pairs=[("a",), ("c",), ("copy",), ("a",)]) == [0, 1, 1, 0]
-    assert number({"c": "1", "d": "1"}, [("a",), ("c",), ("copy",), ("d",)]) == [0, 1, 1, 1]
 
 
 def test_no_fold_shares_a_text_or_group_with_another():
@@ -122,12 +82,12 @@ def test_no_fold_shares_a_text_or_group_with_another():
     task = make_task(texts, random.integers(0, 2, 100), groups=groups)
     parts = read_examples("", task, "test", cut=0).parts
     assert sorted(np.concatenate([test for _, test in parts])) == [*range(100)]
+    words = [text.split()[0] + text.split()[1] for text in texts]
     for train, test in parts:
-        sides = [
-            {content(texts[row]) for row in part} | {groups.get(str(row), row) for row in part}
-            for part in (train, test)
-        ]
+        sides = [{words[r] for r in p} | {groups.get(str(r), r) for r in p} for p in (train, test)]
         assert not sides[0] & sides[1]
+    with pytest.raises(ValueError, match="leaves one class outside"):
+        make_folds([{row % 3} for row in range(20)], np.arange(20) % 3 // 2, 3)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -155,40 +115,24 @@ def test_few_items_have_few_folds_of_equal_size(count, folds):
         make_group_folds(["one"] * count, [7] * count)
 
 
-def test_a_fold_that_trains_on_one_class_is_refused():
-    groups = np.arange(20) % 3
-    with pytest.raises(ValueError, match="leaves one class outside"):
-        make_folds(groups // 2, 3, groups)
-
-
-@pytest.mark.parametrize("split, part", [("validation", "train"), ("test", "test")])
-def test_each_chapter_is_cross_validated_on_its_own_examples(split, part):
-    texts, names = draw_texts(60), [f"t{row}" for row in range(30)]
-    task = make_task(texts[:30], np.arange(30) % 2, cross_fit=True)
-    task = add_test(task, names, np.arange(30) % 3 // 2)
-    task.texts.update(zip(names, texts[30:], strict=True))
-    examples = read_examples("OC", task, split, cut=1000)
-    assert {name[0] == "t" for name in examples.text_ids} == {part == "test"}
-    assert examples.tested.tolist() == [*range(30)]
-    assert examples.chance == (0.5 if part == "train" else 2 / 3)
-    few = read_examples("OC", task, split, cut=1000, limit=0.5)
-    assert {len(train) for train, _ in few.parts} == {12} and len(few.tested) == 30
-    smaller = read_examples("OC", task, split, cut=10)
-    assert len(smaller.labels) == (10 if split == "validation" else 30)
-
-
-def test_given_splits_are_kept():
-    task = add_test(make_task(draw_texts(30), np.arange(30) % 2, folds=None), ["3", "4"], [1, 0])
-    examples = read_examples("OC", task, "test", cut=0, limit=10)
-    ((train, test),) = examples.parts
-    assert len(train) == 10 and test.tolist() == [30, 31] == examples.tested.tolist()
-    assert examples.inputs[test].tolist() == [[3], [4]] and len(examples.texts) == 30
+def test_each_chapter_is_judged_on_its_own_examples():
+    labels = np.concatenate([np.arange(30) % 2, np.arange(30) % 3 // 2])
+    task = make_task(draw_texts(60), labels, tested=range(30, 60), cross_fit=True)
+    for split, first, chance, cut in (("validation", 0, 0.5, 10), ("test", 30, 2 / 3, 30)):
+        examples = read_examples("OC", task, split, cut=1000)
+        assert [int(name) for name in examples.text_ids] == [*range(first, first + 30)]
+        assert examples.tested.tolist() == [*range(30)] and examples.chance == chance
+        few = read_examples("OC", task, split, cut=1000, limit=0.5)
+        assert {len(train) for train, _ in few.parts} == {12} and len(few.tested) == 30
+        assert len(read_examples("OC", task, split, cut=10).labels) == cut
+    given = read_examples("OC", replace(task, cross_fit=False), "test", cut=0, limit=10)
+    ((train, test),) = given.parts
+    assert len(train) == 10 and test.tolist() == [*range(30, 60)] == given.tested.tolist()
 
 
 def test_queries_are_sources_with_targets_or_texts_that_share_a_cluster():
-    texts = {name: f"{name} text" for name in "abcde"}
+    texts, columns = {name: f"{name} text" for name in "abcde"}, ["split", "ids", "label"]
     rows = [("relevant", ids, "") for ids in (("b", "e"), ("b", "a"))]
-    columns = ["split", "ids", "label"]
     retrieval = Task("retrieval", texts, pd.DataFrame(rows, columns=columns))
     assert read_queries(retrieval).relevant == {1: [0, 4]}
     clusters = {"a": "one", "b": "two", "c": "one", "d": "alone", "e": "one"}

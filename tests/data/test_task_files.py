@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lib.data import task_files
-from lib.data.examples import group_examples, make_folds, read_examples
+from lib.data.dataset_folder import find_dataset
+from lib.data.examples import read_examples
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def root(tmp_path, write):
 
 
 def read(root, task, **settings):
-    return task_files.read_task(task_files.find_task([root], f"own/{task}"), **settings)
+    return task_files.read_task(find_dataset([root], f"own/{task}"), **settings)
 
 
 def examples(task, split):
@@ -41,80 +42,53 @@ def test_all_kinds(root):
     assert examples(links, "validation")[:2] == [(("20", "21"), "0"), (("21", "22"), "1")]
     assert related.relevant == {"0": ["1", "2"], "5": ["0"]}
     assert events.clusters == {"0": "x", "1": "y", "2": "y"}
-    assert not links.notes + related.notes + events.notes
-    folded = read(root, "topics", folds=5)
-    assert len(folded.inputs["train"]) == 40 and "validation" not in folded.inputs
-    task = read(root, "topics", folds=5, cross_fit=True)
-    assert task.cross_fit and list(task.inputs) == ["train", "test"]
+    assert not links.notes + related.notes + events.notes and links.folds is None
+
+
+@pytest.mark.parametrize("options", [{}, {"folds": 4}, {"cross_fit": True}, {"blocks": 3}])
+def test_what_has_no_split_is_cross_validated_on_train(root, options):
+    """Chapter 4 validates, and Chapter 5 tests, on test.jsonl if it is there."""
+    task = read(root, "topics", **options)
+    pooled, folds = "blocks" in options, {5, *options.values()}
+    assert task.folds in folds and list(task.inputs) == ["train", "test"][: 1 if pooled else 2]
     assert task.held_out() == {str(n) for n in range(50)}, "each is tested in one of the chapters"
+    parts = read_examples("topics", task, "validation", cut=100).parts
+    assert len(parts) == task.folds
+    assert sorted(row for _, test in parts for row in test) == [*range(50 if pooled else 40)]
+    tested = read_examples("topics", task, "test", cut=0)
+    counts = [len(part) for part in tested.parts[0]]
+    assert counts == ([33, 17] if pooled else [8, 2] if task.cross_fit else [40, 10])
 
 
-def test_a_block_is_tested_by_what_shares_no_text_with_it(root, write):
-    """Each pair of a chain shares a text with the next; 0 and its leaves are a star."""
-    star = [(0, n) for n in range(50, 60)]
-    chain = [(n, n + 1) for n in range(1, 40)]
-    for split, pairs in (("train", chain[:30]), ("validation", chain[30:]), ("test", star)):
-        rows = ({"a": a, "b": b, "label": n % 2} for n, (a, b) in enumerate(pairs))
-        write(root / f"own/tasks/links/{split}.jsonl", *rows)
-    task = read(root, "links", blocks=3, seed=1)
-    assert list(task.inputs) == ["train"] and len(task.inputs["train"]) == len(star + chain)
-    assert not task.notes and task.held_out() == {*task.texts}
-    assert len({task.blocks[str(n)] for n in (0, *range(50, 60))}) == 1, "leaves are not cut off"
-    folds = make_folds(task.labels["train"], 3, group_examples(task, "train"))
-    tested = [row for _, test in folds for row in test]
-    assert len({*tested}) == len(tested) >= len(star)
-    for train, test in folds:
-        sides = [{i for row in rows for i in task.inputs["train"][row]} for rows in (train, test)]
-        assert sides[0] and sides[1] and not sides[0] & sides[1]
-    assert read(root, "links", blocks=3, seed=1).blocks == task.blocks
+STAR = [(0, n) for n in range(50, 60)] + [(n, n + 1) for n in range(1, 40)]  # and a chain
+RING = [(n, (n + step) % 60) for step in (1, 2, 3) for n in range(60)]
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-def test_pairs_that_hang_together_are_tested_by_what_shares_no_text_with_them(root, write, grouped):
-    rows = ({"id": n, "text": f"text {n}", "group": f"g{n}"} for n in range(60))
-    if grouped:
-        write(root / "own/documents.jsonl", *rows)
-    pairs = [(n, (n + step) % 60) for step in (1, 2, 3) for n in range(60)]
-    (root / "own/tasks/links/validation.jsonl").unlink()
-    told = [{"a": a, "b": b, "label": a % 2} for a, b in pairs]
-    write(root / "own/tasks/links/train.jsonl", *told[:120])
-    write(root / "own/tasks/links/test.jsonl", *told[120:])
-    task = read(root, "links", folds=5, cross_fit=True)
-    assert "is tested by none" in task.notes[-1]
+@pytest.mark.parametrize("pairs", [STAR, RING])
+@pytest.mark.parametrize("groups", [60, 30])
+def test_pairs_that_hang_together_are_tested_by_what_shares_no_text_with_them(
+    root, write, pairs, groups
+):
+    rows = ({"id": n, "text": f"text {n}", "group": f"g{n % groups}"} for n in range(60))
+    write(root / "own/documents.jsonl", *rows)
+    labelled = ({"a": a, "b": b, "label": n % 2} for n, (a, b) in enumerate(pairs))
+    write(root / "own/tasks/links/train.jsonl", *labelled)
     for split in ("validation", "test"):
-        chosen = read_examples("links", task, split, cut=200)
-        assert all(len(test) for _, test in chosen.parts)
-        for train, test in chosen.parts:
-            assert not {*chosen.inputs[train].flat} & {*chosen.inputs[test].flat}
-    if not grouped:  # groups stay whole, so with them it is refused
-        assert "are in more than one split" in str(read(root, "links").notes)
-
-
-def test_blocks_part_neither_groups_nor_equal_texts(root, write):
-    texts = (f"text {n // 2}" if n < 20 else f"text {n}" for n in range(60))
-    rows = ({"id": n, "text": text} for n, text in enumerate(texts))
-    grouped = (row | ({"group": f"g{row['id'] % 4}"} if row["id"] >= 30 else {}) for row in rows)
-    write(root / "own/documents.jsonl", *grouped)
-    blocks = read(root, "topics", blocks=4).blocks
-    assert all(blocks[str(n)] == blocks[str(n + 1)] for n in range(0, 20, 2))
-    assert all(blocks[str(n)] == blocks[str(n + 4)] for n in range(30, 46))
+        (root / f"own/tasks/links/{split}.jsonl").unlink()
+    task = read(root, "links", folds=3)
+    chosen = read_examples("links", task, "test", cut=0)
+    assert len({*chosen.tested}) == len(chosen.tested) > len(pairs) / 6, "none of them twice"
+    names = np.array([int(text_id) % groups for text_id in chosen.text_ids])[chosen.inputs]
+    for train, test in chosen.parts:
+        assert len(train) and not {*names[train].flat} & {*names[test].flat}
+    if pairs is STAR and groups == 60:
+        assert {*range(10)} < {*chosen.tested}, "leaves are not cut off"
 
 
 def test_texts_that_carry_a_mark_are_left_out(root):
     task = read(root, "topics", blocks=5, without=r"\b[34]\d\Z")
-    assert sorted(task.texts, key=int) == [str(n) for n in range(30)]
-    assert len(task.inputs["train"]) == 30 and "20 examples left out" in task.notes[0]
-    assert {*read(root, "topics", folds=5, without="5").texts}.isdisjoint({"5", "15", "25"})
-
-
-def test_fewer_texts_are_chosen_by_what_is_left_of_the_pairs(root, write):
-    """A hub of leaves is used most, but leaves go first, and then nothing is left of the hub."""
-    splits = {"train": [(0, 1), (1, 2), (0, 2)], "validation": [(3, 10), (3, 11)]}
-    splits["test"] = [(3, n) for n in range(12, 16)]
-    for split, pairs in splits.items():
-        rows = ({"a": a, "b": b, "label": n % 2} for n, (a, b) in enumerate(pairs))
-        write(root / f"own/tasks/links/{split}.jsonl", *rows)
-    assert {*read(root, "links", blocks=2, texts=5).texts} > {"0", "1", "2"}
+    assert {*task.texts} == {str(n) for n in range(30)} and len(task.inputs["train"]) == 30
+    assert "20 examples left out" in task.notes[0]
 
 
 def test_what_a_corpus_must_not_hold(root):
@@ -127,85 +101,57 @@ def test_what_a_corpus_must_not_hold(root):
     assert contents.dtype == np.uint64 and len(contents) == 22
 
 
-def test_fewer_texts_keep_as_many_single_documents_of_each_split(root):
-    whole = read(root, "topics", seed=1)
-    task = task_files.limit_texts(whole, 16, seed=0)
-    counts = {split: len(ids) for split, ids in task.inputs.items()}
-    assert counts == {"train": 6, "validation": 4, "test": 6} and len(task.texts) == 16
-    assert {*examples(task, "test")} < {*examples(whole, "test")}
-    assert task_files.limit_texts(whole, 16, seed=0).inputs == task.inputs
-    assert task_files.limit_texts(whole, 16, seed=1).inputs != task.inputs
-
-
-def test_missing_validation_is_a_stratified_seeded_part_of_train(root, write):
-    task = read(root, "topics", seed=1)
-    assert list(task.inputs) == ["train", "validation", "test"]
-    assert task.classes == ["a", "b"] and sorted(task.labels["validation"]) == [0, 0, 1, 1]
-    assert not set(task.inputs["validation"]) & set(task.inputs["train"])
-    assert len(task.inputs["train"]) == 36
-    assert read(root, "topics", seed=1).inputs == task.inputs
-    assert read(root, "topics", seed=2).inputs != task.inputs
-    few = ({"id": n, "label": "ab"[n > 1]} for n in range(5))
-    write(root / "own/tasks/topics/train.jsonl", *few)
-    validation = read(root, "topics").labels["validation"]
-    assert sorted(validation) == [0, 1], "one of each class where a tenth is less"
-
-
-def test_validation_taken_from_train_never_cuts_a_group(root, write):
-    def group_all(name):
-        rows = ({"id": n, "text": f"text {n}", "group": name(n)} for n in range(60))
-        write(root / "own/documents.jsonl", *rows)
-
-    group_all(lambda n: f"g{n // 4}" if n < 40 else "")
-    task = read(root, "topics")
-    train, validation = ({int(i) // 4 for (i,) in task.inputs[s]} for s in ("train", "validation"))
-    assert train and validation and not train & validation
-    group_all(lambda n: "all")
-    with pytest.raises(ValueError, match="topics: no tenth of train leaves all groups whole and"):
-        read(root, "topics")
+@pytest.mark.parametrize("task", ["topics", "links", "related", "events"])
+@pytest.mark.parametrize("limit", [18, 20])
+def test_fewer_texts_have_whole_examples_of_each_split_in_turn(root, write, task, limit):
+    relevant = {str(n): [n + 1, n + 2] for n in range(0, 45, 3)}
+    write(root / "own/tasks/related/relevant.json", relevant)
+    write(root / "own/tasks/events/clusters.jsonl", *({"id": n, "label": n} for n in range(40)))
+    whole = read(root, task)
+    few, again, other = (task_files.limit_texts(whole, limit, seed) for seed in (0, 0, 1))
+    assert few.texts == again.texts != other.texts and few.texts.items() <= whole.texts.items()
+    assert limit - 1 <= len(few.texts) <= limit
+    used = {text_id for ids in few.examples["ids"] for text_id in ids}
+    if task == "related":
+        assert len(few.relevant) == limit // 3 and all(len(t) == 2 for t in few.relevant.values())
+    else:
+        assert used == {*few.texts}
+        counts = [len(ids) for ids in few.inputs.values()]
+        assert not counts or max(counts) <= min(counts) + (4 if task == "links" else 1)
+    assert task_files.limit_texts(whole, 60, seed=0) is task_files.limit_texts(whole, None, 0)
+    if task in ("topics", "links"):
+        with pytest.raises(ValueError, match="texts leave a class of a split without examples"):
+            task_files.limit_texts(whole, 2, seed=0)
 
 
 PAIR = {"a": "0", "b": "1", "label": 1}
-TURNED = {"a": "1", "b": "0", "label": 0}
+LINKS = "links/train.jsonl"
 TWICE = [{"id": 0, "label": "a"}, {"id": 0, "label": "b"}]
 IN_TRAIN = [{"a": 50, "b": 51, "label": 1}, {"a": 3, "b": 4, "label": 1}]
-# Task, its file and lines, what is said.
-WRONG = [
-    ("links", "train.jsonl", [{**PAIR, "b": "99"}], "train.jsonl:1: id '99' is no document"),
-    (
-        "links",
-        "train.jsonl",
-        [PAIR, TURNED],
-        "jsonl:2: the same documents have another label",
-    ),
-    ("links", "train.jsonl", [{**PAIR, "b": "0"}], "train.jsonl:1: two different documents"),
-    ("links", "test.jsonl", [{"a": 40, "b": 41, "label": 7}], "all of them in train.jsonl"),
-    ("links", "test.jsonl", IN_TRAIN, "test.jsonl:2: the same documents have another split"),
-    ("related", "relevant.json", [{"0": ["77"]}], "relevant.json: id '77' is no document"),
-    ("related", "relevant.json", [{"0": ["0"]}], "relevant.json: two different documents"),
-    ("related", "relevant.json", ['{"0": ["1"], "0": ["2"]}'], "not JSON: a key occurs twice"),
-    ("events", "clusters.jsonl", TWICE, "clusters.jsonl:2: the same documents have another label"),
-]
-
-
-@pytest.mark.parametrize("task, file, rows, message", WRONG)
-def test_what_would_make_a_number_wrong_is_refused(root, write, task, file, rows, message):
-    write(root / "own/tasks" / task / file, *rows)
-    with pytest.raises(ValueError, match=message):
-        read(root, task)
 
 
 @pytest.mark.parametrize(
-    "task, settings, message",
+    "file, rows, message",
     [
-        ("link", {}, "link: expected a folder with .* found none"),
-        ("links", {"folds": 5}, "links: expected .* train.jsonl without validation.json"),
-        ("topics", {"folds": 5, "texts": 2}, "2 texts leave a class of a split without examples"),
+        (LINKS, [PAIR, {**PAIR, "b": "99"}], "train.jsonl:2: expected 2 different documents"),
+        (LINKS, [{**PAIR, "b": "0"}], "train.jsonl:1: expected 2 different"),
+        (LINKS, [PAIR, {"a": 1, "b": 2}], "train.jsonl:2: .* and a label"),
+        (LINKS, [PAIR, {**PAIR, "label": 0}], r"\('0', '1'\) .* have two labels"),
+        ("links/test.jsonl", [{"a": 40, "b": 41, "label": 7}], "all of them in train.jsonl"),
+        ("links/test.jsonl", IN_TRAIN, r"\('3', '4'\) are in two splits"),
+        ("related/relevant.json", [{"0": ["77"]}], "relevant.json: expected 2 different"),
+        ("related/relevant.json", [{"0": "12"}], "relevant.json: .*'b': '12'"),
+        ("related/relevant.json", ["{"], "relevant.json: "),
+        ("events/clusters.jsonl", TWICE, "have two labels"),
     ],
 )
-def test_settings_that_do_not_fit_the_files(root, task, settings, message):
+def test_what_would_make_a_number_wrong_is_refused(root, write, file, rows, message):
+    write(root / "own/documents.jsonl", *({"id": n, "text": f"{n}"} for n in range(60) if n != 12))
+    write(root / "own/tasks" / file, *rows)
     with pytest.raises(ValueError, match=message):
-        read(root, task, **settings)
+        read(root, file.partition("/")[0])
+    with pytest.raises(ValueError, match="own/link: expected one .* found 0"):
+        read(root, "link")
 
 
 def test_what_real_data_have_is_kept_and_counted(root, write):
@@ -226,14 +172,6 @@ def test_what_real_data_have_is_kept_and_counted(root, write):
     assert len(links.inputs["train"]) == 8 and "1" not in links.texts
     assert read(root, "related").relevant == {"0": ["2"], "5": ["0"]}
     assert read(root, "events").clusters == {"0": "x", "2": "y"}
-
-
-def test_equal_texts_are_not_carved_apart(root, write):
-    rows = ({"id": n, "text": f"text {n % 4 if n < 40 else n}"} for n in range(60))
-    write(root / "own/documents.jsonl", *rows)
-    task = read(root, "topics")
-    sides = [{task.texts[i] for (i,) in task.inputs[split]} for split in ("train", "validation")]
-    assert all(sides) and sides[0].isdisjoint(sides[1])
 
 
 def test_names_are_the_same_in_either_canonical_form(root, write):

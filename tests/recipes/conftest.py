@@ -18,7 +18,8 @@ def mini(tmp_path_factory):
         patch.setenv("THESIS_ARTIFACTS", str(place))
         root = dataset_folder.find_built(profile.build, place)
         tasks = task_files.read_tasks([root], profile.tasks)
-        folders = [Documents(root / name) for name in profile.corpus.names]
-    selection = corpus.draw(profile.corpus, folders, task_files.held_out_contents(tasks), len)
-    parts = {"corpus": corpus.Corpus.read(selection, folders), "tasks": tasks}
-    return SimpleNamespace(build=profile.build, limit=profile.tasks.limit, **parts)
+        documents = Documents(*(root / name for name in profile.corpus.names))
+    selection = corpus.draw(profile.corpus, documents, task_files.held_out_contents(tasks), len)
+    drawn = corpus.Corpus.read(selection, documents)
+    limit = profile.tasks.limit
+    return SimpleNamespace(build=profile.build, limit=limit, corpus=drawn, tasks=tasks)
