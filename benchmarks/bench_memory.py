@@ -26,12 +26,10 @@ import numpy as np  # noqa: E402
 
 STAGES = {
     "corpus": lambda bench: bench.corpus,
-    "tokens": lambda bench: bench.base.tokens(bench.first_texts(None)),
-    "teacher": lambda bench: bench.teacher.embed(bench.first_texts(None)),
-    "paragraph vector": lambda bench: bench.contextual("DM;100;lowercase;2").embed(
-        bench.first_texts(None)
-    ),
-    "training": lambda bench: bench.embeddings("MSE", 0),
+    "tokens": lambda bench: bench.base.tokens(bench.train),
+    "teacher": lambda bench: bench.teacher.embed(bench.train),
+    "paragraph vector": lambda bench: bench.contextual("DM;100;lowercase;2").embed(bench.train),
+    "training": lambda bench: bench.model("MSE").embed(bench.held_out),
 }
 HELD_OUT, WORDS = 100, 150
 

@@ -92,7 +92,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--profile", default="mini")
     bench = Bench.load(parser.parse_args().profile)
-    corpus = Seen([*bench.first_texts(None), *bench.held_out])
+    corpus = Seen([*bench.train, *bench.held_out])
     fairness, marks = {}, {}
     for name, task in bench.tasks.items():
         if name not in bench.classifications:

@@ -26,7 +26,7 @@ STUDENTS = ("cosine", "MSE", "max-margin;MSE;γ=1.0")  # the reference students
 
 def try_words(profile, count):
     """What the base is like after so many epochs of masked words."""
-    bench = Bench.load(profile, overrides={"student.language_model.epochs": int(count)})
+    bench = Bench.load(profile, overrides={"student.language_model": int(count)})
     note = bench.base.history()
     base, teacher = (each.embed(bench.held_out)[:] for each in (bench.base, bench.teacher))
     yield {

@@ -32,7 +32,8 @@ class PlainStudent(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         counted = (input_ids != self.student.padding).long()
-        x = self.student.embeddings(input_ids, counted.cumsum(1) * counted + self.student.padding)
+        positions = counted.cumsum(1) * counted + self.student.padding
+        x = self.student.embeddings(input_ids, position_ids=positions)
         for layer in self.student.encoder["layer"]:
             attended = attend(layer.attention["self"], x, attention_mask.bool())
             x = layer.feed_forward(layer.attention["output"](attended, x))

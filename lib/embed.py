@@ -2,9 +2,8 @@
 
 The command reads a dataset folder, a table (.jsonl, .csv, .parquet) or a folder of .txt and .md
 files. It judges several models on the texts, embeds all of them with one, and writes vectors, an
-encoder for new texts and a page for searching. The last line is a verdict that a script can read. A
-failure is reported in one line, with exit code 1 (2 for a bad request). Embedded texts are kept, so
-the same command continues from there.
+encoder for new texts and a page for searching. The last line is a verdict for scripts. A failure is
+one line, with exit code 1 (2 for a bad request). The same command continues from what was kept.
 """
 
 import argparse
@@ -15,7 +14,7 @@ import warnings
 from pathlib import Path
 
 from lib.config import environment
-from lib.config.environment import exit_in_one_line
+from lib.messages import exit_in_one_line
 from lib.vectors import SIMPLEST_FIRST
 
 

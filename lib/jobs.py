@@ -1,12 +1,11 @@
 """Runs jobs, which keep what they compute, on processes of this machine or workers of Dask."""
 
-import contextlib
 import os
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
 from functools import partial
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 from tqdm import tqdm
 
 from lib.config import environment, paths
-from lib.config.profiles import OneLine
+from lib.messages import OneLine
 
 Job = tuple[str, Callable[..., Any], tuple]  # label, function of a module, its arguments
+GONE = (BrokenExecutor, CancelledError)
 ALONE = threading.RLock()  # threads of a Dask worker would share torch's random numbers
 duration = tqdm.format_interval  # formats seconds: `00:07`, `12:30`, `1:05:00`
 
@@ -37,16 +37,15 @@ def run_jobs(jobs: list[Job], what: str) -> None:
     """
     errors = []
     try:
-        with _start(jobs) as outcomes:
-            for label, result in track(outcomes, what, len(jobs)):
-                try:
-                    result()
-                except (BrokenExecutor, CancelledError):
-                    raise
-                except Exception as error:
-                    errors.append(error)
-                    warnings.warn(f"{what}: {label} failed: {error}", stacklevel=2)
-    except (BrokenExecutor, CancelledError):
+        for label, result in tqdm(_start(jobs), what, len(jobs), leave=False):
+            try:
+                result()
+            except GONE:
+                raise
+            except Exception as error:
+                errors.append(error)
+                warnings.warn(f"{what}: {label} failed: {error}", stacklevel=2)
+    except GONE:
         told = "a worker was killed, perhaps for want of memory, or the Dask scheduler is gone"
         raise WorkerError(f"{told}; what was computed is kept") from None
     except KeyboardInterrupt:
@@ -56,25 +55,22 @@ def run_jobs(jobs: list[Job], what: str) -> None:
         raise errors[0]
 
 
-@contextlib.contextmanager
-def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]:
+def _start(jobs: list[Job]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the label of each job when it ends, and a function that raises its error, if any."""
-    from lib.store import hash_value, read_sources  # imports NumPy, which reads the environment
-
     kept = ("THESIS_DATA", "THESIS_KEEP", *environment.OFFLINE)
     own = environment.process_variables(offline=False) | {k: os.environ.get(k, "") for k in kept}
     own |= {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": "1", "THESIS_DASK": ""}
-    run = partial(_run, hash_value(read_sources()))
+    run = partial(_run, _hash_sources())
     if address := os.environ.get("THESIS_DASK"):
         # Once Dask gives up a job, joblib's own backend for it waits for ever (joblib 1.6.0).
         from distributed import Client, as_completed
 
         with Client(address, timeout=10, set_as_default=False) as client:
             # Reading a job imports what computes, and only new imports see the environment.
-            client.register_worker_callbacks(partial(_set_variables, own))
+            client.register_worker_callbacks(lambda: os.environ.update(own))
             futures = {client.submit(run, *job, pure=False): label for label, *job in jobs}
-            ended = as_completed([*futures], loop=client.loop)
-            yield ((futures[future], future.result) for future in ended)
+            for future in as_completed([*futures], loop=client.loop):
+                yield futures[future], future.result
     elif (count := count_processes()) > 1:
         from joblib.externals import loky
 
@@ -82,9 +78,9 @@ def _start(jobs: list[Job]) -> Iterator[Iterable[tuple[str, Callable[[], Any]]]]
         first = {"initializer": _begin, "initargs": (os.getpid(),)}
         executor = loky.get_reusable_executor(count, timeout=300, env=own, **first)
         futures = {executor.submit(run, *job): label for label, *job in jobs}
-        yield ((futures[future], future.result) for future in loky.as_completed(futures))
+        yield from ((futures[each], each.result) for each in loky.as_completed(futures))
     else:
-        yield ((label, partial(function, *given)) for label, function, given in jobs)
+        yield from ((label, partial(function, *given)) for label, function, given in jobs)
 
 
 def _begin(parent: int) -> None:
@@ -99,14 +95,14 @@ def _begin(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _set_variables(variables: dict[str, str]) -> None:
-    os.environ.update(variables)
+def _hash_sources() -> str:
+    from lib.store import hash_value, read_sources  # imports NumPy, which reads the environment
+
+    return hash_value(read_sources())
 
 
 def _run(sources: str, function: Callable, arguments: tuple) -> None:
-    from lib.store import hash_value, read_sources
-
-    if sources != hash_value(read_sources()):
+    if sources != _hash_sources():
         raise WorkerError("the source of lib changed: restart the kernel, and workers of Dask")
     try:
         with ALONE:
@@ -124,16 +120,7 @@ def end_workers() -> None:
 
 def count_processes(asked: str | None = None) -> int:
     """How many processes --jobs or THESIS_JOBS asks for; else one a core, at most 4, 1 on a GPU."""
-    if text := asked or os.environ.get("THESIS_JOBS"):
-        return int(text)
     from joblib import cpu_count
 
-    return 1 if os.path.exists("/dev/nvidiactl") else min(4, cpu_count())
-
-
-def track(items: Iterable[Any], description: str, total: int) -> Iterator[Any]:
-    """Yield items and show how many are done: as a bar, or in the file THESIS_PROGRESS."""
-    file = os.environ.get("THESIS_PROGRESS")
-    with open(file or os.devnull, "a", encoding="utf-8") as stream:
-        options = {"file": stream, "bar_format": "{desc} {n_fmt}/{total_fmt}", "mininterval": 0}
-        yield from tqdm(items, description, total, bool(file), **(options if file else {}))
+    default = 1 if os.path.exists("/dev/nvidiactl") else min(4, cpu_count())
+    return int(asked or os.environ.get("THESIS_JOBS") or default)

@@ -24,7 +24,7 @@ import pyarrow as pa
 from filelock import FileLock
 from pyarrow.feather import read_table, write_feather
 
-from lib.config.profiles import OneLine
+from lib.messages import OneLine
 
 LIB = Path(__file__).parent
 PIECE = 256  # texts that are embedded, and written, at once
@@ -65,16 +65,12 @@ class Product:
 
 @dataclass
 class Store:
-    """Products in a folder that processes share.
-
-    With `keep` it uses products that older code made; `kept` has their names. With `reading` it
-    raises `NotComputed` instead of computing. `used` has the names of all products, for provenance.
-    """
+    """Products in a folder that processes share."""
 
     folder: Path
-    keep: bool = False
-    reading: bool = False
-    used: set[str] = field(default_factory=set, repr=False)
+    keep: bool = False  # use products that older code made; `kept` has their names
+    reading: bool = False  # raise `NotComputed` instead of computing
+    used: set[str] = field(default_factory=set, repr=False)  # names of all, for provenance
     kept: set[str] = field(default_factory=set, repr=False)
 
     def path(self, product: Product, suffix: str) -> Path:
@@ -91,14 +87,6 @@ class Store:
     def has(self, product: Product) -> bool:
         return self.path(product, ".npz").exists()
 
-    def find(self, product: Product, *names: str) -> Arrays | None:
-        """The arrays of a product, or only those with the given names; None if it is missing."""
-        try:
-            with np.load(self.path(product, ".npz"), allow_pickle=False) as file:
-                return {name: file[name] for name in names or file}
-        except FileNotFoundError:
-            return None
-
     def get(self, product: Product, compute: Callable[[], Mapping[str, Any]]) -> Arrays:
         """The arrays of a product. If they are missing, one process computes, and others wait."""
         path = self.path(product, ".npz")
@@ -107,7 +95,12 @@ class Store:
                 if not path.exists():  # another process may have made it meanwhile
                     arrays = {name: np.asarray(value) for name, value in compute().items()}
                     write_whole(path, lambda file: np.savez(file, **arrays))
-        return self.find(product)
+        return self.read(product)
+
+    def read(self, product: Product) -> Arrays:
+        """The arrays of a product that is there."""
+        with np.load(self.path(product, ".npz"), allow_pickle=False) as file:
+            return {**file}
 
     def rows(
         self, product: Product, texts: Sequence[str], compute: Callable[[list[str]], Arrays]
@@ -120,31 +113,25 @@ class Store:
         """
         texts = texts if hasattr(texts, "names") else [*texts]  # a Series is indexed by its labels
         folder, names = self.path(product, ".rows"), hash_texts(texts)
-        if not np.isin(names, _read_names(folder)).all():
+        if (_find_places(folder, names) < 0).any():
             folder = self.folder / f"{product.name}.rows"  # no table mixes rows of two codes
             with self._lock(product, folder):
                 folder.mkdir(exist_ok=True)
-                given_again = pd.Index(names).duplicated()
-                missing = np.flatnonzero(~given_again & ~np.isin(names, _read_names(folder)))
+                lacking = (_find_places(folder, names) < 0) & ~pd.Index(names).duplicated()
+                missing = np.flatnonzero(lacking)
                 for start in range(0, len(missing), PIECE):
                     places = missing[start : start + PIECE]
                     columns = compute([texts[int(place)] for place in places])
-                    arrays = {name: _to_arrow(values) for name, values in columns.items()}
+                    arrays = {name: [*values] for name, values in columns.items()}
                     table = pa.table({"name": names[places], **arrays})
                     path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
                     write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
-        table = _open_table(folder)
-        places = pd.Index(table["name"].to_numpy()).get_indexer(names)
-        if (places < 0).any():
-            raise LookupError(f"{folder} lost rows while it was read: run again")
-        return {
-            name: Rows(len(places), functools.partial(_take_rows, table[name], places))
-            for name in table.column_names[1:]
-        }
+        table, places = _open_table(folder), _find_places(folder, names)
+        return {name: Rows(table[name], places) for name in table.column_names[1:]}
 
     def has_rows(self, product: Product, texts: Sequence[str]) -> bool:
         """Whether a table has a row for each text."""
-        return bool(np.isin(hash_texts(texts), _read_names(self.path(product, ".rows"))).all())
+        return bool((_find_places(self.path(product, ".rows"), hash_texts(texts)) >= 0).all())
 
     @contextlib.contextmanager
     def _lock(self, product: Product, path: Path) -> Iterator[None]:
@@ -168,47 +155,25 @@ def _list_older(path: Path) -> list[Path]:
 
 @dataclass(frozen=True, eq=False)
 class Rows(Sequence[Any]):
-    """Rows that are read, from disk or other rows, when they are indexed."""
+    """Rows of a column that are read from disk when they are indexed."""
 
-    length: int
-    read: Callable[[Any], Any]  # the rows at some places
+    column: pa.ChunkedArray
+    places: np.ndarray  # (rows,) where they are
 
     def __len__(self) -> int:
-        return self.length
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (len(self), *(np.shape(self[0]) if len(self) else ()))
+        return len(self.places)
 
     def __getitem__(self, rows: Any) -> Any:
-        return self.read(rows)
+        """One row, or several as an array, or as a list if their lengths differ."""
+        places = self.places[rows]
+        values = self.column.take(pa.array(np.atleast_1d(places))).to_numpy()
+        if values.dtype == object:  # each row is an array
+            values = [*map(np.array, values)]
+            values = np.stack(values) if len({*map(len, values)}) == 1 else values
+        return values if np.ndim(places) else values[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)
-
-
-def _take_rows(column: pa.ChunkedArray, order: np.ndarray, rows: Any) -> Any:
-    """One row of a column, or several as an array, or as a list if their lengths differ."""
-    places = np.atleast_1d(order[rows])
-    taken = column.take(pa.array(places)).combine_chunks()
-    if pa.types.is_fixed_size_list(taken.type):
-        values = np.array(taken.flatten()).reshape(len(places), taken.type.list_size)
-    elif pa.types.is_list(taken.type):
-        values = [np.array(each.values) for each in taken]
-    else:
-        values = np.array(taken)  # a copy that may be changed
-    return values if np.ndim(order[rows]) else values[0]
-
-
-def _to_arrow(values: Any) -> pa.Array:
-    if isinstance(values, list) or values.ndim == 1:
-        return pa.array(values)
-    flat = pa.array(np.ascontiguousarray(values).ravel())
-    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-
-
-def _read_names(folder: Path) -> np.ndarray:
-    return _open_table(folder)["name"].to_numpy()
 
 
 def _open_table(folder: Path) -> pa.Table:
@@ -217,14 +182,13 @@ def _open_table(folder: Path) -> pa.Table:
     return pa.concat_tables(pieces or [pa.table({"name": np.empty(0, np.uint64)})])
 
 
-# ---- whole files and folders --------------------------------------------------------------------
+def _find_places(folder: Path, names: np.ndarray) -> np.ndarray:
+    """(names,) the rows of a table that have these names; -1 for those that it lacks."""
+    return pd.Index(_open_table(folder)["name"].to_numpy()).get_indexer(names)
 
 
 def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
-    """Write a file so that readers see all of it or nothing, whatever ends this process.
-
-    `write` gets the open binary file.
-    """
+    """Write a file, open and binary, so that readers see all of it or nothing, whatever happens."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -245,26 +209,23 @@ def write_text(path: Path, text: str) -> None:
 def check_target(target: str | Path, kind: str) -> Path:
     """The absolute path of a folder that is missing, empty, or holds only what we wrote as `kind`.
 
-    `ValueError` for any other folder. Our marker is written last, so what a person added or changed
-    is newer.
+    `ValueError` for any other. Our marker is written last, so what a person changed is newer.
     """
     target = Path(os.path.abspath(Path(target).expanduser()))
-    if target.is_symlink() or target.is_file():
-        raise ValueError(f"{target} is a file or a link; name another folder")
     marker, written = target / MARKER, 0
     if marker.is_file() and json.loads(marker.read_text(encoding="utf-8"))["kind"] == kind:
         written = marker.stat().st_ctime_ns
-    for path in target.rglob("*"):
+    for path in (target, *target.rglob("*")) if os.path.lexists(target) else ():
         ours = path.lstat().st_ctime_ns <= written or path.name == ".DS_Store"
-        if not ours and (path.is_symlink() or not path.is_dir()):
-            raise ValueError(f"{target} holds {path.name}, which is not ours; name another folder")
+        if path.is_symlink() or not (ours or path.is_dir()):
+            raise ValueError(f"{path} is not ours; name another folder")
     return target
 
 
 def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) -> None:
     """Write a folder whole or not at all; it may replace one of the same kind that we wrote.
 
-    `write` gets a new, empty folder and fills it. Raises `ValueError` as `check_target`.
+    `write` fills a new, empty folder. Raises `ValueError` as `check_target`.
     """
     target = check_target(target, kind)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -272,18 +233,13 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
         new = Path(work, "new")
         new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
-        for path in filter(Path.is_file, new.rglob("*")):
-            with open(path, "rb") as file:
-                os.fsync(file.fileno())
+        os.sync()
         write_text(new / MARKER, json.dumps({"kind": kind}))
         check_target(target, kind)  # again: writing takes a while
         if target.exists():
             new.chmod(target.stat().st_mode)
             target.rename(Path(work, "old"))
         new.rename(target)
-
-
-# ---- names --------------------------------------------------------------------------------------
 
 
 def hash_value(value: Any, name: Callable[[Any], str] | None = None) -> str:
@@ -307,12 +263,6 @@ def hash_arrays(*arrays: Any) -> str:
     for array in map(np.ascontiguousarray, arrays):
         digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
     return digest.hexdigest()[:16]
-
-
-def hash_file(path: Path) -> str:
-    """The SHA-256 of a file, 64 hex digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @functools.cache
@@ -341,14 +291,9 @@ def hash_code(modules: tuple[str, ...]) -> str:
 def _strip_code(source: str) -> str:
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
-            node
-        ):
+        has_body = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if has_body and ast.get_docstring(node):
             del node.body[0]
-        if isinstance(node, ast.FunctionDef):
-            node.returns = None
-        elif isinstance(node, ast.arg):
-            node.annotation = None
-        elif isinstance(node, ast.Raise):
-            node.exc = node.cause = None
+        for name in {"annotation", "returns", "exc", "cause"} & {*node._fields}:
+            setattr(node, name, None)
     return ast.dump(tree)

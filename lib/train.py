@@ -1,11 +1,9 @@
 """Train one student and keep it: `python -m lib.train MSE --data my_texts --out students/mine`.
 
-With `--data`, sizes follow from the documents, and a table tells how good the student is. With
+With `--data`, sizes follow from the documents, and a table tells how good the student is. Compare
+models that need no training first: `python -m lib.embed my_texts` (docs/own_documents.md). With
 `--profile`, `torchrun --nproc_per_node 2 -m lib.train ...` spreads batches over all processes
-(docs/scale.md). Everything that was computed is kept, so the same command continues from there.
-
-In our trials no student of a few hundred documents was better than models that need no training.
-Compare those first: `python -m lib.embed my_texts` (docs/own_documents.md).
+(docs/scale.md). The same command continues from what was kept.
 """
 
 import argparse
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.config import environment
-from lib.config.environment import exit_in_one_line
+from lib.messages import exit_in_one_line
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -37,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def train(given: argparse.Namespace) -> None:
-    """Check what is asked for, train the student unless the store has it, judge it, and save it."""
+    """Train the student unless the store has it, judge it, and save it."""
     from tqdm import tqdm
 
     from lib.data import check
@@ -49,12 +47,12 @@ def train(given: argparse.Namespace) -> None:
     if variant.kind != "student" or variant.pooling != "mean":
         raise ValueError(f"{given.model!r} cannot be saved as a student; expected a loss")
     check_target(given.out, "student")  # now, not after hours of training
-    overrides = given.set
+    changes = {}
     if given.data:
         os.environ.pop("THESIS_DATA", None)  # --data replaces it
         changes, summary = check.suggested(given.data.resolve(), given.task)
         print(f"suggested: {summary}", flush=True)
-        overrides = [f"{key}={json.dumps(value)}" for key, value in changes.items()] + given.set
+    overrides = [*(f"{key}={json.dumps(value)}" for key, value in changes.items()), *given.set]
     name = given.profile or ("lab" if given.data else "mini")
     bench = Bench.load(name, overrides=overrides, seeds=[given.seed])
     environment.set_process_environment(offline=bench.profile.offline)
@@ -63,42 +61,31 @@ def train(given: argparse.Namespace) -> None:
         if not model.store.has(model.weights):
             model.train()  # without the store's lock, as all processes take part in every update
         return
-    print("reading the corpus and the teachers' embeddings; missing ones are computed")
-    bench.embed([model], [])  # what the student learns from
     with tqdm(desc="training", total=model.updates, unit="update") as bar:
 
         def advance(number: int, loss: float) -> None:
-            bar.n = number
-            bar.set_postfix_str(f"loss {loss:.4f}")
+            bar.update(number - bar.n)
 
         losses = model.history([advance])["loss"]
     base, told = bench.profile.student.model, f"{losses[0]:.4f} -> {losses[-1]:.4f}"
-    training = {"seed": model.seed, "updates": len(losses), "loss": told}
+    facts = {"seed": given.seed, "updates": len(losses), "loss": told}
     card = {
         "title": f"{variant.identity}, of documents from {', '.join(bench.profile.corpus.names)}",
         "base_model": Path(base).name if Path(base).is_dir() else base,  # no private path
         "teachers": [each.product.label for each in (model.structural, model.contextual) if each],
         "losses": variant.losses,
-        "training": model.profile.training.model_dump(mode="json") | training,
+        "training": model.settings.model_dump(mode="json") | facts,
         "provenance": environment.commit() | environment.versions(),
     }
-    try:
-        if given.data:  # judge it as `lib.embed` does, on texts that no training has read
-            print("trained; now comparing it with base, teacher and TF-IDF", flush=True)
-            card |= compare_student(bench, model)
-    finally:  # the student is saved all the same
-        if given.export:
-            model.loaded.export(given.out, card)
-        else:
-            model.loaded.save(given.out)
-        print(f"saved to {given.out}: loss {told}")
+    if given.data:  # judge it as `lib.embed` does, on texts that no training has read
+        card |= compare_student(bench, model)
+    save = partial(model.loaded.export, card=card) if given.export else model.loaded.save
+    save(given.out)
+    print(f"saved to {given.out}: loss {told}")
 
 
 def compare_student(bench: Any, student: Any) -> dict[str, Any]:
-    """Print how good a student is beside models that need no training; `scores` and `verdict`.
-
-    Documents of validation and the texts of the tasks judge it, which no training has read.
-    """
+    """Print how good a student is beside models that need no training; `scores` and `verdict`."""
     from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
     from lib.vectors.judging import compare_models, judge_all
 

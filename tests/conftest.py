@@ -8,8 +8,7 @@ from pathlib import Path
 
 from lib.config import environment
 
-# Before anything imports NumPy, torch or transformers: they read these once. Set for subprocesses
-# too.
+# Before anything imports NumPy, torch or transformers, which read these once; for children too.
 environment.set_process_environment(offline=True)
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["THESIS_JOBS"] = "1"  # pytest has processes enough; tests of workers ask for more
@@ -27,8 +26,8 @@ _SHAPE = re.compile(r"\b(Float|Int|Integer|Bool|Num|Shaped)\d*\[")
 
 
 def _own_errors_first(*, typechecker):
-    """jaxtyping's decorator, for functions with array annotations alone; a wrong argument goes to
-    the function before it is reported, whose own ValueError is what users see."""
+    """jaxtyping's decorator for functions with array annotations. A wrong argument goes to the
+    function first, whose own ValueError is what users see."""
 
     def decorate(target):
         notes = map(str, getattr(target, "__annotations__", {}).values())
@@ -83,8 +82,8 @@ def filled_store(shared):
 
 @pytest.fixture(scope="session", autouse=True)
 def tests_are_quick_and_leave_the_checkout_alone(shared):
-    """Folders of mini are written once; fewer draws than a p takes that is kept; no wait for a
-    disk; no test draws into the checkout's `figures`, where others would find them changed."""
+    """Folders of mini are written once, intervals take few draws, nothing waits for a disk, and
+    no test draws into the checkout's `figures`."""
     from lib import recipes
     from lib.config import paths
     from lib.data import dataset_folder
@@ -101,17 +100,30 @@ def tests_are_quick_and_leave_the_checkout_alone(shared):
         build = lambda build, _: recipes.write_folders(build, shared)  # noqa: E731
         patch.setattr(dataset_folder, "find_built", build)
         patch.setattr(verdicts, "DRAWS", 4000)
-        patch.setattr(os, "sync", lambda: None)
-        patch.setattr(os, "fsync", lambda file: None)
-        patch.setattr(os, "replace", checked)
+        for name, instead in (("sync", tuple), ("fsync", id), ("replace", checked)):
+            patch.setattr(os, name, instead)
         yield
+
+
+@pytest.fixture
+def edit_source(monkeypatch):
+    """A function that names products as if the source of a module had one line more."""
+    from lib import store
+
+    def edit(module):
+        path, real = f"{module.replace('.', '/')}.py", store.read_sources()
+        monkeypatch.setattr(store, "read_sources", lambda: real | {path: f"{real[path]}\nX = 1\n"})
+        store.hash_code.cache_clear()
+
+    yield edit
+    monkeypatch.undo()
+    store.hash_code.cache_clear()
 
 
 @pytest.fixture(scope="session")
 def with_examples():
     """A function that gives records the scores of ten test examples each, whose mean is the
-    record's value. What an example adds is the same for every model, so differences of models are
-    as sure as their seeds make them."""
+    record's value. Examples add the same to every model."""
     spread = np.tile([0.05, -0.05], 5)
     groups = np.array([f"article {number}" for number in range(10)])
 
@@ -126,11 +138,8 @@ def with_examples():
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, so that no process waits for another at the end. Tests
-    marked `gpu` are skipped, and said to be, where there is none."""
-    longest = ("test_smoke.py", "test_lab.py", "test_rehearsal.py")
-    marked = {item for item in items if any(map(item.get_closest_marker, ("smoke", "slow")))}
-    items.sort(key=lambda item: (item.path.name not in longest, item not in marked))
+    """What takes longest begins first. Tests marked `gpu` are skipped where there is none."""
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("smoke", "slow"))))
     for item in items:
         if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no GPU here"))

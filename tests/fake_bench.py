@@ -17,23 +17,19 @@ class FakeBench:
     member -> its value. What embeds in advance does nothing.
     """
 
-    readout = "thesis"
-
-    def __init__(self, profile: Any, **members: Any):
+    def __init__(self, profile: Any, readout: str = "thesis", **members: Any):
         self.profile = profiles.load(profile) if isinstance(profile, str) else profile
         self.members = {"embed": lambda *_: None, "held_out": ["a text"]} | members
+        self.readout = readout
         for name, member in self.members.items():
             setattr(self, name, partial(member, self) if callable(member) else member)
 
     def changed(self, section: str, **values: Any) -> FakeBench:
-        bench = FakeBench(self.profile.changed(section, **values), **self.members)
-        bench.readout = self.readout
-        return bench
+        return FakeBench(self.profile.changed(section, **values), self.readout, **self.members)
 
     def with_readout(self, name: str) -> FakeBench:
-        bench = self.changed("heads", **READOUTS[name])
-        bench.readout = name
-        return bench
+        profile = self.profile.changed("heads", classifier=READOUTS[name])
+        return FakeBench(profile, name, **self.members)
 
     def reading(self) -> FakeBench:
         return self

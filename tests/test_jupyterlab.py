@@ -1,5 +1,4 @@
-"""The notebooks in JupyterLab, in a real browser, opened and used as the README says, at smoke
-scale.
+"""A notebook in JupyterLab, in a real browser, used as the README says, at smoke scale.
 
 It needs Debian's Chromium and playwright (the extra `browser`); `tests/run.sh` installs both.
 """
@@ -32,16 +31,15 @@ playwright = pytest.importorskip(
 HOUR = 3_600_000  # milliseconds; a whole notebook may take it, where other work goes on
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 # The numbers of the cells, `*` for one that waits or works.
-PROMPTS = """[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')]
-    .map(prompt => prompt.innerText).join(' ')"""
+CELLS = "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')]"
+PROMPTS = f"{CELLS}.map(prompt => prompt.innerText).join(' ')"
 RANKING = "document.querySelector('.jupyter-widgets .jp-RenderedHTMLCommon')?.innerText"
 STDERR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.stderr"]'
 
 
 @pytest.fixture
 def address(tmp_path):
-    """Of the API of `./run_all.sh --lab` in a copy of the checkout, since JupyterLab saves what is
-    typed."""
+    """Of `./run_all.sh --lab` in a copy of the checkout, since JupyterLab saves what is typed."""
     checkout, log = tmp_path / "checkout", tmp_path / "server.log"
     left_out = shutil.ignore_patterns(".*", "artifacts", "tests", "__pycache__")
     shutil.copytree(paths.ROOT, checkout, ignore=left_out)

@@ -51,9 +51,9 @@ def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_pat
     bench, models = Bench(profile), {*profiles.grid("beyond")["compared_students"].values()}
     for label in {"fig4_2", "fig4_12"} & {*profile.labels}:
         models |= {*chapter4.list_models(label, profile).values(), *chapter4.list_references(label)}
+    final, prepared = final_students.load_models(), final_students.prepare_bench(bench)
     wanted = [(bench, model) for model in models]
-    final, students = final_students.load_models(), final_students.list_students()
-    wanted += [(final_students.prepare_bench(bench), final[name]) for name in students]
+    wanted += [(prepared, final[name]) for name in final_students.list_students()]
     made = [each.model(model, seed) for each, model in wanted for seed in (0, 1)]
     listed = {f"{model.weights.name}.npz" for model in made if hasattr(model, "weights")}
     trained = {f"student/{path.name}" for path in paths.store().glob("student/*.npz")}

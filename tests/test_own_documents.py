@@ -27,15 +27,10 @@ def test_it_searches_pairs_and_maps(tmp_path, filled_store, monkeypatch):
     write_lines(tmp_path / "notes/documents.jsonl", rows)
     bench = Bench(profiles.load("smoke", overrides={"tasks.limit": 60}), Store(filled_store))
     bench.base.load().export(tmp_path / "student")
-    folders = {name: str(tmp_path / name) for name in ("notes", "student")}
-    parameters = {"folder": folders["notes"], "student": folders["student"]}
-    executed = papermill.execute_notebook(
-        paths.NOTEBOOKS / "own_documents.ipynb",
-        tmp_path / "out.ipynb",
-        parameters | {"query": "ships on water"},
-        progress_bar=False,
-        **PATIENCE,
-    )
+    folders = {"folder": str(tmp_path / "notes"), "student": str(tmp_path / "student")}
+    files = (paths.NOTEBOOKS / "own_documents.ipynb", tmp_path / "out.ipynb")
+    parameters = folders | {"query": "ships on water"}
+    executed = papermill.execute_notebook(*files, parameters, progress_bar=False, **PATIENCE)
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     shown = [output.get("data", {}) for output in outputs]
     search, pairs = (

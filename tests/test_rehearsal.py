@@ -1,9 +1,7 @@
-"""The dress rehearsal of `thesis`: its two commands, offline, on everything that it downloads in
-the true formats.
+"""The dress rehearsal of `thesis`: its two commands, offline, on all that it downloads.
 
-A few dozen texts, and two models of the true kinds with two thin layers; the profile is cut by its
-own settings alone. Of the notebooks those run that read what no other profile reads. Chapter 4's
-others make the same models on the same tasks, as in `smoke`.
+A few dozen texts in the true formats, and two models of the true kinds with two thin layers. Of the
+notebooks those run that read what no other profile reads.
 """
 
 import resource
@@ -12,8 +10,8 @@ import sys
 
 import pytest
 
+from docs import telegram
 from lib.config import manifest, paths, profiles
-from lib.recipes import telegram
 from tests import thesis_files
 from tests.test_smoke import read_outputs, run
 
@@ -49,17 +47,15 @@ news.max_tokens=32
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """What two downloads leave: a hub cache, and a folder of other files; with the news folder that
-    08 reads."""
+    """What downloads leave: a hub cache, a folder of other files, and the news folder of 08."""
     place = tmp_path_factory.mktemp("rehearsal")
     profile = profiles.load("thesis")
     thesis_files.hub(place / "home" / "hub", profile)
     (place / "data").mkdir()
     for name, content in thesis_files.archives(profile).items():
         (place / "data" / name).write_bytes(content)
-    telegram.write_dataset(
-        *thesis_files.telegram_files(place / "contest"), place / "data" / "telegram"
-    )
+    contest = thesis_files.telegram_files(place / "contest")
+    telegram.write_dataset(*contest, place / "data" / "telegram")
     return place
 
 
@@ -75,7 +71,7 @@ def test_both_commands_make_their_labels_without_a_network(place, monkeypatch):
     outputs = read_outputs(executed)
     entries = [each for each in manifest.load().values() if each.notebook in outputs]
     figures = place / "artifacts" / "figures" / executed.parent.name
-    promised = {name for entry in entries for name in entry.files}
+    promised = {path.name for entry in entries for path in entry.paths(profiles.load("thesis"))}
     assert len(outputs) == len(LABELS) and promised <= {path.name for path in figures.iterdir()}
     for name, shown in outputs.items():
         assert shown and not [part for part in shown if part["output_type"] == "error"], name

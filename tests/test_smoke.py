@@ -51,8 +51,9 @@ def outputs(artifacts):
 
 
 def test_every_label_is_made_with_its_provenance_and_nothing_else(artifacts):
-    figures = paths.figures(profiles.load("smoke"))
-    promised = {name for entry in ENTRIES.values() for name in entry.files}
+    profile = profiles.load("smoke")
+    figures = paths.figures(profile)
+    promised = {path.name for entry in ENTRIES.values() for path in entry.paths(profile)}
     assert {path.name for path in figures.iterdir() if path.stat().st_size > 50} == promised
     for label in ENTRIES:
         note = json.loads((artifacts / f"smoke/provenance/{label}.json").read_text())

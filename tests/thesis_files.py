@@ -5,7 +5,6 @@ archives(profile)          {file name: bytes}: what Zenodo and GitHub serve
 telegram_files(folder)     the contest's archives and the published pairs
 """
 
-import csv
 import gzip
 import hashlib
 import io
@@ -14,7 +13,7 @@ import json
 import pickle
 import random
 import re
-import tarfile
+import shutil
 
 import pandas as pd
 import torch
@@ -68,41 +67,37 @@ def put(cache, kind, repository, revision, files):
 
 
 def parquet(rows):
-    stream = io.BytesIO()
-    pd.DataFrame(rows).to_parquet(stream)
-    return stream.getvalue()
+    return pd.DataFrame(rows).to_parquet()
 
 
 def json_lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def draw_rows(count, topic, size=30, **fields):
-    """Rows with a text each; what a function says of their number."""
+def draw_rows(count, topic, size=lambda _: 30, **fields):
+    """Rows with a text each; what functions say of their number."""
     rows = []
     for n in range(count):
-        length = size(n) if callable(size) else size
         others = {name: field(n) for name, field in fields.items()}
-        rows.append({"text": words(topic(n), length, n)} | others)
+        rows.append({"text": words(topic(n), size(n), n)} | others)
     return rows
 
 
 def hub(folder, profile):
     """A hub cache with all that `profile` needs of it."""
-    tasks = profile.build.tasks
-    sizes = {"size": lambda n: 40 + 11 * (n % 30)}
-    wikipedia = draw_rows(60, lambda n: n % 11, title="Article {}".format, **sizes)
-    news = draw_rows(60, lambda n: n % 7, url="https://news.org/{}".format, **sizes)
-    files = {profile.build.wikipedia[0]: {}, profile.build.news[0]: {}}
-    for part, half in enumerate((slice(30), slice(30, 60))):
-        name = f"data/20220301.en/train-{part:05d}-of-00002.parquet"
-        files[profile.build.wikipedia[0]][name] = parquet(wikipedia[half])
-        name = f"realnewslike/c4-train.{part:05d}-of-00002.json.gz"
-        files[profile.build.news[0]][name] = gzip.compress(json_lines(news[half]))
+    tasks, size = profile.build.tasks, lambda n: 40 + 11 * (n % 30)
+    wikipedia = draw_rows(60, lambda n: n % 11, size, title="Article {}".format)
+    news = draw_rows(60, lambda n: n % 7, size, url="https://news.org/{}".format)
     films = draw_rows(80, lambda n: f"film {n // 20 % 2}", label=lambda n: n // 20 % 2)
-    halves = {"train": parquet(films[:40]), "test": parquet(films[40:])}
-    named = {f"plain_text/{name}-00000-of-00001.parquet": half for name, half in halves.items()}
-    files[tasks["imdb/sentiment"]["test"]], papers = named, {}
+    places = (profile.build.wikipedia[0], profile.build.news[0], tasks["imdb/sentiment"]["test"])
+    files, papers = {place: {} for place in places}, {}
+    for part, split in enumerate(("train", "test")):
+        half, of_films = slice(30 * part, 30 * part + 30), slice(40 * part, 40 * part + 40)
+        name = f"data/20220301.en/train-{part:05d}-of-00002.parquet"
+        files[places[0]][name] = parquet(wikipedia[half])
+        name = f"realnewslike/c4-train.{part:05d}-of-00002.json.gz"
+        files[places[1]][name] = gzip.compress(json_lines(news[half]))
+        files[places[2]][f"plain_text/{split}-00000-of-00001.parquet"] = parquet(films[of_films])
     for split, count in {"train": 66, "val": 22, "test": 22}.items():
         rows = draw_rows(count, lambda n: n % 11, label=lambda n: thesis.ARXIV_CLASSES[n % 11])
         for n, row in enumerate(rows):
@@ -118,14 +113,15 @@ def hub(folder, profile):
     put(folder, "models", teacher.model, teacher.revision, mpnet(folder.parent / "mpnet"))
 
 
-def train_tokenizer(folder, tokenizer, kind, **options):
+def train_tokenizer(folder, tokenizer, kind, longest):
     """A tokenizer of a model, with a vocabulary learned from our words."""
     folder.mkdir(parents=True)
     texts = [words(topic, 200, seed) for topic, seed in itertools.product(range(11), range(3))]
-    options |= {"vocab_size": 800, "special_tokens": SPECIAL, "show_progress": False}
+    options = {"vocab_size": 800, "special_tokens": SPECIAL, "show_progress": False}
     tokenizer.train_from_iterator(texts, **options)
     tokenizer.save_model(str(folder))
-    return kind.from_pretrained(folder)
+    torch.manual_seed(0)
+    return kind.from_pretrained(folder, model_max_length=longest)
 
 
 def saved(folder, *parts):
@@ -137,26 +133,21 @@ def saved(folder, *parts):
 
 def longformer(folder):
     """allenai/longformer-base-4096: a masked language model in pytorch_model.bin, RoBERTa's BPE."""
-    tokenizer = train_tokenizer(folder, ByteLevelBPETokenizer(), LongformerTokenizerFast)
-    tokenizer.model_max_length = 4096
-    torch.manual_seed(0)
+    tokenizer = train_tokenizer(folder, ByteLevelBPETokenizer(), LongformerTokenizerFast, 4096)
     ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "sep_token_id": 2}
     ids |= {"type_vocab_size": 1, "layer_norm_eps": 1e-5, "vocab_size": len(tokenizer)}
     positions = {"attention_window": [512, 512], "max_position_embeddings": 4098}
     model = LongformerForMaskedLM(LongformerConfig(**SIZES, **ids, **positions))
     files = saved(folder, tokenizer, model)
     files.pop("model.safetensors")
-    stream = io.BytesIO()
-    torch.save(model.state_dict(), stream)
+    torch.save(model.state_dict(), stream := io.BytesIO())
     return files | {"pytorch_model.bin": stream.getvalue()}
 
 
 def mpnet(folder):
     """sentence-transformers/all-mpnet-base-v2: model.safetensors, WordPiece, and small files."""
     pieces = BertWordPieceTokenizer(lowercase=True)
-    tokenizer = train_tokenizer(folder, pieces, MPNetTokenizerFast)
-    tokenizer.model_max_length = 512
-    torch.manual_seed(1)
+    tokenizer = train_tokenizer(folder, pieces, MPNetTokenizerFast, 512)
     sizes = {**SIZES, "vocab_size": len(tokenizer), "max_position_embeddings": 514}
     files = saved(folder, tokenizer, MPNetModel(MPNetConfig(**sizes)))
     kind = "sentence_transformers.models.Transformer"
@@ -167,9 +158,7 @@ def mpnet(folder):
 
 
 def table(rows):
-    stream = io.StringIO(newline="")
-    csv.writer(stream).writerows(rows)
-    return stream.getvalue().encode()
+    return pd.DataFrame(rows).to_csv(header=False, index=False, lineterminator="\r\n").encode()
 
 
 def archives(profile):
@@ -208,18 +197,17 @@ def telegram_files(folder):
         path.mkdir(parents=True)
     for day, count in {"20200525": 24, "20200526": 40, "20200527": 24, "20200529": 24}.items():
         urls = [f"https://news.ru/{day}/{number}" for number in range(count)]
-        with tarfile.open(archives / f"{day}.tar.gz", "w:gz") as archive:
-            for number, url in enumerate(urls):
-                text = words(f"event {day} {number // 4}", 120, (day, number))
-                head = f'<meta property="og:url" content="{url}"/>'
-                head += f'<meta property="og:title" content="News {number}"/>'
-                content = f"<html><head>{head}</head><body><p>{text}</p></body></html>".encode()
-                member = tarfile.TarInfo(f"{day}/{number}.html")
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
+        (folder / day).mkdir()
+        for number, url in enumerate(urls):
+            text = words(f"event {day} {number // 4}", 120, (day, number))
+            head = f'<meta property="og:url" content="{url}"/>'
+            head += f'<meta property="og:title" content="News {number}"/>'
+            page = f"<html><head>{head}</head><body><p>{text}</p></body></html>"
+            (folder / day / f"{number}.html").write_text(page)
+        shutil.make_archive(str(archives / day), "gztar", folder, day)
         if count == 24:
             near = [(a, b) for a, b in itertools.combinations(range(24), 2) if b - a < 6]
             rows = [(urls[a], urls[b], "OK" if a // 4 == b // 4 else "BAD") for a, b in near]
-            lines = ["\t".join(row) for row in [("first_url", "second_url", "quality"), *rows]]
-            (pairs / f"ru_clustering_{day[4:]}.tsv").write_text("\n".join(lines) + "\n")
+            table = pd.DataFrame(rows, columns=["first_url", "second_url", "quality"])
+            table.to_csv(pairs / f"ru_clustering_{day[4:]}.tsv", sep="\t", index=False)
     return archives, pairs

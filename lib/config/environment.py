@@ -1,38 +1,31 @@
-"""The process that a command runs in: its variables, its versions, and what a person sees of it."""
+"""The process that a command runs in: its variables, its versions, its commit."""
 
-import argparse
 import functools
 import os
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from lib.config import paths
 
 # 1 and 2 threads give different bits; jobs run in parallel as processes. By default, MKL chooses
 # kernels by the alignment of the data; with AUTO, a row does not depend on the rows around it.
-_REPEATABLE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-_REPEATABLE |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
-# glibc returns large arrays to the system, and clearing pages for new ones takes 5% of a training.
-# With these limits, processes keep arrays of up to 32 MB, the largest size that every glibc allows.
-_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
-# oneDNN and PyTorch's wrapper each cache kernels for 1,024 shapes: a gigabyte in bfloat16, where
-# every number of tokens is a shape of its own.
-_MEMORY |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
+_VARIABLES = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+_VARIABLES |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
+# Freed arrays of up to 32 MB are kept: clearing pages for new ones takes 5% of a training.
+_VARIABLES |= {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
+# Kernels for 128 shapes are cached: with the default, 1,024, they take a gigabyte in bfloat16.
+_VARIABLES |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
 OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
-PACKAGES = "torch transformers sentence-transformers gensim numpy scipy".split()
-PACKAGES += "scikit-learn pandas matplotlib seaborn".split()
+PACKAGES = "torch transformers sentence-transformers gensim numpy scipy scikit-learn pandas".split()
 
 
 def process_variables(*, offline: bool) -> dict[str, str]:
     """The variables of a process that computes; `offline` keeps Hugging Face off the network."""
-    variables = _REPEATABLE | _MEMORY | (OFFLINE if offline else {})
+    variables = _VARIABLES | (OFFLINE if offline else {})
     # On every processor with AVX2, the same kernels of OpenBLAS: gensim's Paragraph Vectors from
     # sums in another order differ as if they had another seed. Its products are short for AVX-512.
     processor = Path("/proc/cpuinfo")
@@ -55,54 +48,12 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "platform": platform.platform(), **installed}
 
 
-def commit() -> dict[str, Any]:
+def commit() -> dict[str, str | bool | None]:
     """The commit, and whether files differ from it; None without git or a checkout."""
-    unknown = {"commit": None, "dirty": None}
-    # Without .git it is installed, perhaps inside somebody else's checkout.
-    if not (paths.ROOT / ".git").exists() or not shutil.which("git"):
-        return unknown
-    command = ["git", "-C", str(paths.ROOT), "status", "--porcelain=v2", "--branch"]
-    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
-    if not lines:
-        return unknown
+    lines = []
+    if (paths.ROOT / ".git").exists() and shutil.which("git"):  # else perhaps in others' checkout
+        command = ["git", "-C", str(paths.ROOT), "status", "--porcelain=v2", "--branch"]
+        lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
     # Lines about the branch begin with #, and the first of them ends with the commit.
-    return {"commit": lines[0].split()[-1], "dirty": not lines[-1].startswith("#")}
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Silence transformers' progress bars and reports while a model is loaded."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
-
-
-@contextmanager
-def one_line_errors(task: str) -> Iterator[None]:
-    """Turn any error into a ValueError, "cannot <task>: ...". The hub's are of many types."""
-    try:
-        yield
-    except Exception as error:
-        reason = " ".join(str(error).split())[:250]
-        raise ValueError(f"cannot {task}: {type(error).__name__}: {reason}") from error
-
-
-@contextmanager
-def exit_in_one_line(parser: argparse.ArgumentParser, code: int) -> Iterator[None]:
-    """End a command in one line and with this exit code if what a person can mend goes wrong."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        told = "interrupted; the same command continues from what was kept"
-        parser.exit(1, f"{parser.prog}: {told}\n")
-    except (ValueError, OSError, ArithmeticError, ImportError, MemoryError, RuntimeError) as error:
-        told = " ".join(str(error).split()) or type(error).__name__
-        parser.exit(code, f"{parser.prog}: {told}\n")
+    dirty = not lines[-1].startswith("#") if lines else None
+    return {"commit": lines[0].split()[-1] if lines else None, "dirty": dirty}

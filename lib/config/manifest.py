@@ -1,56 +1,41 @@
-"""Which notebook makes which figure and table, and the thesis' tasks and rounds in its order.
-
-A profile's task has the role of the thesis' task with the same name. Others come after them.
-"""
+"""Which notebook makes which figure and table; the thesis' tasks and rounds in its order."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import NamedTuple
 
 from lib.config import paths, profiles
-from lib.config.schema import Profile, Settings, Text
+from lib.config.schema import Profile
 
 PUBLISHED = "published"  # a profile, and its only notebook
 # Sections 4.2 and 5.2.1, as the boxplots count them, and 5.2.2.
 CLASSIFICATION = ("ARXIV", "IMDB", "OC", "AAN", "S2ORC", "PAN")
 ROLES = (*CLASSIFICATION, "WINES", "GAMES")
-# Section 5.3.1: numbers of labelled examples, in the order of Figure 5.3.
-ROUNDS = {"1k": 1000, "10k": 10000, "all": None}
-# The columns of Chapter 5's scores.
+ROUNDS = {"1k": 1000, "10k": 10000, "all": None}  # labelled examples (Section 5.3.1)
 TABLE_5_7 = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")
 
 
-class Entry(Settings):
-    """One figure or table of the manifest."""
+class Entry(NamedTuple):
+    """One figure or table, as `params/manifest.yaml` explains it."""
 
-    label: Text
-    notebook: Text
-    kind: Literal["figure", "drawing", "table"]  # a drawing's CSV lists what it connects
-    title: Text
-    section: Text
-    minutes: Annotated[float, Field(ge=0)]  # the time its notebook takes for it in profile mini
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Names of the files that are written when it is saved."""
-        suffixes = (".csv", ".md", ".tex") if self.kind == "table" else (".svg", ".csv")
-        return tuple(self.label + suffix for suffix in suffixes)
+    label: str
+    notebook: str
+    kind: str
+    title: str
+    section: str
+    minutes: float
 
     def paths(self, profile: Profile) -> list[Path]:
-        """Return the paths of those files."""
-        return [paths.figures(profile) / name for name in self.files]
+        """Return the paths of the files that are written when it is saved."""
+        suffixes = (".csv", ".md", ".tex") if self.kind == "table" else (".svg", ".csv")
+        return [paths.figures(profile) / f"{self.label}{suffix}" for suffix in suffixes]
 
 
 def load() -> dict[str, Entry]:
     """Read `params/manifest.yaml` as label -> entry, in its order."""
     entries = profiles.read_yaml("manifest.yaml")
-    return {
-        label: profiles.validated(Entry.model_validate, {"label": label, **fields}, label)
-        for label, fields in entries.items()
-    }
+    return {label: Entry(label, **fields) for label, fields in entries.items()}
 
 
 def full_name(label: str) -> str:
@@ -58,24 +43,20 @@ def full_name(label: str) -> str:
     match = re.fullmatch(r"(news_)?(fig|tab)(?=[_\dA-Z])_?(.+)", label)
     if not match:
         return label
-    paper = "Trofimchuk (2022), " if match[1] else ""
-    word = {"fig": "Figure", "tab": "Table"}[match[2]]
-    return f"{paper}{word} {match[3].replace('_', '.')}"
+    word = "Trofimchuk (2022), " if match[1] else ""
+    word += "Figure" if match[2] == "fig" else "Table"
+    return f"{word} {match[3].replace('_', '.')}"
 
 
 def promised(
     entries: dict[str, Entry], notebook: str, labels: Collection[str] | None = None
 ) -> dict[str, Entry]:
-    """The entries that a notebook makes, of the labels that a profile lists (None: of all).
-
-    `PUBLISHED` redraws all that have a published number.
-    """
-    return {
-        label: entry
-        for label, entry in entries.items()
-        if (notebook == entry.notebook and (labels is None or label in labels))
-        or (notebook == PUBLISHED and (label[3:4].isdigit() or label.startswith("news_")))
-    }
+    """The entries that a notebook makes, of the labels that a profile lists (None: of all)."""
+    if notebook == PUBLISHED:  # it redraws all that have a published number
+        made = [label for label in entries if label[3:4].isdigit() or label.startswith("news_")]
+    else:
+        made = [label for label, entry in entries.items() if entry.notebook == notebook]
+    return {label: entries[label] for label in made if labels is None or label in labels}
 
 
 def ordered(names: Iterable[str], order: Collection[str] = ROLES) -> list[str]:

@@ -3,6 +3,7 @@
 An invalid one is a `ParameterError`: one line with the file, the key and what pydantic says.
 """
 
+import contextlib
 import difflib
 import fnmatch
 import re
@@ -16,26 +17,23 @@ from ruamel.yaml.error import YAMLError
 
 from lib.config import paths
 from lib.config.schema import Profile
+from lib.messages import OneLine
 
 T = TypeVar("T")
-Overrides = Mapping[str, Any] | list[str] | None
-
-
-class OneLine(BaseException):
-    """An error that IPython shows as one line, because its place in `lib` would help nobody."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]
 
 
 class ParameterError(OneLine, ValueError):
     """A parameter that cannot be used. The message is one line."""
 
 
+def nearest(name: Any, names: Iterable[Any]) -> str:
+    """Return the most similar of `names`."""
+    return (difflib.get_close_matches(str(name), sorted(names), cutoff=0.0) or ["(none)"])[0]
+
+
 def make_unknown_error(what: str, name: Any, valid: Iterable[str]) -> ParameterError:
     """Make the error for a name that is not among the valid ones; it suggests the nearest."""
-    nearest = difflib.get_close_matches(str(name), sorted(valid), n=1, cutoff=0.0) or ["(none)"]
-    return ParameterError(f"unknown {what} {name!r}; nearest: {nearest[0]}")
+    return ParameterError(f"unknown {what} {name!r}; nearest: {nearest(name, valid)}")
 
 
 def list_profiles() -> list[str]:
@@ -45,36 +43,41 @@ def list_profiles() -> list[str]:
 
 
 def load(
-    name: str,
+    profile: str,
     *,
-    overrides: Overrides = None,
+    overrides: Mapping[str, Any] | list[str] | None = None,
     seeds: Iterable[int] | int | str | None = None,
     only: str = "",
 ) -> Profile:
     """Load and check a profile, with changes by the caller; `ParameterError` if one is not allowed.
 
-    `overrides` are `{"training.documents": 60}` or `["training.documents=60"]`. `seeds` are one,
-    several, or text such as `"0,1"`. `only` has shell patterns, `"cosine,max-margin;MSE*"`.
+    `overrides` are `{"training.documents": 60}` or `["training.documents=60"]`, `seeds` a number,
+    several, or text such as `"0,1"`, and `only` shell patterns, `"cosine,max-margin;MSE*"`.
     """
-    where = f"params/{name}.yaml"
-    values = _read_profile(name)
+    where, values = f"params/{profile}.yaml", _read_profile(profile)
     before = validated(Profile.model_validate, values, where).flat()
     if not isinstance(overrides, Mapping):
-        overrides = dict(map(_read_override, overrides or ()))
-    for key, value in overrides.items():
-        _put(values, key, value)
-    if isinstance(seeds, str | int):
-        seeds = _parse(f"[{seeds}]", "seeds")
+        pairs = (text.partition("=") for text in overrides or ())
+        overrides = {key: _parse(value, f"override {key}") for key, _, value in pairs}
+    changes = dict(overrides)
     if seeds is not None:
-        values["seeds"] = seeds
+        changes["seeds"] = _parse(f"[{seeds}]", "seeds") if isinstance(seeds, str | int) else seeds
     if only:
-        values["only"] = only
-    profile = validated(Profile.model_validate, values, f"override of {where}")
-    if profile.name != name:  # its results would be saved as those of another
-        raise ParameterError(f"{where}: name: expected {name!r}, got {profile.name!r}")
-    changes = {key: value for key, value in profile.flat().items() if before.get(key, ...) != value}
-    profile.departures.update(changes)
-    return profile
+        changes["only"] = only
+    for key, value in changes.items():
+        *sections, field = key.split(".")
+        place = values
+        for section in sections:
+            if not isinstance(place.get(section), dict):
+                place[section] = {}
+            place = place[section]
+        place[field] = value
+    values["name"] = profile  # of its file, where results are saved
+    loaded = validated(Profile.model_validate, values, f"override of {where}")
+    for key, value in loaded.flat().items():
+        if before.get(key, ...) != value:
+            loaded.departures[key] = value
+    return loaded
 
 
 def _read_profile(name: str) -> Any:
@@ -82,30 +85,11 @@ def _read_profile(name: str) -> Any:
     if name not in list_profiles():
         raise make_unknown_error("profile", name, list_profiles())
     values = read_yaml(f"{name}.yaml")
-    if "extends" not in values:
-        return values
-    extended = _read_profile(values.pop("extends"))
+    extended = _read_profile(values.pop("extends")) if "extends" in values else {}
     for key, value in values.items():
         both = isinstance(value, dict) and isinstance(extended.get(key), dict)
         extended[key] = extended[key] | value if both else value
     return extended
-
-
-def _put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Put a value at a dotted key, in sections that may be missing."""
-    *sections, field = key.split(".")
-    for section in sections:
-        if not isinstance(values.get(section), dict):
-            values[section] = {}
-        values = values[section]
-    values[field] = value
-
-
-def _read_override(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise ParameterError(f"override {text!r}: expected key=value, as in heads.repeats=2")
-    return key, _parse(value, f"override {key}")
 
 
 def grid(name: str) -> dict[str, Any]:
@@ -133,21 +117,23 @@ def matches(name: str, only: str) -> bool:
 
 def check_only(only: str, names: Collection[str]) -> None:
     """Raise ParameterError if a pattern of `only` matches no name of a model."""
-    for pattern in only.split(","):
-        if not any(matches(name, pattern) for name in names):
-            raise make_unknown_error("model in only", pattern.strip(), names)
+    for pattern in map(str.strip, only.split(",")):
+        if not fnmatch.filter(names, pattern):
+            raise make_unknown_error("model in only", pattern, names)
 
 
 def validated(check: Callable[[Any], T], values: Any, where: object) -> T:
-    """Check values with a method of pydantic.
-
-    A ParameterError says, in one line, the first thing that is wrong: `where`, key, message, value.
-    """
+    """Check values with a method of pydantic; ParameterError for the first thing that is wrong."""
     try:
         return check(values)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
+        places, key = first["loc"], ".".join(map(str, first["loc"]))
         given = reprlib.repr(first["input"])[:80]  # an alias can be endless
         told = f"{key}: {first['msg']}, got {given}" if key else first["msg"]
+        if first["type"] == "extra_forbidden":
+            for place in places[:-1]:
+                with contextlib.suppress(KeyError):  # a union's tag is no key
+                    values = values[place]
+            told = f"unknown key {key}; nearest: {nearest(places[-1], {*values} - {places[-1]})}"
         raise ParameterError(f"{where}: {told}") from None

@@ -18,6 +18,7 @@ from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 import pyarrow
+from pooch import file_hash
 from pyarrow import ipc
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -25,7 +26,7 @@ from lib.config import paths
 from lib.config.profiles import validated
 from lib.config.schema import MiniBuild, ThesisBuild
 from lib.data.files import read_rows
-from lib.store import hash_code, hash_file, hash_value, write_whole
+from lib.store import hash_code, hash_value, write_whole
 from lib.texts import has_token
 
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
@@ -95,7 +96,7 @@ def _open(folder: Path) -> pyarrow.Table:
     return table.append_column("source", pyarrow.repeat(folder.name, len(table)))
 
 
-_sum_once = functools.cache(lambda path, written: hash_file(path))
+_sum_once = functools.cache(lambda path, written: file_hash(path))
 
 
 def _copy(files: list[Path], target: BinaryIO) -> None:

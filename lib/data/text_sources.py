@@ -9,10 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pooch import file_hash
+
 from lib.config import paths
 from lib.data.dataset_folder import FORMS, Documents, spell_name
-from lib.data.files import name_errors, read_rows, write_lines, write_once
-from lib.store import MARKER, hash_code, hash_file, hash_value
+from lib.data.files import read_rows, write_lines, write_once
+from lib.messages import one_line_errors
+from lib.store import MARKER, hash_code, hash_value
 
 TABLES = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".csv", ".parquet")
 PLAIN = (".txt", ".md")
@@ -52,11 +55,11 @@ def find_dataset_folder(
         labelled = (row for _, row in read_rows(file) if spell_name(row.get("label")))
         if labels := [{"id": row["id"], "label": row["label"]} for row in labelled]:
             write_lines(folder / "tasks/label/train.jsonl", labels)
-        with name_errors(path):
+        with one_line_errors(f"read {path}"):
             Documents(folder)
 
     code = hash_code(("data.text_sources", "data.files", "data.dataset_folder"))
-    key = hash_value([code, [[places[file], hash_file(file)] for file in chosen], asked])
+    key = hash_value([code, [[places[file], file_hash(file)] for file in chosen], asked])
     return write_once(paths.artifacts() / "data" / "texts" / key / name, write), name, notes
 
 
@@ -69,7 +72,7 @@ def _list_files(path: Path) -> list[Path]:
 
 
 def _read_plain(path: Path, place: str) -> dict[str, str]:
-    with name_errors(path):
+    with one_line_errors(f"read {path}"):
         return {"id": place, "text": path.read_text(encoding="utf-8-sig"), "title": path.stem}
 
 

@@ -104,11 +104,8 @@ def distill(
     # Ranks are added above the range of seeds, so that processes drop out different units.
     torch.manual_seed(seed + (accelerator.process_index << 32))
     models = nn.ModuleList([student, objective])
-    groups = parameter_groups(models, settings.weight_decay)
-    adam = torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
-    warmup = round(settings.warmup_share * len(batches))
-    cosine = get_cosine_schedule_with_warmup(adam, warmup, len(batches))
-    embed, optimizer, schedule = accelerator.prepare(student, adam, cosine)
+    steps = make_optimizer(models, settings, updates=len(batches))
+    embed, optimizer, schedule = accelerator.prepare(student, *steps)
     history = History(loss=[], measured=[])
     accelerator.register_for_checkpointing(history, objective)
     kept = [] if checkpoint is None else checkpoint.glob("[0-9]*")
@@ -224,6 +221,14 @@ def length_mixed_order(
         members = generator.permutation(np.flatnonzero(buckets == number))
         place[members] = (np.arange(len(members)) + generator.random(len(members))) / len(members)
     return np.argsort(place, kind="stable")
+
+
+def make_optimizer(models: nn.Module, settings: TrainingSettings, updates: int) -> tuple[Any, Any]:
+    """AdamW, and the schedule of its rate: a linear warm-up, then half a cosine down to 0."""
+    groups = parameter_groups(models, settings.weight_decay)
+    adam = torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
+    warmup = round(settings.warmup_share * updates)
+    return adam, get_cosine_schedule_with_warmup(adam, warmup, updates)
 
 
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:

@@ -6,10 +6,9 @@ The training follows the author's code: frozen embeddings, cross-entropy with la
 with decoupled decay on all parameters including biases, a cosine schedule to 0, no early stopping.
 
 Heads are stacked, the backward pass is written out, and one fused optimiser step updates them all:
-two (pairs) to five times (single texts) as fast as autograd, with the accuracies of the plain loop
-in `tests/evaluation/test_heads.py`. Each head has its own random generator, and no operation mixes
-heads. With one torch thread and `MKL_CBWR` as in `lib.config.environment`, a head has the same bits
-in any stack.
+two (pairs) to five times (single texts) as fast as the plain loop in the tests. Each head has its
+own random generator. With one torch thread and `MKL_CBWR` as in `lib.config.environment`, it has
+the same bits in any stack.
 """
 
 import functools
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import linear, normalize
+from torch.nn.functional import linear
 from torch.optim.adamw import adamw
 
 from lib.config.schema import HeadSettings
@@ -29,20 +28,18 @@ from lib.evaluation.readouts import Job
 
 _TOGETHER = 20  # heads trained together, 1.2 MB each for 1536 inputs; changes no result
 _ALIGN = 64  # heads fill whole cache lines, so that vectorised loops find all aligned alike
-_EVALUATION_ROWS = 1024
 
 
 @torch.no_grad()
 def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> list[np.ndarray]:
     """Train one head per job and test it: (test,) predicted classes, int64, of each job.
 
-    The settings' `features` are "raw" embeddings (the author's code), of "unit norm", or
-    "standardized" over the texts of the job's training items: the scale, which losses do not fix,
-    decides how far a head gets with raw ones in a few hundred steps. `clip` is the largest norm of
-    the gradient of each head. `ValueError`, with the job's name, for embeddings or trained weights
-    that are not finite.
+    The settings' `features` are "raw" embeddings (the author's code) or "standardized" over the
+    texts of the job's training items: with raw ones their scale decides how far a head gets in a
+    few hundred steps. `clip` is the largest norm of a head's gradient. `ValueError`, with the job's
+    name, for embeddings or trained weights that are not finite.
     """
-    data = _prepare(jobs, settings.features)
+    data = _prepare(jobs, standardized=settings.features == "standardized")
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, item in enumerate(data):
         shape = (item.features.shape[1], len(item.train), item.inputs.shape[1])
@@ -57,44 +54,34 @@ def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> li
     return [predictions[index] for index in range(len(data))]
 
 
-def _prepare(jobs: Sequence[Job], scale: str) -> list[Job]:
+def _prepare(jobs: Sequence[Job], standardized: bool) -> list[Job]:
     """Jobs of tensors; those that share embeddings and training items share scaled embeddings."""
     shared: dict[tuple[int, ...], Tensor] = {}
     data = []
     for job in jobs:
-        numbers: dict[str, Any] = {
-            name: torch.from_numpy(getattr(job, name).astype(np.int64))
-            for name in ("inputs", "labels", "train", "test")
-        }
+        names = ("inputs", "labels", "train", "test")
+        numbers: Any = {name: torch.as_tensor(getattr(job, name)).long() for name in names}
         key = (id(job.features), id(job.inputs), id(job.train))
         if key not in shared:
-            features = torch.as_tensor(job.features).detach().to("cpu", torch.float32).contiguous()
+            features = torch.as_tensor(job.features, dtype=torch.float32).contiguous()
             if not features.isfinite().all():
                 raise ValueError(f"{job.name}: NaN or infinity in the embeddings")
-            shared[key] = _scale(features, numbers["inputs"][numbers["train"]], scale)
+            if standardized:
+                seen = features[numbers["inputs"][numbers["train"]].unique()]
+                spread = seen.std(0, correction=0)
+                constant = spread <= 1e-6 * seen.abs().max()  # up to rounding
+                spread[constant] = math.inf  # such features become 0
+                features = (features - seen.mean(0)) / spread
+            shared[key] = features
         data.append(replace(job, features=shared[key], **numbers))
     return data
-
-
-def _scale(features: Tensor, inputs: Tensor, scale: str) -> Tensor:
-    """Scale embeddings, (texts, dim); `inputs` are the training items."""
-    if scale == "unit norm":
-        return normalize(features, dim=1)
-    if scale == "standardized":
-        seen = features[inputs.unique()]
-        spread = seen.std(0, correction=0)
-        constant = spread <= 1e-6 * seen.abs().max()  # up to rounding
-        spread[constant] = math.inf  # such features become 0
-        return (features - seen.mean(0)) / spread
-    return features
 
 
 def _train(data: list[Job], classes: int, settings: HeadSettings) -> list[Tensor]:
     """Train heads of one shape: W1 (heads, hidden, width), b1, W2 (heads, classes, hidden), b2."""
     stack, step = _Stack(data, classes, settings), 0
-    batches, epochs = math.ceil(stack.rows / settings.batch_size), settings.epochs
-    if settings.steps is not None:
-        epochs = math.ceil(settings.steps / batches)
+    batches = math.ceil(stack.rows / settings.batch_size)
+    epochs = math.ceil(settings.steps / batches) if settings.steps else settings.epochs
     for _ in range(epochs):
         stack.shuffle()
         for start in range(0, stack.rows, settings.batch_size):
@@ -195,8 +182,5 @@ def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
 
 
 def _predict(item: Job, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> np.ndarray:
-    predictions = []
-    for rows in item.inputs[item.test].split(_EVALUATION_ROWS):
-        hidden = torch.relu(linear(item.features[rows].flatten(1), w1, b1))
-        predictions.append(linear(hidden, w2, b2).argmax(1))
-    return torch.cat(predictions).numpy()
+    x = item.features[item.inputs[item.test]].flatten(1)
+    return linear(torch.relu(linear(x, w1, b1)), w2, b2).argmax(1).numpy()

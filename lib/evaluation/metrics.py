@@ -1,7 +1,4 @@
-"""Normalised accuracy, average precision, reciprocal rank, canonical correlation; without PyTorch.
-
-scikit-learn's metrics know neither relevant items without a rank nor the published limit of ranks.
-"""
+"""Normalised accuracy, average precision, reciprocal rank and canonical correlation."""
 
 import warnings
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -18,7 +15,7 @@ def normalized_accuracy(
     """Divide accuracies by the best of their task (thesis Section 4.2), as a column `normalized`.
 
     `frame` has columns task and accuracy. `best`, per task, is by default that in the frame, so a
-    model has different values in different figures. Figure 5.3 takes the best of all three rounds.
+    model has different values in different figures.
     """
     tops = frame.groupby("task")["accuracy"].max() if best is None else best
     return frame.assign(normalized=frame["accuracy"] / frame["task"].map(tops))
@@ -59,7 +56,7 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
         cca = sum_{j <= k} s_j(Ux' Uy),   Ux, Uy: orthonormal bases of the centred columns
 
     (Björck and Golub 1973, Numerical methods for computing angles between linear subspaces.) Row i
-    of x and of y, arrays or tensors, is the same document. Invariant under invertible affine maps.
+    of x and of y, arrays of floats, is the same document. Invariant under invertible affine maps.
     Warns if rank(x) + rank(y) exceeds rows - 1, by the number of correlations that are 1 anyway.
     """
     x_basis, y_basis = _orthonormal_columns(x), _orthonormal_columns(y)
@@ -77,9 +74,6 @@ def _orthonormal_columns(values: Any) -> np.ndarray:
     The threshold of `scipy.linalg.orth` is relative to the largest singular value *after* centring,
     so the rounding errors of constant columns would count as directions.
     """
-    if hasattr(values, "detach"):  # a tensor of any device and precision
-        values = values.detach().cpu()
-        values = (values if values.element_size() >= 8 else values.float()).numpy()
     x, eps = values.astype(np.float64), 2.0**-52 if values.itemsize >= 8 else 2.0**-23
     left, sizes, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     # Rounded entries change singular values by less than eps times this norm; 10 allows for sums.

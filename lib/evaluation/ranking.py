@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.preprocessing import normalize
 
 from lib.evaluation.metrics import average_precision, reciprocal_rank
+from lib.evaluation.readouts import read_vectors
 
 METRICS: dict[str, Callable[..., float]] = {"MAP": average_precision, "MRR": reciprocal_rank}
-RANDOM_RANKINGS = 5  # of each source, for the score of chance
 TIE_DECIMALS = 12  # cosines equal so far are ties: their last bits depend on the machine
 
 
@@ -38,38 +39,33 @@ def rank(
     """A model's mean score over queries, and (examples,) scores with that mean.
 
     An example's score is the precision at its target's rank (MAP over whole rankings), else the
-    score of its query. It is weighted so that every query counts the same. `vectors` are
-    (texts, dim), dense or sparse, and finite. Or they are a function of a fold's queries, which
-    fits them to none of its sources and targets; `folds` are (sources,) places of sources, each in
-    one fold.
+    score of its query. `vectors` are (texts, dim), dense or sparse, and finite. Or they are a
+    function of a fold's queries, which fits them to none of its sources and targets; `folds` are
+    places of sources, each in one fold.
     """
-    sources, counts = list(queries.relevant), np.array([*map(len, queries.relevant.values())])
-    each = np.full(len(sources), np.nan)
-    parts: list[Any] = [None] * len(sources)
+    sources, scores, parts = [*queries.relevant], dict[int, float](), dict[int, np.ndarray]()
     for fold in [np.arange(len(sources))] if folds is None else folds:
-        asked = [sources[place] for place in fold]
-        relevant = {row: queries.relevant[row] for row in asked}
+        relevant = {sources[place]: queries.relevant[sources[place]] for place in fold}
         fitted = vectors(replace(queries, relevant=relevant)) if callable(vectors) else vectors
-        rankings = rank_texts(fitted, asked)
-        for place, source, ranking in zip(fold, asked, rankings, strict=True):
-            each[place] = METRICS[metric](relevant[source], ranking, top)
-            parts[place] = np.repeat(each[place], counts[place])
+        rankings = rank_texts(fitted, [*relevant])
+        for (source, targets), ranking in zip(relevant.items(), rankings, strict=True):
+            scores[source] = METRICS[metric](targets, ranking, top)
+            parts[source] = np.full(len(targets), scores[source])
             if metric == "MAP" and top is None:  # (targets,) precision at each target's rank
-                ranks = 1 + np.array([ranking.index(target) for target in relevant[source]])
-                found = (ranks <= ranks[:, None]).sum(1)  # (targets,) ranked at least as high
-                parts[place] = found / ranks
+                ranks = 1 + np.array([ranking.index(target) for target in targets])
+                parts[source] = (ranks <= ranks[:, None]).sum(1) / ranks
+    mean = np.mean([scores[source] for source in sources])
+    examples = np.concatenate([parts[source] for source in sources])
     # Every query counts the same.
+    counts = np.array([len(parts[source]) for source in sources])
     weights = np.repeat(counts.sum() / (len(sources) * counts), counts)
-    mean = each.mean()
-    return float(mean), mean + weights * (np.concatenate(parts) - mean)
+    return float(mean), mean + weights * (examples - mean)
 
 
 def rank_texts(vectors: Any, sources: Sequence[int]) -> Iterator[list[int]]:
     """Yield for each source the rows of all other texts by decreasing cosine, ties in order."""
-    from sklearn.preprocessing import normalize
-
-    x = sparse.csr_array(vectors) if sparse.issparse(vectors) else np.asarray(vectors)
-    x = normalize(x.astype(np.float64))  # refuses NaN, which would be sorted to the end
+    # Normalising refuses NaN, which would be sorted to the end.
+    x = normalize(read_vectors(vectors).astype(np.float64))
     for source in sources:
         row = x[[source]].toarray()[0] if sparse.issparse(x) else x[source]
         order = np.argsort(-np.round(x @ row, TIE_DECIMALS), kind="stable")
@@ -77,17 +73,18 @@ def rank_texts(vectors: Any, sources: Sequence[int]) -> Iterator[list[int]]:
 
 
 def score_chance(queries: Queries, metric: str, top: int | None = None) -> float:
-    """The mean score of random rankings."""
+    """The mean score of random rankings, five of each source."""
     shuffle, scores = np.random.default_rng(0).permutation, []
     for source, targets in queries.relevant.items():
         others = np.delete(np.arange(len(queries.texts)), source)
-        for _ in range(RANDOM_RANKINGS):
+        for _ in range(5):
             scores.append(METRICS[metric](targets, shuffle(others).tolist(), top))
     return float(np.mean(scores))
 
 
 def rank_halves(vectors: Any) -> np.ndarray:
     """(halves,) reciprocal rank of each half's other half; all first halves come first."""
+    vectors = read_vectors(vectors)
     rows = np.arange(vectors.shape[0])
     others = rows.reshape(2, -1)[::-1].ravel()  # `ValueError` for an odd number
     rankings = rank_texts(vectors, rows.tolist())

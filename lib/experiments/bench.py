@@ -9,6 +9,7 @@ computed; what the store lacks is made in one queue of jobs; heads judge the vec
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import os
@@ -21,11 +22,11 @@ import numpy as np
 import pandas as pd
 
 from lib.config import paths, profiles
-from lib.config.schema import HeadSettings, Profile
+from lib.config.schema import Profile
 from lib.data import corpus as corpora
 from lib.data import task_files
 from lib.data.corpus import Corpus
-from lib.data.dataset_folder import Documents, content, find_dataset, find_roots
+from lib.data.dataset_folder import Documents, find_dataset, find_roots
 from lib.data.examples import read_examples, read_queries
 from lib.data.task_files import Task
 from lib.distillation import variants
@@ -37,7 +38,6 @@ from lib.experiments.model import Model, find_device, has_bfloat16, hash_model
 from lib.experiments.students import Base, TrainedStudent, load_layers
 from lib.jobs import Job, run_jobs
 from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
-from lib.texts import halve_text
 
 LSA_WIDTH = 1024  # as wide as the largest Paragraph Vectors, and scaled like them
 JUDGING = ("evaluation.heads", "evaluation.readouts")
@@ -51,30 +51,26 @@ def shared_property(compute: Callable[[Any], Any]) -> Any:
     """A cached property of documents and tasks, which a bench and all its copies compute once."""
 
     def read(bench: Bench) -> Any:
-        if compute.__name__ not in bench.shared:
-            bench.shared[compute.__name__] = compute(bench)
-        return bench.shared[compute.__name__]
+        if compute not in bench.shared:
+            bench.shared[compute] = compute(bench)
+        return bench.shared[compute]
 
     return property(read, doc=compute.__doc__)
 
 
 class Texts(Sequence[str]):
-    """The texts of documents, read from disk when needed."""
+    """The texts of documents, read from disk when needed; parts share their hashes, `names`."""
 
-    def __init__(self, documents: Sequence[Any]):
+    def __init__(self, documents: Sequence[Any], names: np.ndarray | None = None):
         self.documents = documents
+        self.names = hash_texts(each.text for each in documents) if names is None else names
 
     def __len__(self) -> int:
         return len(self.documents)
 
     def __getitem__(self, row: Any) -> Any:
         part = self.documents[row]
-        return Texts(part) if isinstance(row, slice) else part.text
-
-    @functools.cached_property
-    def names(self) -> np.ndarray:
-        """(texts,) hashes, kept so that all texts are read only once."""
-        return hash_texts(iter(self))
+        return Texts(part, self.names[row]) if isinstance(row, slice) else part.text
 
 
 def open_store() -> Store:
@@ -90,7 +86,7 @@ class Bench:
     profile: Profile
     store: Store = field(default_factory=open_store)
     readout: str = "thesis"
-    shared: dict[Any, Any] = field(default_factory=dict)  # with its copies: texts and tasks
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False)  # by all copies
 
     @classmethod
     def load(cls, name: str, **changes: Any) -> Bench:
@@ -105,19 +101,16 @@ class Bench:
 
     def with_readout(self, name: str) -> Bench:
         """A bench that reads embeddings in another way, one of `readouts.READOUTS`."""
-        return replace(self.changed("heads", **readouts.READOUTS[name]), readout=name)
+        return replace(self.changed("heads", classifier=readouts.READOUTS[name]), readout=name)
 
     def reading(self) -> Bench:
         """A bench that raises `NotComputed` when this one would compute something."""
         return replace(self, store=replace(self.store, reading=True))
 
-    # ---- texts ----------------------------------------------------------------------------------
-
     @shared_property
     def roots(self) -> list[Path]:
         """The folders that hold dataset folders."""
-        profile = self.profile
-        return find_roots(profile.build, profile.data_roots, paths.artifacts())
+        return find_roots(self.profile.build, self.profile.data_roots, paths.artifacts())
 
     @shared_property
     def tasks(self) -> dict[str, Task]:
@@ -129,22 +122,19 @@ class Bench:
         """The tasks that heads are trained on."""
         return [name for name, task in self.tasks.items() if task.kind == "classification"]
 
-    @property
-    def retrievals(self) -> list[str]:
-        """The tasks that rank texts."""
-        return [name for name, task in self.tasks.items() if task.kind == "retrieval"]
+    def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
+        """The examples that models are judged by; `limit` reduces those that heads train on."""
+        return read_examples(task, self.tasks[task], split, self.profile.tasks.limit, limit)
 
     @shared_property
     def corpus(self) -> Corpus:
         """The distillation corpus, without what tasks are validated or tested on."""
         section, student = self.profile.corpus, self.profile.student
         documents = Documents(*(find_dataset(self.roots, name) for name in section.names))
-        contents = documents.contents
         held_out = task_files.held_out_contents(self.tasks)
-        inputs = section.model_dump(mode="json") | {"documents": hash_arrays(contents)}
-        inputs["left_out"] = hash_arrays(np.intersect1d(held_out, contents))
-        if any(folder.min_tokens for folder in section.folders):
-            inputs["student"] = [student.model, student.revision, hash_model(student.model)]
+        inputs = section.model_dump(mode="json")
+        inputs["contents"] = hash_arrays(held_out, documents.contents)
+        inputs["student"] = [student.model, student.revision, hash_model(student.model)]
 
         def count_tokens(texts: Sequence[str]) -> Sequence[int]:
             tokenizer = load_layers(student).tokenizer
@@ -159,17 +149,15 @@ class Bench:
         """The held-out documents of the corpus."""
         return Texts(self.corpus.validation)
 
+    @shared_property
+    def train(self) -> Texts:
+        """The training documents of the corpus."""
+        return Texts(self.corpus.train)
+
     @property
     def documents(self) -> Texts:
         """The documents that students are trained on."""
-        return self.first_texts(self.profile.training.documents)
-
-    @functools.cache  # noqa: B019  # a process has few benches
-    def first_texts(self, count: int | None) -> Texts:
-        """The texts of the first `count` training documents of the corpus; None for all."""
-        return Texts(self.corpus.train[:count])
-
-    # ---- models ---------------------------------------------------------------------------------
+        return self.train[: self.profile.training.documents]
 
     @functools.cached_property
     def teacher(self) -> Teacher:
@@ -179,9 +167,9 @@ class Bench:
     @functools.cached_property
     def base(self) -> Base:
         """The student before training, in "fp32" if the device has no bfloat16."""
-        section, precision = self.profile.student, self.profile.training.precision
-        precision = precision if precision == "fp32" or has_bfloat16() else "fp32"
-        read = (self.first_texts(None), self.held_out) if section.language_model else ([], [])
+        section = self.profile.student
+        precision = self.profile.training.precision if has_bfloat16() else "fp32"
+        read = (self.train, self.held_out) if section.language_model else ([], [])
         return Base(self.store, section, precision, *read, self.teacher)
 
     def contextual(self, label: str, seed: int = 0) -> Model:
@@ -194,57 +182,47 @@ class Bench:
         section = self.profile.contextual_teacher
         settings = section.model_dump(exclude={"documents"})
         settings["seed"] = (section.seed + seed) % 2**32
-        documents = self.first_texts(section.documents)
+        documents = self.train[: section.documents]
         return ParagraphVector(self.store, label, self.profile.width, settings, documents)
 
-    @functools.cache  # noqa: B019
+    @functools.cache  # noqa: B019  # a process has few benches
     def model(self, label: str | Variant, seed: int = 0) -> Model:
         """The model of a label. Nothing is computed before it embeds something."""
-        variant, teacher, profile = read_label(label), self.teacher, self.profile
+        variant = variants.parse(label) if isinstance(label, str) else label
+        teacher, profile = self.teacher, self.profile
         chunks = replace(teacher, chunk=teacher.section.max_tokens)
+        base = replace(self.base, cut=True) if variant.cut else self.base
         if variant.kind == "student":
             structural = chunks if variant.reads_chunks else teacher
             contextual = self.contextual(variant.contextual) if variant.contextual else None
             teachers = (structural if variant.structural else None, contextual)
             read = (profile, self.documents, self.held_out)
-            return TrainedStudent(self.store, self.base, variant, seed, *read, *teachers)
+            return TrainedStudent(self.store, base, variant, seed, *read, *teachers)
         if variant.kind == "paragraph_vector":
             return self.contextual(str(variant.contextual), seed)
         if variant.kind == "tfidf":
             return Words(self.store, self.documents)
-        documents = self.first_texts(profile.contextual_teacher.documents)
+        documents = self.train[: profile.contextual_teacher.documents]
         dim = max(1, round(LSA_WIDTH * profile.width))
         lsa = Words(self.store, documents, dim, teacher if variant.cut else None)
         if variant.kind == "both":  # of a cut text the teacher reads the one piece
             return Joined(self.store, (teacher if variant.cut else chunks, lsa), scaled=True)
-        base = replace(self.base, cut=variant.cut)
         fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
         return fixed[variant.kind]
 
     def embed(self, models: Iterable[Model], texts: Sequence[str]) -> None:
-        """Make missing models and vectors of texts in one queue of jobs, what one needs ahead."""
-        missing: dict[str, tuple[Model, list[Sequence[str]]]] = {}  # by the model's name
-        for model in models:
-            for needed, read in model.list_work(texts):
-                if not needed.is_embedded(read):
-                    missing.setdefault(needed.product.name, (needed, []))[1].append(read)
-        jobs = [(m.product.label, embed_texts, (m, parts)) for m, parts in missing.values()]
-        self._run_jobs(jobs, "models")
+        """Make missing models and vectors of texts in one queue of jobs, with all that they need.
+
+        What several jobs need is made by the first; the others wait for it.
+        """
+        kept = {model.product.name: model for model in models if model.kept}.values()
+        missing = [model for model in kept if not self.store.has_rows(model.product, texts)]
+        self._run_jobs([(m.product.label, embed_texts, (m, texts)) for m in missing], "models")
 
     def _run_jobs(self, jobs: list[Job], what: str) -> None:
         if jobs and self.store.reading:
             raise NotComputed(f"{what}: {len(jobs)} missing in {self.store.folder}")
         run_jobs(jobs, what)
-
-    def embeddings(self, label: str | Variant, seed: int) -> dict[str, np.ndarray]:
-        """(texts, dim) of held-out documents, `validation`; first halves, then second: `halves`."""
-        model, parts = self.model(label, seed), [halve_text(text) for text in self.held_out]
-        halves = [first for first, _ in parts] + [second for _, second in parts]
-        self.embed([model], [*self.held_out, *halves])
-        texts = {"validation": self.held_out, "halves": halves}
-        return {name: np.asarray(model.embed(part)) for name, part in texts.items()}
-
-    # ---- records --------------------------------------------------------------------------------
 
     def run(
         self,
@@ -263,81 +241,63 @@ class Bench:
         heads get; below 1, the share of the task's examples.
 
         Columns are model, the variant's fields, task, metric, readout, split, seed, value
-        (accuracy, mean over folds and heads), seconds (of training), device, embedding_fingerprint,
-        fingerprint, by_head (accuracies), scores (of each test example, the share of correct
-        heads), groups (of the examples' texts), chance.
+        (accuracy, mean over folds and heads), scores (of each test example, the share of correct
+        heads), groups (of the examples' texts), chance, device, and two products' names.
         """
         tasks = self.classifications if tasks is None else tasks
-        names = {task: hash_examples(self.examples(task, split, limit)) for task in tasks}
-        records = [
-            (pair, task, self._name_record(pair, task, names[task]))
-            for pair, task in itertools.product(self._pair_seeds(wanted, seeds), tasks)
-        ]
-        self._judge([each for each in records if not self.store.has(each[2])], split, limit)
+        examples = {task: self.examples(task, split, limit) for task in tasks}
+        names = {task: hash_examples(each) for task, each in examples.items()}
+        pairs = itertools.product(self._pair_seeds(wanted, seeds), tasks)
+        records = {(pair, task): self._name_record(pair, task, names[task]) for pair, task in pairs}
+        self._judge(records, examples)
         facts = {}
-        for task in tasks:
-            examples = self.examples(task, split)
-            groups = self._name_groups(task, examples.text_ids)[examples.inputs[examples.tested]]
-            facts[task] = {"task": task, "metric": "accuracy", "split": split, "groups": groups}
-            facts[task] |= {"readout": self.readout, "chance": examples.chance}
-        table = []
-        for pair, task, product in records:
-            record = self.store.find(product)
+        for task, each in examples.items():
+            groups = name_groups(self.tasks[task], each.text_ids)[each.inputs[each.tested]]
+            facts[task] = {"task": task, "metric": "accuracy", "readout": self.readout}
+            facts[task] |= {"split": split, "groups": groups, "chance": each.chance}
+        rows = []
+        for (pair, task), product in records.items():
+            record = self.store.read(product)
             row = self._describe(pair) | facts[task] | {"fingerprint": product.name}
-            row |= {"value": float(record["accuracy"]), "by_head": record["heads"].tolist()}
-            table.append(row | {"scores": record["scores"]})
-        return pd.DataFrame(table)
+            rows.append(row | {"value": float(record["accuracy"]), "scores": record["scores"]})
+        return pd.DataFrame(rows)
 
     def retrieve(
-        self,
-        wanted: Iterable[str | Variant],
-        *,
-        seeds: Seeds,
-        tasks: Sequence[str] | None = None,
-        top: int | None = None,
+        self, wanted: Iterable[str | Variant], *, seeds: Seeds, top: int | None = None
     ) -> pd.DataFrame:
-        """Tidy records of retrieval: like `run`, with the metrics MAP and MRR over the sources.
+        """Tidy records of all retrievals: like `run`, with the metrics MAP and MRR over sources.
 
         With `top` None every text is ranked, as MAP is defined; with 1000, texts ranked lower are
         ignored, as in the published numbers. An example of `scores` is a source with one of its
-        targets, and has the groups of both. `queries` is the number of sources.
+        targets, and has the groups of both.
         """
-        pairs = self._pair_seeds(wanted, seeds)
-        table = []
-        for task in self.retrievals if tasks is None else tasks:
-            queries = read_queries(self.tasks[task])
-            groups = self._name_groups(task, queries.text_ids)[queries.examples]
-            facts = {"task": task, "split": "test", "readout": "none", "fingerprint": ""}
-            facts |= {"queries": len(queries.relevant), "groups": groups}
+        pairs, rows = self._pair_seeds(wanted, seeds), []
+        tasks = {name: task for name, task in self.tasks.items() if task.kind == "retrieval"}
+        for name, task in tasks.items():
+            queries = read_queries(task)
+            groups = name_groups(task, queries.text_ids)[queries.examples]
+            facts = {"task": name, "readout": "none", "split": "test", "groups": groups}
             self.embed([self.model(*pair) for pair in pairs], queries.texts)
             for pair, metric in itertools.product(pairs, ranking.METRICS):
                 vectors = self.model(*pair).embed(queries.texts)
                 value, scores = ranking.rank(vectors, queries, metric, top)
-                chance = ranking.score_chance(queries, metric, top)
                 row = self._describe(pair) | facts | {"metric": metric, "value": value}
-                table.append(row | {"chance": chance, "scores": scores})
-        return pd.DataFrame(table)
+                chance = ranking.score_chance(queries, metric, top)
+                rows.append(row | {"chance": chance, "scores": scores, "fingerprint": ""})
+        return pd.DataFrame(rows)
 
     def _pair_seeds(self, wanted: Iterable[str | Variant], seeds: Seeds) -> list[Pair]:
         """Each model, by its label or variant, with each of its seeds."""
-        chosen = dict.fromkeys(map(read_label, wanted))
+        parsed = [variants.parse(each) if isinstance(each, str) else each for each in wanted]
+        chosen = dict.fromkeys(parsed)
         given = seeds if isinstance(seeds, Mapping) else {v.identity: seeds for v in chosen}
         return [(v, n) for v in chosen for n in given.get(v.identity, self.profile.seeds)]
 
     def _describe(self, pair: Pair) -> dict[str, Any]:
         """What a row says of a model."""
-        (variant, seed), model, seconds = pair, self.model(*pair), None
-        if isinstance(model, TrainedStudent):
-            seconds = float(self.store.find(model.weights, "seconds")["seconds"])
-        row = {"model": variant.identity, **asdict(variant), "seed": seed, "seconds": seconds}
-        return row | {"device": find_device(), "embedding_fingerprint": model.product.name}
-
-    def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
-        """The examples that models are judged by; `limit` reduces those that heads train on."""
-        if (key := (task, split, limit)) not in self.shared:
-            most = self.profile.tasks.limit
-            self.shared[key] = read_examples(task, self.tasks[task], split, most, limit)
-        return self.shared[key]
+        variant, seed = pair
+        row = {"model": variant.identity, **asdict(variant), "seed": seed, "device": find_device()}
+        return row | {"embedding_fingerprint": self.model(*pair).product.name}
 
     def _name_record(self, pair: Pair, task: str, examples: str) -> Product:
         """The record of a model on hashed examples. Only trained heads have settings and a seed."""
@@ -345,49 +305,35 @@ class Bench:
         heads = self.profile.heads.model_dump(mode="json")
         classifier = heads.pop("classifier")
         classifier = "words" if variant.kind == "tfidf" else classifier
-        settings = {"heads": heads, "seed": seed} if classifier == "head" else {}
-        inputs = {"model": self.model(*pair).product, "examples": examples}
-        inputs |= {"classifier": classifier, **settings}
+        inputs = {"heads": heads, "seed": seed} if classifier == "head" else {}
+        inputs |= {"model": self.model(*pair).product, "classifier": classifier}
+        inputs["examples"] = examples
         label = f"{task}: {variant.identity}, seed {seed}"
         return Product("record", inputs, JUDGING, ("torch", "scikit-learn"), label)
 
     def _judge(
-        self, missing: Sequence[tuple[Pair, str, Product]], split: str, limit: float | None
+        self, records: Mapping[tuple[Pair, str], Product], examples: Mapping[str, Examples]
     ) -> None:
-        """Embed and judge. The heads of one task are trained together."""
-        examples = {task: self.examples(task, split, limit) for _, task, _ in missing}
-        texts = dict.fromkeys(text for each in examples.values() for text in each.texts)
-        self.embed(dict.fromkeys(self.model(*pair) for pair, *_ in missing), [*texts])
+        """Make records that are missing. The heads of one task are trained together."""
         groups: dict[tuple[str, str], list[Any]] = {}
-        for pair, task, product in missing:
-            group = groups.setdefault((task, product.inputs["classifier"]), [])
-            group.append((product, self.model(*pair), pair[1]))
+        for (pair, task), product in records.items():
+            if not self.store.has(product):
+                group = groups.setdefault((task, product.inputs["classifier"]), [])
+                group.append((product, self.model(*pair), pair[1]))
+        models = [model for group in groups.values() for _, model, _ in group]
+        self.embed(models, [text for task, _ in groups for text in examples[task].texts])
         jobs: list[Job] = []
-        for (task, classifier), given in groups.items():
-            for start in range(0, len(given), MODELS_PER_JOB):
-                part = given[start : start + MODELS_PER_JOB]
-                work = (self.store, part, examples[task], self.profile.heads, classifier)
+        for (task, classifier), group in groups.items():
+            for start in range(0, len(group), MODELS_PER_JOB):
+                part = group[start : start + MODELS_PER_JOB]
+                work = (self.store, part, examples[task], classifier, self.profile.heads)
                 jobs.append((task, judge_and_keep, work))
         self._run_jobs(jobs, "classification heads")
 
-    def _name_groups(self, task: str, text_ids: Sequence[str]) -> np.ndarray:
-        """(texts,) the group of each text; without one, a short checksum shared with its copies."""
-        pairs = [(text_id, self.tasks[task].texts[text_id]) for text_id in text_ids]
-        return np.array([self._groups.get(p, f"text {content(p[1]):016x}") for p in pairs])
 
-    @shared_property
-    def _groups(self) -> dict[tuple[str, str], str]:
-        """(id, text) -> the group of a text in any task."""
-        return {
-            (text_id, task.texts[text_id]): group
-            for task in self.tasks.values()
-            for text_id, group in task.groups.items()
-            if text_id in task.texts
-        }
-
-
-def read_label(label: str | Variant) -> Variant:
-    return variants.parse(label) if isinstance(label, str) else label
+def name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
+    """(texts,) the group of each text; without one, its checksum, shared with its copies."""
+    return np.array([task.groups.get(i, f"text {task.contents[i]:016x}") for i in text_ids])
 
 
 def hash_examples(examples: Examples) -> str:
@@ -396,25 +342,14 @@ def hash_examples(examples: Examples) -> str:
     return hash_arrays(hash_texts(examples.texts), examples.inputs, examples.labels, *folds)
 
 
-# ---- jobs ---------------------------------------------------------------------------------------
+def embed_texts(model: Model, texts: Sequence[str]) -> None:
+    """Embed texts with a copy, so that no weights stay in this process."""
+    copy.deepcopy(model).embed(texts)
 
 
-def embed_texts(model: Model, parts: Sequence[Sequence[str]]) -> None:
-    """Embed several sets of texts with a copy, so that no weights stay in this process."""
-    copy = replace(model)
-    for texts in parts:
-        copy.embed(texts)
-
-
-def judge_and_keep(
-    store: Store,
-    given: Sequence[tuple[Product, Model, int]],
-    examples: Examples,
-    settings: HeadSettings,
-    classifier: str,
-) -> None:
-    """Judge models with their seeds side by side on a task, and keep the records."""
+def judge_and_keep(store: Store, given: Sequence[Any], examples: Examples, *how: Any) -> None:
+    """Judge models with their seeds side by side, by classifier and settings; keep the records."""
     vectors = [(p.label, seed, replace(m).embed(examples.texts)) for p, m, seed in given]
-    records = readouts.judge_models(vectors, examples, classifier, settings)
+    records = readouts.judge_models(vectors, examples, *how)
     for (product, *_), record in zip(given, records, strict=True):
         store.get(product, functools.partial(dict, record))

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from lib.config.schema import StructuralTeacherSettings
 from lib.experiments.model import Model, find_device, find_model, hash_model
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
-from lib.teachers.rows import centre_rows, join_rows, mean_row
+from lib.teachers.rows import centre_rows, cut_text, join_rows, mean_of_chunks, scale_rows
 
 PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
 MODULES = ("experiments.embedders", "teachers", "texts")
@@ -21,14 +22,11 @@ MODULES = ("experiments.embedders", "teachers", "texts")
 
 @dataclass(frozen=True, eq=False)
 class Teacher(Model):
-    """SBERT on the beginning of a text or, with `chunk`, on its pieces of so many tokens, averaged.
-
-    Special tokens are included in `chunk`. `precision` is "fp32" or "bf16".
-    """
+    """SBERT on the beginning of a text or, with `chunk`, the mean over pieces of so many tokens."""
 
     section: StructuralTeacherSettings
-    chunk: int = 0
-    precision: str = "fp32"
+    chunk: int = 0  # special tokens included
+    precision: str = "fp32"  # or "bf16"
 
     @functools.cached_property
     def product(self) -> Product:
@@ -41,22 +39,14 @@ class Teacher(Model):
     @functools.cached_property
     def sbert(self) -> Any:
         """The loaded teacher, a `lib.teachers.sbert.SBERT`."""
-        from lib.teachers import sbert
+        from lib.teachers.sbert import SBERT
 
-        return sbert.SBERT.load(
-            find_model(self.section.model),
-            max_tokens=self.chunk or self.section.max_tokens,
-            sha256=self.section.sha256,
-            revision=self.section.revision,
-            device=find_device(),
-        )
+        options = self.section.model_dump(include={"sha256", "revision"})
+        options |= {"max_tokens": self.chunk or self.section.max_tokens, "device": find_device()}
+        return SBERT.load(find_model(self.section.model), **options)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32."""
-        import torch
-
-        from lib.teachers.chunks import cut_text, mean_of_chunks
-
         encode = functools.partial(self.sbert.encode, batch_size=self.section.batch_size)
         with torch.autocast(find_device(), torch.bfloat16, enabled=self.precision == "bf16"):
             if not self.chunk:
@@ -69,29 +59,24 @@ class Teacher(Model):
         inputs = self.section.model_dump(mode="json", include={"model", "revision"})
         inputs |= {"files": hash_model(self.section.model)}
         product = Product("lengths", inputs, ("teachers.sbert", "texts"), PACKAGES, "lengths")
-        rows = self.store.rows(product, texts, lambda part: {"lengths": self.sbert.lengths(part)})
-        return rows["lengths"]
+        count = lambda part: {"lengths": self.sbert.lengths(part)}  # noqa: E731
+        return self.store.rows(product, texts, count)["lengths"]
 
     def cut(self, texts: Sequence[str]) -> list[str]:
         """Each text up to the end of the last token that SBERT reads."""
         options = {"truncation": True, "max_length": self.sbert.max_tokens, "verbose": False}
-        options |= {"return_offsets_mapping": True}
-        offsets = [self.sbert.tokenizer(text, **options)["offset_mapping"] for text in texts]
-        ends = [max(end for _, end in each) for each in offsets]
+        read = self.sbert.tokenizer([*texts], return_offsets_mapping=True, **options)
+        ends = [max(end for _, end in offsets) for offsets in read["offset_mapping"]]
         return [text[:end] for text, end in zip(texts, ends, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class ParagraphVector(Model):
-    """A single Paragraph Vector, trained on `documents`.
+    """A single Paragraph Vector, trained on `documents`."""
 
-    `label` is such as "DM;1024;stem;2" (see `lib.teachers.labels`), `width` a factor for its size,
-    and `settings` are arguments of the teacher's `train`, its seed among them.
-    """
-
-    label: str
-    width: float
-    settings: Mapping[str, Any]
+    label: str  # such as "DM;1024;stem;2", see `lib.teachers.labels`
+    width: float  # factor for its size
+    settings: Mapping[str, Any]  # arguments of the teacher's `train`, its seed among them
     documents: Sequence[str]
 
     @functools.cached_property
@@ -124,8 +109,7 @@ class Words(Model):
     """TF-IDF, or LSA of `dim` directions, fitted to documents; what they do not fill is 0.
 
     Texts are read only as far as the teacher `cut` reads them. `centred` is LSA without words of a
-    single document, minus the documents' mean, scaled to norm 1, as own texts are embedded.
-    Documents that are `left_out` count words but give them no weights; see `fit_outside`. Vectors
+    single document, minus the documents' mean, scaled to norm 1, as own texts are embedded. Vectors
     are not kept, but LSA's fit is: other processors find other directions.
     """
 
@@ -135,51 +119,43 @@ class Words(Model):
     dim: int = 0
     cut: Teacher | None = None
     centred: bool = False
-    left_out: Sequence[str] = ()
 
     @functools.cached_property
     def product(self) -> Product:
-        texts = [hash_arrays(hash_texts(each)) for each in (self.documents, self.left_out)]
-        inputs: dict[str, Any] = {"texts": texts, "dim": self.dim, "centred": self.centred}
+        inputs: dict[str, Any] = {"dim": self.dim, "centred": self.centred}
+        inputs["documents"] = hash_arrays(hash_texts(self.documents))
         inputs["cut"] = self.cut and self.cut.product
         label = "LSA" if self.dim else "TF-IDF"
         return Product("words", inputs, MODULES, ("scikit-learn", "scipy"), label)
-
-    @functools.cached_property
-    def counter(self) -> Any:
-        """The counted words of all documents, a `lib.teachers.words.WordCounts`."""
-        from lib.teachers.words import WordCounts
-
-        return WordCounts.read(self.documents)
 
     @functools.cached_property
     def fitted(self) -> Any:
         """A `lib.teachers.words.Lexical`. The words of own texts are fitted anew for each fold."""
         from lib.teachers.words import Lexical
 
+        fit = functools.partial(Lexical.fit, self.documents, self.dim, not self.centred)
         if self.centred or not self.dim:
-            return self._fit()
-        return Lexical(**self.store.get(self.product, lambda: vars(self._fit())))
-
-    def _fit(self) -> Any:
-        outside = ~np.isin(hash_texts(self.documents), hash_texts(self.left_out))
-        return self.counter.fit(np.flatnonzero(outside), self.dim, rare=not self.centred)
+            return fit()
+        return Lexical(**self.store.get(self.product, lambda: vars(fit())))
 
     def encode(self, texts: Sequence[str]) -> Any:
         """(texts, dim) float32; for TF-IDF (texts, words) sparse, with rows of norm 1 or 0."""
-        counts = self.counter.count(texts if self.cut is None else self.cut.cut(texts))
+        weights = self.fitted.weigh(texts if self.cut is None else self.cut.cut(texts))
         if not self.dim:
-            return self.fitted.weigh(counts)
+            return weights
+        rows = weights @ self.fitted.directions
         if self.centred:
-            return self.fitted.embed(counts)
-        rows = self.fitted.project(counts)
+            return centre_rows(rows, self.fitted.mean)
         return np.pad(rows, [(0, 0), (0, self.dim - rows.shape[1])])
 
-    def fit_outside(self, texts: Sequence[str]) -> Words:
-        """The same words without the weights that these texts give them. Counts are shared."""
-        model = replace(self, left_out=[*self.left_out, *texts])
-        model.__dict__["counter"] = self.counter
-        return model
+    def fit_outside(self, texts: Sequence[str]) -> Model:
+        return replace(self, documents=leave_out(self.documents, texts))
+
+
+def leave_out(documents: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """The documents that are none of these texts."""
+    outside = ~np.isin(hash_texts(documents), hash_texts(texts))
+    return [documents[int(row)] for row in np.flatnonzero(outside)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,16 +173,10 @@ class Joined(Model):
         label = " + ".join(model.product.label for model in self.models)
         return Product("joined", inputs, MODULES, (), label)
 
-    def encode(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, sum of dims) float32."""
-        parts = [model.embed(texts) for model in self.models]
-        if self.scaled:
-            return join_rows(*map(np.asarray, parts))
-        # They may exceed memory.
-        return Rows(len(texts), lambda rows: np.concatenate([part[rows] for part in parts], -1))
-
-    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        return [(model, texts) for model in self.models]
+        parts = [np.asarray(model.embed(texts)) for model in self.models]
+        return join_rows(*parts) if self.scaled else np.hstack(parts)
 
     def fit_outside(self, texts: Sequence[str]) -> Model:
         return replace(self, models=tuple(model.fit_outside(texts) for model in self.models))
@@ -229,16 +199,12 @@ class Centred(Model):
     @functools.cached_property
     def mean(self) -> np.ndarray:
         """(dim,)"""
-        return mean_row(np.asarray(self.model.embed(self.documents)))
+        return scale_rows(np.asarray(self.model.embed(self.documents))).mean(axis=0)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32, of norm 1."""
         return centre_rows(np.asarray(self.model.embed(texts)), self.mean)
 
-    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        return [(self.model, self.documents), (self.model, texts)]
-
     def fit_outside(self, texts: Sequence[str]) -> Model:
-        kept = ~np.isin(hash_texts(self.documents), hash_texts(texts))
-        outside = [self.documents[int(row)] for row in np.flatnonzero(kept)]
+        outside = leave_out(self.documents, texts)
         return replace(self, model=self.model.fit_outside(texts), documents=outside)

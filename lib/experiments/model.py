@@ -6,7 +6,6 @@ Made of plain values, a model has a name before anything is computed, and can be
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 import os
 from collections.abc import Sequence
@@ -14,9 +13,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
-from lib.store import Product, Store, hash_file
+import torch
+from pooch import file_hash
 
-_DRIVER = Path("/dev/nvidiactl")
+from lib.store import Product, Store
+
 _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settings, vocabularies
 
 
@@ -44,19 +45,6 @@ class Model:
         rows = self.store.rows(self.product, texts, lambda part: {"vectors": self.encode(part)})
         return rows["vectors"]
 
-    def is_embedded(self, texts: Sequence[str]) -> bool:
-        """Whether `embed` would compute nothing."""
-        return self.store.has_rows(self.product, texts)
-
-    def list_needs(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        """The models, with texts, whose vectors `encode` reads."""
-        return []
-
-    def list_work(self, texts: Sequence[str]) -> list[tuple[Model, Sequence[str]]]:
-        """The models, with texts, whose vectors are kept before all is there; itself is last."""
-        work = [each for model, read in self.list_needs(texts) for each in model.list_work(read)]
-        return [*work, (self, texts)] if self.kept else work
-
     def fit_outside(self, texts: Sequence[str]) -> Model:
         """The same model, fitted to none of these texts. Most are fitted to nothing."""
         return self
@@ -79,16 +67,12 @@ def hash_model(name: str) -> list[list[str]]:
     """[file, SHA-256] of every file that a local model is loaded from; empty for a hub id."""
     folder = Path(find_model(name))
     files = sorted(path for path in folder.rglob("*") if path.suffix in _LOADED)
-    return [[path.relative_to(folder).as_posix(), hash_file(path)] for path in files]
+    return [[path.relative_to(folder).as_posix(), file_hash(path)] for path in files]
 
 
 @functools.cache
 def find_device() -> str:
     """Where models compute: "cuda" or "cpu". Each of several processes gets its own GPU."""
-    if not _DRIVER.exists():  # importing torch takes seconds
-        return "cpu"
-    import torch
-
     if not torch.cuda.is_available():
         return "cpu"
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
@@ -98,16 +82,6 @@ def find_device() -> str:
 @functools.cache
 def has_bfloat16() -> bool:
     """Whether the device computes in bfloat16; CPUs that only emulate it are eight times slower."""
-    if find_device() != "cpu":
-        return True
-    import torch
-
     features = torch.cpu.get_capabilities()
-    return any(features.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
-
-
-def count_ranks() -> int:
-    """How many processes train one student together, from torchrun's environment variables."""
-    if "WORLD_SIZE" in os.environ and "LOCAL_RANK" not in os.environ:  # it would wait for ever
-        raise ValueError("WORLD_SIZE is set without LOCAL_RANK: start processes by torchrun")
-    return int(os.environ.get("WORLD_SIZE", 1))
+    names = ("avx512_bf16", "amx_bf16", "bf16")
+    return find_device() != "cpu" or any(features.get(name) for name in names)

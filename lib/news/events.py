@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pooch import file_hash
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.data import task_files
 from lib.data.dataset_folder import Documents, content
 from lib.data.files import read_rows
-from lib.store import Arrays, Product, Store, hash_file, hash_texts
+from lib.store import Arrays, Product, Store, hash_texts
 from lib.texts import has_token, split_words
 
 SIDES = ("train", "public", "private")
@@ -129,7 +130,7 @@ class Windows(Sequence[str]):
 
     @functools.cached_property
     def product(self) -> Product:
-        files = [hash_file(path) for folder in self.folders for path in folder.files]
+        files = [file_hash(path) for folder in self.folders for path in folder.files]
         inputs = {"files": files, "tested": self._tested}
         inputs["settings"] = [self.words, self.documents, self.seed]
         return Product("news_windows", inputs, ("news.events", "texts"), (), "windows")

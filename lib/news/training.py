@@ -198,7 +198,7 @@ def derive_seed(identity: str, seed: int) -> int:
 def read_ids(teacher: Teacher, texts: Sequence[str]) -> Rows:
     """Token ids of what the teacher reads of texts, int32 arrays with special tokens."""
     product = Product("news_ids", {"teacher": teacher.product}, MODULES, (), "token ids")
-    rows = teacher.store.rows(product, texts, lambda part: {"ids": teacher.sbert.tokenize(part)[0]})
+    rows = teacher.store.rows(product, texts, lambda part: {"ids": teacher.sbert.tokenize(part)})
     return rows["ids"]
 
 

@@ -1,7 +1,6 @@
 """Recipes write dataset folders: mini from files of installed packages, thesis from downloads.
 
-A recipe is a module with `write(build, root)`. The result depends on the settings `build`, on the
-recipe's `MODULES` of lib, and on the versions of `PACKAGES`.
+The result of `write(build, root)` depends on `build`, on `MODULES`, and on versions of `PACKAGES`.
 """
 
 import importlib
@@ -14,9 +13,8 @@ from lib.store import hash_code, hash_value, read_version
 def write_folders(build: MiniBuild | ThesisBuild, home: Path) -> Path:
     """Return the folder `<home>/<recipe>-<key>`, after writing its missing dataset folders."""
     recipe = importlib.import_module(f"{__name__}.{build.builder}")
-    code = hash_code((*recipe.MODULES, "data.files"))
     versions = [read_version(package) for package in recipe.PACKAGES]
-    key = hash_value([build.model_dump(mode="json"), code, versions])
-    root = home / f"{build.builder}-{key}"
+    made_of = [build.model_dump(mode="json"), hash_code((*recipe.MODULES, "data.files")), versions]
+    root = home / f"{build.builder}-{hash_value(made_of)}"
     recipe.write(build, root)
     return root

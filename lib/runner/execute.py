@@ -16,37 +16,32 @@ from papermill.exceptions import PapermillExecutionError
 
 from lib.runner.notebook import MARKER
 
-# Seconds that papermill waits for a kernel to start, and for the last output of a finished cell.
-# By default the latter is 4 seconds, which fails finished cells on a busy machine.
+# Seconds that papermill waits for a kernel to start, and for the last output of a finished cell:
+# by default 4, which fails finished cells on a busy machine.
 PATIENCE = {"start_timeout": 600, "iopub_timeout": 600}
-PYTHON = {"kernel_name": "python3", "language": "python"}  # a stripped notebook need not name them
 
 
-def execute(
-    notebook: Path, parameters: dict[str, Any], target: Path, log: Path, heading: str
-) -> str:
+def execute(notebook: Path, parameters: dict[str, Any], target: Path, heading: str) -> str:
     """Run a notebook into `target`, also if it fails, with bars of its cells and their jobs.
 
-    Without a heading nothing is shown. What the kernel and its workers print outside of cells goes
-    to `log`. Returns, in one line, why the notebook is not done; empty if it is done.
+    What is printed outside of cells goes to a log beside it. Returns in one line why the notebook
+    is not done; empty if it is done.
     """
     target.unlink(missing_ok=True)
-    for path in (target, log):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     source = nbformat.read(notebook, 4)
     tagged = sum("parameters" in cell.metadata.get("tags", []) for cell in source.cells)
     if tagged != 1:  # papermill would run it with wrong parameters and report success
         return f"expected exactly one cell tagged 'parameters', found {tagged}"
     logging.getLogger("papermill").addHandler(logging.NullHandler())  # we report errors
-    with open(log, "w", encoding="utf-8") as file, ThreadPoolExecutor(1) as pool:
+    with open(target.with_suffix(".log"), "w") as file, ThreadPoolExecutor(1) as pool:
 
         class LoggedKernel(AsyncKernelManager):
             start_kernel = partialmethod(AsyncKernelManager.start_kernel, stdout=file, stderr=file)
 
-        options: dict[str, Any] = {"kernel_manager_class": LoggedKernel, "cwd": notebook.parent}
-        options["progress_bar"] = {"desc": heading, "leave": False, "disable": not heading}
-        options["stderr_file"] = sys.stderr if heading else file  # where jobs draw their bars
-        options |= PATIENCE | PYTHON
+        options = PATIENCE | {"kernel_manager_class": LoggedKernel, "cwd": notebook.parent}
+        options |= {"kernel_name": "python3", "language": "python"}  # a stripped one names neither
+        options |= {"progress_bar": {"desc": heading, "leave": False}, "stderr_file": sys.stderr}
         # In a thread, because nbclient would otherwise handle the signals that `run_all` handles.
         run = pool.submit(papermill.execute_notebook, source, target, parameters, **options)
     if error := run.exception():

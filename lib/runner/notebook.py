@@ -13,18 +13,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lib.config import environment, manifest, paths, profiles
-from lib.config.profiles import ParameterError
 from lib.config.schema import Profile
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
-
-    from lib.experiments.bench import Bench
+    from pandas import DataFrame
 
 PARAMETERS = ("profile", "seeds", "only", "overrides")
 MARKER = "notebook complete:"  # a notebook that has not printed this did not reach its end
 PLAIN = str | int | float | bool | list | tuple | dict | None  # what a parameter may be
+NOTED = ("seed", "device", "fingerprint", "embedding_fingerprint")  # columns of records
 
 
 class Notebook:
@@ -36,8 +34,8 @@ class Notebook:
         self.saved: list[str] = []
 
     @functools.cached_property
-    def bench(self) -> Bench:
-        """What experiments of this profile share, made on first use."""
+    def bench(self) -> Any:
+        """What experiments of this profile share, a `lib.experiments.bench.Bench`."""
         from lib.experiments.bench import Bench
 
         return Bench(self.profile)
@@ -52,10 +50,7 @@ class Notebook:
         print(f"profile: {self.profile.name}", self.profile.departures or "")
 
     def offer(self, draw: Callable[..., Any], **controls: Any) -> None:
-        """Call `draw`, which makes a figure; in JupyterLab with controls, by `ipywidgets.interact`.
-
-        They start at the defaults of `draw`.
-        """
+        """Call `draw`, which makes a figure; in JupyterLab with `controls` of ipywidgets."""
         from IPython import get_ipython
         from ipywidgets import interact
 
@@ -63,11 +58,11 @@ class Notebook:
         interact(draw, **controls) if can_answer else draw()
 
     def save(
-        self, figure: Figure, label: str, data: pd.DataFrame, records: pd.DataFrame | None = None
+        self, figure: Figure, label: str, data: DataFrame, records: DataFrame | None = None
     ) -> None:
-        """Save a figure as SVG, its data as CSV, and its provenance, with what `records` tell.
+        """Save a figure as SVG, its data as CSV, and its provenance, if this run makes the label.
 
-        The label is one of `params/manifest.yaml`. Nothing is saved unless this run makes it.
+        `records` are what it shows; provenance has their seeds and fingerprints.
         """
         from lib import figures
 
@@ -76,7 +71,7 @@ class Notebook:
             self._note(label, records)
 
     def save_table(
-        self, data: pd.DataFrame, label: str, caption: str = "", records: pd.DataFrame | None = None
+        self, data: DataFrame, label: str, caption: str = "", records: DataFrame | None = None
     ) -> None:
         """Save a table as CSV and for reading; `caption` replaces that of `params/tables.yaml`."""
         from lib.figures import tables
@@ -87,8 +82,8 @@ class Notebook:
             tables.save(data, label, paths.figures(self.profile), caption=caption)
             self._note(label, records)
 
-    def _note(self, label: str, records: pd.DataFrame | None) -> None:
-        """Note how a figure or table was made, in `provenance/<label>.json` of the run's folder."""
+    def _note(self, label: str, records: DataFrame | None) -> None:
+        """Write `provenance/<label>.json`: from what products, code and versions it was made."""
         from lib.store import write_text
 
         store = self.bench.store if "bench" in self.__dict__ else None
@@ -102,9 +97,8 @@ class Notebook:
             "used": sorted(store.used) if store else [],
             "kept": sorted(store.kept) if store else [],
         }
-        for column in ("seed", "device", "fingerprint", "embedding_fingerprint"):
-            if records is not None and column in records:
-                facts[column] = sorted(records[column].dropna().unique().tolist())
+        for column in records.columns.intersection(NOTED) if records is not None else ():
+            facts[column] = sorted(records[column].dropna().unique().tolist())
         path = paths.run_folder(self.profile) / "provenance" / f"{label}.json"
         write_text(path, json.dumps(facts, indent=1, ensure_ascii=False))
         self.saved.append(label)
@@ -118,27 +112,21 @@ class Notebook:
 
 
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
-    """Check a notebook's parameters and prepare its process, in the first cell after them.
-
-    Call it with the notebook's name and `globals()`. ParameterError for a wrong parameter.
-    """
+    """Check the parameters in a notebook's `globals()`, or ParameterError; prepare its process."""
     for variable, value in namespace.items() if "nb" not in namespace else ():
         own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
         if isinstance(value, PLAIN) and not own:
             problem = profiles.make_unknown_error("parameter", variable, PARAMETERS)
-            raise ParameterError(f"{problem}; correct it and restart the kernel")
-    values = {parameter: namespace[parameter] for parameter in PARAMETERS}
-    profile = profiles.load(values.pop("profile"), **values)
+            raise profiles.ParameterError(f"{problem}; correct it and restart the kernel")
+    profile = profiles.load(**{parameter: namespace[parameter] for parameter in PARAMETERS})
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
-        raise ParameterError(f"{name}: the profile {profile.name!r} is not for this notebook")
+        raise profiles.ParameterError(
+            f"{name}: the profile {profile.name!r} is not for this notebook"
+        )
     environment.set_process_environment(offline=profile.offline)
     if get_ipython := namespace.get("get_ipython"):
+        from lib.figures import tables
+
         html = get_ipython().display_formatter.formatters["text/html"]
-        html.for_type_by_name("pandas", "DataFrame", _show_table)
+        html.for_type_by_name("pandas", "DataFrame", tables.to_html)
     return Notebook(name, profile)
-
-
-def _show_table(frame: pd.DataFrame) -> str:
-    from lib.figures import tables
-
-    return tables.to_html(frame)

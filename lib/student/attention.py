@@ -7,6 +7,7 @@ results as in `transformers.LongformerModel`.
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -36,18 +37,15 @@ def sliding_window(
     sum to the number of tokens.
     """
     if q.dim() != 3 or not q.shape == k.shape == v.shape or not q.dtype == k.dtype == v.dtype:
-        given = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in (q, k, v))
-        raise ValueError(f"expected equal shapes (tokens, heads, head_dim) and dtypes, got {given}")
+        raise ValueError("q, k and v must have one shape (tokens, heads, head_dim) and one dtype")
     if sum(lengths) != len(q) or min(lengths, default=1) < 1:
         raise ValueError(f"lengths must be positive and sum to {len(q)} tokens, got {lengths}")
     if q.is_cuda and q.dtype in HALF_PRECISION and dropout == 0:
         from torch.nn.attention.varlen import varlen_attn
 
-        edges = _edges(tuple(lengths), q.device)
-        longest = max(lengths)
-        out = varlen_attn(
-            q, k, v, edges, edges, longest, longest, window_size=(window // 2, window // 2)
-        )
+        edges, longest = _edges(tuple(lengths), q.device), max(lengths)
+        near: dict[str, Any] = {"window_size": (window // 2, window // 2)}
+        out = varlen_attn(q, k, v, edges, edges, longest, longest, **near)
         return out if isinstance(out, Tensor) else out[0]
     dtype = q.dtype
     if dtype == torch.float16 or (q.is_cuda and dtype == torch.bfloat16):  # and with dropout
@@ -82,11 +80,7 @@ def _cut_blocks(
 
 
 class _Blocks(torch.autograd.Function):
-    """Block-wise attention; the backward pass computes the weights again from q, k and v.
-
-    One product over chunks and heads of all documents takes 1.1 to 1.5 times as long on a CPU in
-    float32, and about as long in bfloat16: its scores leave the cache, and keys are copied.
-    """
+    """Block-wise attention; the backward pass computes the weights again from q, k and v."""
 
     @staticmethod
     def forward(ctx, q, k, v, lengths, half, dropout):

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import LongformerModel
 
-from lib.student.checkpoint import complete_weights
+from lib.student.checkpoint import to_longformer
 from lib.student.encoder import Student
 
 
@@ -20,12 +19,9 @@ class ClsStudent(nn.Module):
 
     def __init__(self, student: Student):
         super().__init__()
-        self.longformer = LongformerModel(student.config, add_pooling_layer=False)
-        weights = complete_weights(student.state_dict(), student.unused)
-        names = self.longformer.state_dict()
-        self.longformer.load_state_dict({name: weights[name] for name in names})
-        self.dim = student.dim
-        self.gradient_checkpointing = False
+        self.longformer = to_longformer(student)
+        self.longformer.pooler = None
+        self.dim, self.gradient_checkpointing = student.dim, False
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training."""
@@ -35,20 +31,20 @@ class ClsStudent(nn.Module):
         """Embed token id lists, (documents, dim), one by one: padded, long ones would take GBs."""
         if self.gradient_checkpointing:
             self.longformer.activation_checkpointing_enable()
-        return torch.cat([self._embed(document) for document in ids])
+        embeddings = []
+        for document in ids:
+            row = torch.tensor([[*document]], device=self.longformer.device)
+            first = torch.zeros_like(row)
+            first[:, 0] = 1
+            states = self.longformer(row, torch.ones_like(row), global_attention_mask=first)
+            embeddings.append(states.last_hidden_state[:, 0])
+        return torch.cat(embeddings)
 
-    def _embed(self, document: Sequence[int]) -> Tensor:
-        ids = torch.tensor([[*document]], device=self.longformer.device)
-        first = torch.zeros_like(ids)
-        first[:, 0] = 1
-        states = self.longformer(ids, torch.ones_like(ids), global_attention_mask=first)
-        return states.last_hidden_state[:, 0]
-
+    @torch.inference_mode()
     def encode(self, ids: Sequence[Sequence[int]], *, precision: str = "fp32") -> np.ndarray:
         """Embed token id lists, (documents, dim) float32; `precision` is "fp32" or "bf16"."""
-        kind, training = self.longformer.device.type, self.training
-        mixed = torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
-        with torch.inference_mode(), mixed:
-            embeddings = self.eval()(ids).float().cpu().numpy()
+        training = self.training
+        with torch.autocast(self.longformer.device.type, torch.bfloat16, precision == "bf16"):
+            embeddings = self.eval()(ids)
         self.train(training)
-        return embeddings
+        return embeddings.float().cpu().numpy()

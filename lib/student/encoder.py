@@ -4,11 +4,7 @@ Documents are packed without padding. Parameter names, outputs and gradients are
 of `transformers.LongformerModel`.
 """
 
-from __future__ import annotations
-
-import contextlib
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -20,11 +16,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import LongformerConfig
 from transformers.activations import ACT2FN
+from transformers.models.longformer.modeling_longformer import LongformerEmbeddings
 
-from lib.config.environment import one_line_errors
 from lib.student import checkpoint as files
 from lib.student.attention import sliding_window
-from lib.texts import check_texts, refuse_whole, show_value, tokenize_texts
+from lib.texts import list_texts, refuse_whole, show_value, tokenize_texts
 
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
@@ -39,7 +35,6 @@ _FOUND = torch.cpu.get_capabilities()
 ONEDNN = torch.backends.mkldnn.is_available() and bool(
     _FOUND.get("avx512_f") and not _FOUND.get("amx_tile")
 )
-_ENCODING = threading.RLock()
 
 
 class Packed(NamedTuple):
@@ -80,29 +75,6 @@ class _OneDnnLinear(torch.autograd.Function):
 def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W^T + b by the call that `torch.compile` emits for a linear layer on a CPU."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-
-
-class Embeddings(nn.Module):
-    """Sum of word, position and (constant) token type embeddings, normalised."""
-
-    def __init__(self, config: LongformerConfig):
-        super().__init__()
-        width, padding = config.hidden_size, config.pad_token_id
-        self.word_embeddings = nn.Embedding(config.vocab_size, width, padding_idx=padding)
-        self.position_embeddings = nn.Embedding(
-            config.max_position_embeddings, width, padding_idx=padding
-        )
-        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, width)
-        self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
-
-    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        summed = (
-            self.word_embeddings(ids)
-            + self.position_embeddings(positions)
-            + self.token_type_embeddings.weight[0]
-        )
-        return self.dropout(self.LayerNorm(summed))
 
 
 class SelfAttention(nn.Module):
@@ -177,20 +149,16 @@ class Student(nn.Module):
         # Hugging Face's Longformer, which has to read exports, fails with a window of 2 tokens.
         fit = all(window >= 4 and window % 2 == 0 for window in windows)
         if len(windows) != config.num_hidden_layers or not fit:
-            raise ValueError(
-                "attention_window must be an even number of at least 4, for all "
-                f"{config.num_hidden_layers} layers or one per layer, got {config.attention_window}"
-            )
-        if config.pad_token_id is None:
-            raise ValueError("the config has no pad_token_id, after which positions are counted")
+            raise ValueError(f"expected an even attention_window per layer, >= 4, got {windows}")
         config.attention_window = list(windows)
         self.config, self.tokenizer = config, tokenizer
+        assert config.pad_token_id is not None  # after it positions are counted
         self.dim: int = config.hidden_size
         self.padding: int = config.pad_token_id
         self.max_positions: int = config.max_position_embeddings - self.padding - 1
         self.gradient_checkpointing = False
         self.unused: dict[str, Tensor] = {}
-        self.embeddings = Embeddings(config)
+        self.embeddings = LongformerEmbeddings(config)
         self.encoder = nn.ModuleDict(
             {"layer": nn.ModuleList(Layer(config, window) for window in windows)}
         )
@@ -202,11 +170,7 @@ class Student(nn.Module):
 
     @classmethod
     def from_longformer(
-        cls,
-        source: files.Source,
-        revision: str | None = None,
-        *,
-        dropout: float | None = None,
+        cls, source: files.Source, revision: str | None = None, *, dropout: float | None = None
     ) -> Self:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
@@ -215,7 +179,7 @@ class Student(nn.Module):
         kernel, which has none. `ValueError` in one line for a source that is missing, damaged or
         not a Longformer.
         """
-        return cls._build(source, files.read_longformer(source, revision), dropout)
+        return cls._build(*files.read_checkpoint(source, revision, ["longformer"]), dropout)
 
     @classmethod
     def from_encoder(
@@ -231,52 +195,39 @@ class Student(nn.Module):
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
         The chosen `layers` (indices in their new order, None for all) of one of
-        `checkpoint.SHORT_ENCODERS` are copied unchanged, and the position embeddings are tiled up
-        to `max_positions`, special tokens included. `window` is in tokens, both sides together, for
+        `checkpoint.SHORT_ENCODERS` are copied, and position embeddings are tiled up to
+        `max_positions`, special tokens included. `window` is in tokens, both sides together, for
         all layers or one per layer. The rest is as in `from_longformer`.
         """
         read = files.read_encoder(source, layers, window, max_positions, revision)
-        return cls._build(source, read, dropout)
+        return cls._build(*read, dropout)
 
     @classmethod
-    def _build(cls, source: files.Source, read: files.Checkpoint, dropout: float | None) -> Self:
-        config, tensors, tokenizer = read
+    def _build(
+        cls, config: Any, weights: dict[str, Tensor], tokenizer: Any, dropout: float | None
+    ) -> Self:
         if dropout is not None:
             config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
-        with one_line_errors(f"read {source}"), torch.device("meta"):
+        with torch.device("meta"):
             student = cls(config, tokenizer)
         names = student.state_dict().keys()
-        student.load_state_dict({name: tensors.pop(name) for name in names}, assign=True)
-        student.unused = tensors
+        student.load_state_dict({name: weights.pop(name) for name in names}, assign=True)
+        student.unused = weights
         return student.requires_grad_(True).eval()
 
-    def save(self, folder: str | Path) -> None:
-        """Write a standard Hugging Face Longformer: see `checkpoint.save_longformer`."""
-        files.save_longformer(self, folder)
-
-    def export(self, folder: str | Path, card: Mapping[str, Any] | None = None) -> None:
-        """Write a SentenceTransformer: see `checkpoint.save_sentence_transformer`."""
-        files.save_sentence_transformer(self, folder, card)
+    save = files.save_longformer
+    export = files.save_sentence_transformer
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training: their step costs more than all layers'."""
         self.embeddings.word_embeddings.weight.requires_grad_(False)
 
     def tokenize(self, texts: Iterable[str], longest: int | None = None) -> list[list[int]]:
-        """Token ids of texts, special ones included, cut to `longest`, or else `max_positions`.
-
-        `ValueError` for what is no text, and for a text whose only tokens are special ones.
-        """
+        """Token ids of texts, special ones included, cut to `longest`, or else `max_positions`."""
         if self.tokenizer is None:
             raise ValueError("it has no tokenizer; pass token ids, or set student.tokenizer")
-        texts = [*check_texts(texts)]
         options = {"truncation": True, "max_length": longest or self.max_positions}
-        ids = [*tokenize_texts(self.tokenizer, texts, return_attention_mask=False, **options)]
-        least = self.tokenizer.num_special_tokens_to_add() + 1
-        for index, row in enumerate(ids):
-            if len(row) < least:
-                raise ValueError(f"document {index} has only special tokens: {texts[index][:60]!r}")
-        return ids
+        return [*tokenize_texts(self.tokenizer, list_texts(texts), **options)]
 
     def pack(self, documents: TokenIds) -> Packed:
         """Pack token id lists; `ValueError` for a document that the student cannot read.
@@ -285,27 +236,21 @@ class Student(nn.Module):
         padding id has it as its position and is not counted, as in `transformers.LongformerModel`.
         """
         arrays = [*self._check_ids(documents)]
-        positions = []
-        for ids in arrays:
-            counted = ids != self.padding
-            positions.append(np.cumsum(counted) * counted + self.padding)
-        return Packed(
-            torch.from_numpy(np.concatenate(arrays)),
-            torch.from_numpy(np.concatenate(positions)),
-            [len(ids) for ids in arrays],
-        )
+        counted = [ids != self.padding for ids in arrays]
+        positions = [np.cumsum(each) * each + self.padding for each in counted]
+        ids, places = (torch.from_numpy(np.concatenate(each)) for each in (arrays, positions))
+        return Packed(ids, places, [len(each) for each in arrays])
 
     def _check_ids(self, documents: TokenIds) -> Iterator[np.ndarray]:
+        vocabulary = self.config.vocab_size
         for index, document in enumerate(documents):
             ids = np.asarray(document)
             if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
                 raise ValueError(f"expected token ids, document {index} is {show_value(document)}")
-            most = self.config.vocab_size - 1
-            if len(ids) > self.max_positions or ids.min() < 0 or ids.max() > most:
-                raise ValueError(
-                    f"document {index} has {len(ids)} tokens with ids from {ids.min()} to "
-                    f"{ids.max()}; expected at most {self.max_positions}, all ids from 0 to {most}"
-                )
+            if len(ids) > self.max_positions or not 0 <= ids.min() <= ids.max() < vocabulary:
+                told = f"{len(ids)} tokens with ids from {ids.min()} to {ids.max()}"
+                most = f"at most {self.max_positions} tokens with ids below {vocabulary}"
+                raise ValueError(f"document {index} has {told}; expected {most}")
             yield ids.astype(np.int64)
 
     def forward(self, ids: TokenIds) -> Float[Tensor, "documents dim"]:
@@ -317,18 +262,19 @@ class Student(nn.Module):
     def token_states(self, packed: Packed) -> Float[Tensor, "tokens dim"]:
         """States (tokens, dim) of the last layer."""
         device, lengths = self.embeddings.LayerNorm.weight.device, packed.lengths
-        x = self.embeddings(packed.ids.to(device), packed.positions.to(device))
+        x = self.embeddings(packed.ids.to(device), position_ids=packed.positions.to(device))
         # All in bfloat16 would train no faster, and norms' gradients would lose digits.
-        pure = device.type == "cpu" and torch.is_autocast_enabled("cpu")
-        pure &= not torch.is_grad_enabled()
+        learning, mixed = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+        pure = mixed and device.type == "cpu" and not learning
         if device.type == "cpu" and (filled := -len(x) % ROWS):
             x = nn.functional.pad(x, (0, 0, 0, filled))
             lengths = [*lengths, filled]
         if pure:
             x = x.bfloat16()
-        with torch.autocast("cpu", enabled=False) if pure else contextlib.nullcontext():
+        recomputes = self.gradient_checkpointing and self.training and learning
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed and not pure):
             for layer in self.encoder["layer"].children():
-                if self.gradient_checkpointing and self.training and torch.is_grad_enabled():
+                if recomputes:
                     x = checkpoint(layer, x, lengths, use_reentrant=False)
                 else:
                     x = layer(x, lengths)
@@ -341,73 +287,39 @@ class Student(nn.Module):
 
         Texts are cut to `max_positions`, token ids never. Documents are grouped by length, with
         `batch_tokens` at once. On a CPU batches are shared among torch's threads, and a document's
-        embedding has the same bits in any batch. Meanwhile the student is in evaluation mode, for
-        all threads. `ValueError` for other inputs, and for embeddings that are not finite.
+        embedding has the same bits in any batch. Meanwhile the student is in evaluation mode.
+        `ValueError` for other inputs, and for embeddings that are not finite.
         """
         documents = [*refuse_whole(inputs)]
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
-        lengths = [len(ids) for ids in self._check_ids(documents)]  # before any work is done
+        lengths = np.array([len(ids) for ids in self._check_ids(documents)], int)  # before any work
         if precision not in ("fp32", "bf16"):
             raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
-        on_cpu = self.embeddings.LayerNorm.weight.device.type == "cpu"
-        batches = _group_by_length(
-            lengths, batch_tokens or (BATCH_TOKENS if on_cpu else BATCH_TOKENS_ON_GPU)
-        )
+        kind = self.embeddings.LayerNorm.weight.device.type
+        most = batch_tokens or (BATCH_TOKENS if kind == "cpu" else BATCH_TOKENS_ON_GPU)
+        order = np.argsort(-lengths, kind="stable")
+        filled = np.cumsum(lengths[order]) // most
+        batches = np.split(order, np.flatnonzero(np.diff(filled)) + 1)
         result = np.empty((len(documents), self.dim), dtype=np.float32)
 
-        def embed(rows: list[int]) -> None:
-            kind, mixed = "cpu" if on_cpu else "cuda", precision == "bf16"
-            with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=mixed):
+        def embed(rows: np.ndarray) -> None:
+            mixed = torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
+            with torch.inference_mode(), mixed:
                 result[rows] = self([documents[row] for row in rows]).float().cpu().numpy()
 
-        with _evaluation_mode(self):
-            _share(embed, batches, on_cpu)
+        training, threads = self.training, torch.get_num_threads()
+        # Each thread takes whole batches: none waits within an operation.
+        workers = min(threads, len(batches)) if kind == "cpu" else 1
+        share = (torch.set_num_threads, (threads // workers,))
+        self.eval()
+        try:
+            with ThreadPoolExecutor(workers, "encode", *share) as pool:
+                [*pool.map(embed, batches if documents else [])]
+        finally:
+            self.train(training)
+            torch.set_num_threads(threads)  # of threads that start later
         finite = np.isfinite(result).all(axis=1)
         if not finite.all():
-            raise ValueError(
-                f"the embedding of document {finite.argmin()} holds NaN or infinity; "
-                "either the student's weights do too, or bf16 is too narrow for them"
-            )
+            raise ValueError(f"the embedding of document {finite.argmin()} holds NaN or infinity")
         return result
-
-
-def _share(embed: Any, batches: list[list[int]], on_cpu: bool) -> None:
-    """Run `embed` for all batches. Each thread takes whole ones: none waits within an operation."""
-    threads = torch.get_num_threads()
-    workers = min(threads, len(batches)) if on_cpu else 1
-    if workers < 2:
-        for rows in batches:
-            embed(rows)
-        return
-    each = threads // workers
-    try:
-        with ThreadPoolExecutor(workers, "encode", torch.set_num_threads, (each,)) as pool:
-            [*pool.map(embed, batches)]
-    finally:
-        torch.set_num_threads(threads)  # of threads that start later
-
-
-@contextlib.contextmanager
-def _evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Keep a model in evaluation mode. Threads take turns, so that none ends it for another."""
-    with _ENCODING:
-        training = model.training
-        model.eval()
-        try:
-            yield
-        finally:
-            model.train(training)
-
-
-def _group_by_length(lengths: list[int], batch_tokens: int) -> list[list[int]]:
-    """Batch rows, longest first; a batch has one document or at most `batch_tokens` tokens."""
-    batches: list[list[int]] = []
-    room = 0
-    for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
-        if not batches or lengths[row] > room:
-            batches.append([])
-            room = batch_tokens
-        batches[-1].append(row)
-        room -= lengths[row]
-    return batches

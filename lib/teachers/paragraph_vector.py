@@ -4,38 +4,22 @@ DM predicts a word from the vectors of the document and of the surrounding words
 document's vector alone. A compound concatenates the vectors of both.
 """
 
-from __future__ import annotations
-
 import threading
-import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from gensim.matutils import zeros_aligned
 from gensim.models.doc2vec import Doc2Vec, TaggedDocument, train_document_dbow, train_document_dm
-from gensim.models.keyedvectors import pseudorandom_weak_vector
 from nltk.stem.porter import PorterStemmer
 
 from lib.teachers import labels
-from lib.teachers.labels import LONGEST, Spec
 from lib.texts import check_texts, list_texts, split_words
 
-# Those of Table 4.5 and of the author's code.
-SETTINGS: dict[str, Any] = {
-    "epochs": 10,
-    "seed": 0,
-    "workers": 1,
-    "window": 5,
-    "negative": 5,
-    "sample": 0.0,
-    "alpha": 0.025,
-    "min_alpha": 1e-4,
-    "dbow_words": True,
-}
+# Those of Table 4.5 and of the author's code that are not gensim's defaults.
+SETTINGS: dict[str, Any] = {"dbow_words": True, "sample": 0.0, "seed": 0, "workers": 1}
 _INFERRING = threading.Lock()  # a model has one random stream, which each call restarts
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
@@ -55,87 +39,54 @@ class StableDoc2Vec(Doc2Vec):
 
     def infer_vector(self, doc_words: Sequence[str]) -> np.ndarray:
         """Infer the vector of a document, float32 (size,), with the model's epochs and rates."""
-        start = pseudorandom_weak_vector(
-            self.dv.vector_size, " ".join(doc_words), hashfxn=lambda text: zlib.crc32(text.encode())
-        )
-        vector = start.reshape(1, -1)
-        options = {
-            "learn_words": False,
-            "learn_hidden": False,
-            "doctag_vectors": vector,
-            "doctags_lockf": np.ones(1, dtype=np.float32),
-        }
-        work = np.zeros(self.layer1_size, dtype=np.float32)
-        mean = zeros_aligned(self.layer1_size, dtype=np.float32)
-        alpha = self.alpha
+        draw = np.random.Generator(np.random.SFC64(zlib.crc32(" ".join(doc_words).encode())))
+        size = self.dv.vector_size
+        vectors = (draw.random((1, size)).astype(np.float32) - np.float32(0.5)) / size
+        options = {"doctag_vectors": vectors, "doctags_lockf": np.ones(1, np.float32)}
+        train = train_document_dbow if self.sg else train_document_dm
         with _INFERRING:
             self.random.seed(self.seed)
-            for _ in range(self.epochs):
-                if self.sg:
-                    train_document_dbow(self, doc_words, [0], alpha, work, **options)
-                else:
-                    train_document_dm(self, doc_words, [0], alpha, work, mean, **options)
-                alpha -= (self.alpha - self.min_alpha) / max(self.epochs - 1, 1)
-        return vector[0]
+            for alpha in np.linspace(self.alpha, self.min_alpha, self.epochs):
+                train(self, doc_words, [0], alpha, learn_words=False, learn_hidden=False, **options)
+        return vectors[0]
 
 
 @dataclass
 class ParagraphVector:
     """One Paragraph Vector, single or compound, trained or not. Make it with `parse`."""
 
-    label: str
-    specs: tuple[Spec, ...]  # of each single model, in the order of their columns
-    models: tuple[Doc2Vec, ...] = field(default=(), repr=False)
-    seconds: float = 0.0  # processor time of the training of all models
-    documents: int = 0  # that it was trained on
-    truncated: int = 0  # those with more known words than gensim reads
+    specs: tuple[labels.Spec, ...]  # of each single model, in the order of their columns
+    models: list[Doc2Vec] = field(default_factory=list, repr=False)
 
     @classmethod
-    def parse(cls, label: str, width: float = 1.0) -> ParagraphVector:
+    def parse(cls, label: str, width: float = 1.0) -> Self:
         """Make an untrained model from a label of the thesis, see `labels.parse`."""
-        return cls(label, labels.parse(label, width))
+        return cls(labels.parse(label, width))
 
     @property
     def dim(self) -> int:
         """Width of the embeddings."""
         return sum(spec.size for spec in self.specs)
 
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of known words; for a compound, the sum over both models."""
-        return sum(len(model.wv) for model in self.models)
-
     def train(
         self, texts: Iterable[str], *, min_count_share: float = 0.01, **settings: Any
-    ) -> ParagraphVector:
-        """Train on texts, which are read once per epoch and three more times; return the model.
+    ) -> Self:
+        """Train on texts, which are read once per epoch and two more times; return the model.
 
-        `min_count_share` is what `10%` in a label means: the occurrences, at least 2, that a known
-        word needs as a share of the documents. `settings` replace `SETTINGS`; with more than one of
-        `workers`, bits are not reproducible. `ValueError` without texts, for something that is not
-        a text, and if no word occurs often enough.
+        `min_count_share` is what `10%` in a label means, at least 2. `settings` are gensim's; with
+        more than one of `workers`, bits are not reproducible. `ValueError` for what is no text, and
+        gensim's `RuntimeError` if no word occurs often enough.
         """
-        settings = SETTINGS | settings
         texts = list_texts(texts) if isinstance(texts, Iterator) else texts  # read several times
-        self.documents = sum(1 for _ in check_texts(texts))
-        models, started = list[Doc2Vec](), time.process_time()
-        corpora = [_Corpus(texts, spec.preprocessing) for spec in self.specs]
-        for spec, corpus in zip(self.specs, corpora, strict=True):
-            least = spec.occurrences(self.documents, min_count_share)
+        documents = sum(1 for _ in check_texts(texts))
+        self.models = []
+        for spec in self.specs:
             kind = {"dm": int(spec.architecture == "DM"), "dm_mean": 1, "vector_size": spec.size}
-            model = StableDoc2Vec(**kind, min_count=least, **settings)
-            model.build_vocab(corpus)
-            if not len(model.wv):
-                raise ValueError(f"'{self.label}': no word occurs {least} times in the documents")
-            model.train(corpus, total_examples=self.documents, epochs=model.epochs)
+            kind["min_count"] = spec.min_count or max(2, int(min_count_share * documents + 0.5))
+            corpus = _Corpus(texts, spec.preprocessing)
+            self.models.append(StableDoc2Vec(corpus, **kind, **SETTINGS | settings))
             # The vectors of the training documents may take as much memory as the corpus.
-            model.dv.vectors = np.zeros((0, spec.size), np.float32)
-            models.append(model)
-        self.models, self.seconds = tuple(models), time.process_time() - started
-        self.truncated = max(
-            sum(sum(word in model.wv for word in each.words) > LONGEST for each in corpus)
-            for model, corpus in zip(models, corpora, strict=True)
-        )
+            self.models[-1].dv.vectors = np.zeros((0, spec.size), np.float32)
         return self
 
     def encode(self, texts: Iterable[str]) -> np.ndarray:

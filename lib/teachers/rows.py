@@ -1,17 +1,56 @@
-"""Rows of vectors: scaled, centred, side by side."""
+"""Rows of vectors: means of the pieces of long texts, scaled, centred, side by side."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+
+from lib.texts import has_token
+
+SIZE = 126  # tokens of a piece without the two special tokens: all-MiniLM was trained on 128
+MOST = 500  # pieces of a text that are read
+LONGEST = 1_000_000  # characters that are read by an encoder of the beginning of a text
+
+
+def cut_text(text: str, most: int = LONGEST) -> str:
+    """The characters of a text that are read: at most so many, from the first one with a token."""
+    if has_token(text[:most]):
+        return text[:most]
+    start = next((place for place, each in enumerate(text) if has_token(each)), 0)
+    return text[start : start + most]
+
+
+def split_text(tokenizer: Any, text: str, size: int = SIZE) -> list[tuple[int, int, int]]:
+    """(start, end, tokens) of the first `MOST` pieces of `size` tokens of a text, in characters."""
+    text = text[: 100 * size * MOST]  # more cannot be needed
+    options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
+    offsets = tokenizer(text, truncation=False, **options)["offset_mapping"]
+    parts = [offsets[place : place + size] for place in range(0, len(offsets), size)][:MOST]
+    places = [(part[0][0], part[-1][1], len(part)) for part in parts]
+    # Some tokenizers keep control characters as tokens.
+    return [(start, end, tokens) for start, end, tokens in places if has_token(text[start:end])]
+
+
+def mean_of_chunks(
+    tokenizer: Any, encode: Callable[[list[str]], Any], texts: Sequence[str], size: int = SIZE
+) -> np.ndarray:
+    """(texts, dim) float32 means of the vectors of pieces, each of norm 1 and weighted by tokens.
+
+    Else a last piece of few tokens would outweigh a whole one: vectors of short texts are longer.
+    `encode` maps texts of at most `size` tokens, without special ones, to (texts, dim).
+    """
+    means = []
+    for text in texts:
+        places = split_text(tokenizer, text, size)
+        vectors = scale_rows(encode([text[start:end] for start, end, _ in places]))
+        means.append(np.average(vectors, axis=0, weights=[tokens for *_, tokens in places]))
+    return np.array(means, dtype=np.float32)
 
 
 def scale_rows(x: np.ndarray) -> np.ndarray:
     """(n, dim) rows scaled to norm 1; a zero row stays zero."""
     norms = np.linalg.norm(x, axis=1, keepdims=True)
     return np.divide(x, norms, out=np.zeros_like(x), where=norms > 0)
-
-
-def mean_row(vectors: np.ndarray) -> np.ndarray:
-    """(dim,) the mean of rows scaled to norm 1; zeros if there are no rows."""
-    return scale_rows(vectors).mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1], "f4")
 
 
 def centre_rows(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -25,5 +64,4 @@ def centre_rows(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 def join_rows(dense: np.ndarray, lexical: np.ndarray) -> np.ndarray:
     """(texts, dim + words) float32, whose cosine is the mean of the two; zero rows stay zero."""
-    joined = np.hstack([scale_rows(dense), scale_rows(lexical)]).astype(np.float32)
-    return joined * np.float32(np.sqrt(0.5))
+    return np.hstack([scale_rows(dense), scale_rows(lexical)]).astype("f4") * np.float32(0.5**0.5)

@@ -1,18 +1,16 @@
-"""TF-IDF of texts, and its reduction by latent semantic analysis (LSA), fitted to plain arrays."""
+"""TF-IDF of texts, and its reduction by latent semantic analysis (LSA), as plain arrays."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
-from sklearn.preprocessing import normalize
+from sklearn.feature_extraction.text import TfidfVectorizer
 
-from lib.teachers.rows import centre_rows, scale_rows
+from lib.teachers.rows import scale_rows
 from lib.texts import TERMS
 
 DIM = 256  # directions of LSA for a person's own texts
@@ -20,83 +18,45 @@ MANY = 100  # with so many documents, words of a single one link it to no other
 WORDS = 100_000  # the most frequent words that are kept where rare ones are left out
 
 
-def make_vectorizer(**options: Any) -> Any:
-    """Make scikit-learn's TfidfVectorizer of all words except English stop words."""
+def make_vectorizer(**options: Any) -> TfidfVectorizer:
+    """Make scikit-learn's TfidfVectorizer of all words except English stop words, in float32."""
     words = {"tokenizer": TERMS.findall, "token_pattern": None, "stop_words": "english"}
-    return TfidfVectorizer(**words, sublinear_tf=True, **options)
-
-
-@dataclass(frozen=True)
-class WordCounts:
-    """Words in documents, (documents, words) float32: 1 + log(count), or 0 for absent words."""
-
-    counts: sparse.csr_array
-    vectorizer: Any
-
-    @classmethod
-    def read(cls, texts: Iterable[str], words: Sequence[str] | None = None) -> WordCounts:
-        """Count the words of documents, or some of them. `ValueError` if there are none."""
-        options = {"use_idf": False, "norm": None, "dtype": np.float32, "vocabulary": words}
-        vectorizer = make_vectorizer(**options)
-        return cls(sparse.csr_array(vectorizer.fit_transform(texts)), vectorizer)
-
-    @property
-    def words(self) -> list[str]:
-        """The words of the columns."""
-        return self.vectorizer.get_feature_names_out().tolist()
-
-    def count(self, texts: Iterable[str]) -> sparse.csr_array:
-        """Count the same words in other texts, (texts, words)."""
-        return sparse.csr_array(self.vectorizer.transform(texts))
-
-    def fit(self, rows: np.ndarray | None = None, dim: int = 0, rare: bool = True) -> Lexical:
-        """Fit TF-IDF, and LSA of `dim` directions (Deerwester et al. 1990), to documents.
-
-        `rows` (fitted,) int are the documents to fit to, by default all; `ValueError` if none has a
-        word. Few documents or words give fewer directions. Without `rare`, words of one in `MANY`
-        documents are left out, and all but the frequent `WORDS`.
-        """
-        counts = self.counts if rows is None else self.counts[rows]
-        frequency = np.bincount(counts.indices, minlength=counts.shape[1])
-        least = 1 if rare or counts.shape[0] < MANY else 2
-        columns = np.flatnonzero(frequency >= min(least, max(1, frequency.max())))
-        if not len(columns):
-            raise ValueError(f"none of {counts.shape[0]} documents has a word to fit to")
-        if not rare:
-            columns = np.sort(columns[np.argsort(-frequency[columns], kind="stable")[:WORDS]])
-        idf = TfidfTransformer().fit(counts[:, columns]).idf_.astype(np.float32)
-        tfidf = Lexical(columns, idf, np.zeros((len(columns), 0), "f4"), np.zeros(0, "f4"))
-        weights = tfidf.weigh(counts)
-        dim = min(dim, *weights.shape)
-        if not dim:
-            return tfidf
-        directions = np.ones((1, 1))  # of a single word
-        if len(columns) > 1:
-            directions = TruncatedSVD(dim, random_state=0).fit(weights).components_.T
-        directions = np.ascontiguousarray(directions, np.float32)
-        mean = scale_rows(weights @ directions).mean(axis=0)
-        return Lexical(columns, idf, directions, mean)
+    return TfidfVectorizer(**words, sublinear_tf=True, **{"dtype": np.float32} | options)
 
 
 @dataclass(frozen=True)
 class Lexical:
-    """Turns counts of words into TF-IDF and LSA; made by `WordCounts.fit`."""
+    """TF-IDF of the words of some documents, and LSA (Deerwester et al. 1990), as plain arrays."""
 
-    columns: np.ndarray  # (kept,) of the words that are used
-    idf: np.ndarray  # (kept,) their weights
-    directions: np.ndarray  # (kept, dim) of LSA; dim is 0 for TF-IDF alone
-    mean: np.ndarray  # (dim,) of the LSA rows, each of norm 1, of the fitted documents
+    words: Any  # a string with one on each line, sorted
+    idf: np.ndarray  # (words,) their weights
+    directions: np.ndarray  # (words, dim): LSA is `weigh(texts) @ directions`; dim may be 0
+    mean: np.ndarray  # (dim,) of the LSA rows, each of norm 1, of the documents
 
-    def weigh(self, counts: sparse.csr_array) -> sparse.csr_array:
-        """TF-IDF, (texts, kept) with rows of norm 1, or 0 without a known word."""
-        weights = counts[:, self.columns]
-        weights.data *= self.idf[weights.indices]
-        return normalize(weights, copy=False)
+    @classmethod
+    def fit(cls, texts: Sequence[str], dim: int = 0, rare: bool = True) -> Self:
+        """Fit to documents; few of them, or few words, give fewer directions than `dim`.
 
-    def project(self, counts: sparse.csr_array) -> np.ndarray:
-        """LSA, (texts, dim) float32: TF-IDF projected onto the directions."""
-        return self.weigh(counts) @ self.directions
+        Without `rare`, words of one in `MANY` documents are left out, and all but the `WORDS` most
+        frequent ones. `ValueError` if no word is left.
+        """
+        least = 1 if rare or len(texts) < MANY else 2
+        vectorizer = make_vectorizer(min_df=least, max_features=None if rare else WORDS)
+        weights = vectorizer.fit_transform(texts)
+        directions = np.zeros((weights.shape[1], 0), np.float32)
+        if dim:
+            svd = TruncatedSVD(min(dim, *weights.shape), random_state=0).fit(weights)
+            directions = np.ascontiguousarray(svd.components_.T)
+        mean = scale_rows(weights @ directions).mean(axis=0)
+        words = "\n".join(vectorizer.get_feature_names_out())
+        return cls(words, vectorizer.idf_, directions, mean)
 
-    def embed(self, counts: sparse.csr_array) -> np.ndarray:
-        """LSA, centred, (texts, dim) float32 with rows of norm 1, or 0 without a known word."""
-        return centre_rows(self.project(counts), self.mean)
+    @cached_property
+    def vectorizer(self) -> TfidfVectorizer:
+        vectorizer = make_vectorizer(vocabulary=str(self.words).split("\n"))
+        vectorizer.idf_ = self.idf
+        return vectorizer
+
+    def weigh(self, texts: Sequence[str]) -> sparse.csr_array:
+        """TF-IDF, (texts, words) with rows of norm 1, or 0 without a known word."""
+        return sparse.csr_array(self.vectorizer.transform(texts))

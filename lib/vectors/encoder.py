@@ -17,12 +17,11 @@ from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from lib import texts as forms
-from lib.config.environment import quiet_transformers
+from lib.messages import quiet_transformers
 from lib.student import Student
 from lib.student.checkpoint import render_card
-from lib.teachers import chunks
-from lib.teachers.rows import centre_rows, join_rows
-from lib.teachers.words import Lexical, WordCounts
+from lib.teachers.rows import MOST, SIZE, centre_rows, cut_text, join_rows, mean_of_chunks
+from lib.teachers.words import Lexical
 from lib.vectors import BASE, BOTH, CUT, LSA, STUDENT
 
 VERSION = 2
@@ -43,7 +42,7 @@ class Encoder:
     model: str  # one of `lib.vectors.SIMPLEST_FIRST`
     dense: Any  # a `Student` or a SentenceTransformer; None for LSA
     mean: np.ndarray | None  # (dim,) of the documents' dense vectors, each of norm 1
-    lexical: tuple[WordCounts, Lexical] | None
+    lexical: Lexical | None
 
     def encode(self, texts: Iterable[str], *, precision: str = "fp32") -> np.ndarray:
         """Embed texts, (texts, dim) float32; a text without a word that LSA knows gets zeros there.
@@ -59,8 +58,8 @@ class Encoder:
             dense = self._embed(texts, precision)
             parts.append(dense if self.mean is None else centre_rows(dense, self.mean))
         if self.lexical is not None:
-            counts, lexical = self.lexical
-            parts.append(lexical.embed(counts.count(texts)))
+            rows = self.lexical.weigh(texts) @ self.lexical.directions
+            parts.append(centre_rows(rows, self.lexical.mean))
         return join_rows(*parts) if self.model == BOTH else parts[0]
 
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
@@ -74,14 +73,14 @@ class Encoder:
         return embedded
 
     def _embed(self, texts: list[str], precision: str) -> np.ndarray:
-        read = [chunks.cut_text(text) for text in texts]
+        read = [cut_text(text) for text in texts]
         if isinstance(self.dense, Student):
             return self.dense.encode(read, precision=precision)
         encode = partial(self.dense.encode, show_progress_bar=False)
         with torch.autocast(self.dense.device.type, torch.bfloat16, enabled=precision == "bf16"):
             if self.model == CUT:
                 return encode(read)
-            return chunks.mean_of_chunks(self.dense.tokenizer, encode, texts)
+            return mean_of_chunks(self.dense.tokenizer, encode, texts)
 
 
 def save(folder: Path, model: str, arrays: dict[str, Any], words: list[str], card: Any) -> None:
@@ -93,7 +92,7 @@ def save(folder: Path, model: str, arrays: dict[str, Any], words: list[str], car
     facts = {"version": VERSION, "model": model, "words": words, "pattern": forms.TERMS.pattern}
     (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
     save_file(arrays, folder / "arrays.safetensors")
-    values = {"model": model, "size": chunks.SIZE, "most": chunks.MOST, "stretch": STRETCH}
+    values = {"model": model, "size": SIZE, "most": MOST, "stretch": STRETCH}
     text = render_card(Path(__file__).with_name("card.md.j2"), card=card, **values)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
@@ -109,7 +108,7 @@ def load(folder: str | Path) -> Encoder:
     model, words, dense, lexical = facts["model"], facts["words"], None, None
     mean = arrays.pop("dense_mean", None)
     if words:
-        lexical = WordCounts.read(words[:1], words), Lexical(**arrays)
+        lexical = Lexical("\n".join(words), arrays["idf"], arrays["directions"], arrays["mean"])
     if model in (BASE, STUDENT, BOTH):
         dense = Student.load(folder / "dense")
     elif model != LSA:

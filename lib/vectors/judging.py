@@ -21,7 +21,7 @@ from lib.experiments.model import Model
 from lib.statistics import verdicts
 from lib.statistics.effects import pair
 from lib.statistics.intervals import Evidence, TaskScores, from_examples
-from lib.teachers.chunks import cut_text
+from lib.teachers.rows import cut_text
 from lib.texts import count_words, cut_halves
 from lib.vectors import BASE, SIMPLEST_FIRST, TFIDF
 

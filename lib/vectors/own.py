@@ -4,7 +4,7 @@ import argparse
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import MinMaxScaler
 
 from lib.config import environment, paths, profiles
-from lib.config.environment import quiet_transformers
 from lib.config.schema import Profile
 from lib.data import check, task_files
 from lib.data.dataset_folder import Documents, content
@@ -26,10 +25,11 @@ from lib.experiments.bench import Texts
 from lib.experiments.embedders import Centred, Joined, Teacher, Words
 from lib.experiments.model import Model, find_model, has_bfloat16
 from lib.experiments.students import Base
+from lib.messages import quiet_transformers
 from lib.store import Store, check_target, replace_folder
 from lib.student import Student
-from lib.teachers import chunks, words
-from lib.teachers.rows import scale_rows
+from lib.teachers.rows import SIZE, scale_rows
+from lib.teachers.words import DIM
 from lib.texts import count_words, shorten_text
 from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT, TFIDF, encoder, judging
 
@@ -51,13 +51,13 @@ def list_models(
     teacher = Teacher(store, profile.structural_teacher, precision=precision)
     section = profile.student.model_copy(update={"layers": None, "language_model": None})
     base = Base(store, section, precision, [], [], teacher)
-    models = {BASE: base, CUT: teacher, CHUNKS: replace(teacher, chunk=chunks.SIZE + 2)}
+    models = {BASE: base, CUT: teacher, CHUNKS: replace(teacher, chunk=SIZE + 2)}
     if student is not None:
         facts = {"base": "longformer", "model": str(student), "revision": None}
         facts["max_positions"] = Student.load(student).max_positions
         models[STUDENT] = replace(base, section=section.model_copy(update=facts))
     models[TFIDF] = Words(store, documents)
-    models[LSA] = Words(store, documents, words.DIM, centred=True)
+    models[LSA] = Words(store, documents, DIM, centred=True)
     return models
 
 
@@ -131,11 +131,11 @@ class OwnTexts:
         vectors = np.asarray(model.embed(self.texts))
         if name == CUT:
             vectors = scale_rows(vectors)
-        arrays, counted, dense = dict[str, np.ndarray](), list[str](), None
+        arrays, counted, dense = dict[str, Any](), list[str](), None
         for part in getattr(model, "models", (model,)):
             if isinstance(part, Words):
-                counted = [part.counter.words[column] for column in part.fitted.columns]
-                arrays |= vars(part.fitted) | {"columns": np.arange(len(counted))}
+                arrays |= asdict(part.fitted)
+                counted = arrays.pop("words").split("\n")
             elif isinstance(part, Centred):
                 arrays["dense_mean"], dense = part.mean, part.model
             else:

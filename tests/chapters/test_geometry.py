@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.chapters.geometry import mark_collapsed, mean_cosine
-from tests.fake_bench import FakeBench
+from tests.fake_bench import FakeBench, fake_model
 
 
 def test_a_student_has_collapsed_when_its_embeddings_point_one_way():
@@ -13,7 +13,7 @@ def test_a_student_has_collapsed_when_its_embeddings_point_one_way():
     spread, narrow = np.eye(4), np.eye(4) + 2.0  # mean cosine 0, and 20 / 21
     embedded = {("MSE", 0): spread, ("MSE", 1): narrow}
     embedded |= {("cosine", 0): spread, ("Longformer", 0): narrow}
-    bench = FakeBench("mini", embeddings=lambda _, *model: {"validation": embedded[model]})
+    bench = FakeBench("mini", model=lambda _, *run: fake_model(embedded[run]))
     rows = [(model, seed, task) for model, seed in embedded for task in ("ARXIV", "IMDB")]
     records = pd.DataFrame(rows, columns=["model", "seed", "task"])
     records["kind"] = records["model"].map({"Longformer": "base"}).fillna("student")

@@ -12,13 +12,12 @@ from lib.data.examples import (
     downsample,
     make_folds,
     make_group_folds,
-    number_dependent,
     read_examples,
     read_queries,
 )
 from lib.data.task_files import Task
 from lib.evaluation.readouts import judge
-from lib.teachers.words import WordCounts
+from lib.teachers.words import Lexical
 
 WORDS = [f"word{number}" for number in range(200)]
 
@@ -38,7 +37,7 @@ def draw_texts(count, seed=0):
     return [" ".join(random.choice(WORDS, 40)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("kind", ["compare", "similarity", "pairs", "stars"])
+@pytest.mark.parametrize("kind", ["compare", "similarity", "words", "pairs", "stars"])
 @pytest.mark.parametrize("copies", [1, 5])
 def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, kind):
     shares = []
@@ -54,8 +53,7 @@ def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, kind
             texts = draw_texts(20 + len(pairs), seed)
             labels = np.array([coins[first] for first, _ in pairs])
         examples = read_examples("coin", make_task(texts, labels, pairs), "test", cut=0)
-        counter = WordCounts.read(examples.texts)
-        vectors = counter.fit().weigh(counter.count(examples.texts)).toarray()
+        vectors = Lexical.fit(examples.texts).weigh(examples.texts).toarray()
         shares.append(judge(vectors, examples, "compare" if pairs is not None else kind).mean())
     # In balanced folds, a class that is tested more is trained on less: a little below one half.
     assert 0.3 < np.mean(shares) < 0.6
@@ -90,24 +88,6 @@ def test_no_fold_shares_a_text_or_group_with_another():
         assert not sides[0] & sides[1]
     with pytest.raises(ValueError, match="leaves one class outside"):
         make_folds([{row % 3} for row in range(20)], np.arange(20) % 3 // 2, 3)
-
-
-def test_examples_depend_on_each_other_through_any_of_their_texts():
-    texts = {name: name for name in "abcdefgh"} | {"copy": "c"}
-    pairs = [("a", "b"), ("c", "d"), ("b", "e"), ("f", "g"), ("d", "h")]
-
-    def number(groups=(), pairs=pairs):
-        task = Task("classification", texts, pd.DataFrame(), groups=dict(groups))
-        numbers = number_dependent(task, pairs)
-        return None if numbers is None else numbers.tolist()
-
-    assert number() == [0, 1, 0, 2, 1]
-    assert number(pairs=[*pairs, ("a", "c")]) is None, "most hang together"
-    assert number({"a": "1", "d": "1"}) == [0, 0, 0, 1, 0]
-    assert number(pairs=[*pairs, ("copy", "a")]) == [0, 1, 2, 3, 4, 1], "but a repeated one"
-    assert number(pairs=[("a", "b"), ("c", "d"), ("b", "a")]) == [0, 1, 0]
-    assert number(pairs=[("a",), ("c",), ("copy",), ("a",)]) == [0, 1, 1, 0]
-    assert number({"c": "1", "d": "1"}, [("a",), ("c",), ("copy",), ("d",)]) == [0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,8 +12,8 @@ import nbformat
 import papermill
 import pytest
 
+from docs import publish
 from lib.config import paths
-from lib.runner import publish
 from lib.runner.execute import PATIENCE
 
 SOURCE = f"""

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.linalg import eigh
-from sklearn.metrics import average_precision_score
 
 from lib.evaluation import metrics
 
@@ -16,28 +15,12 @@ def draw(seed, *shape):
     return np.random.default_rng(seed).normal(size=shape)
 
 
-# Normalised accuracy
-
-
-FRAME = pd.DataFrame(
-    {
-        "model": ["a", "b", "a", "b", "c"],
-        "task": ["IMDB", "IMDB", "PAN", "PAN", "PAN"],
-        "accuracy": [0.8, 0.6, 0.3, 0.5, 0.4],
-        "seed": 0,
-    },
-    index=[7, 3, 3, 1, 0],  # any index, repeated labels too
-)
-
-
 def test_normalized_accuracy_by_hand():
-    result = metrics.normalized_accuracy(FRAME)
+    accuracies = {"task": ["IMDB"] * 2 + ["PAN"] * 3, "accuracy": [0.8, 0.6, 0.3, 0.5, 0.4]}
+    frame = pd.DataFrame(accuracies, index=[7, 3, 3, 1, 0])  # any index, repeated labels too
+    result = metrics.normalized_accuracy(frame)
     np.testing.assert_allclose(result["normalized"], [1, 0.6 / 0.8, 0.3 / 0.5, 1, 0.4 / 0.5])
-    assert "normalized" not in FRAME.columns  # a copy
-    pd.testing.assert_frame_equal(result.drop(columns="normalized"), FRAME)
-
-
-# Retrieval
+    pd.testing.assert_frame_equal(result.drop(columns="normalized"), frame)
 
 
 @pytest.mark.parametrize(
@@ -59,26 +42,10 @@ def test_average_precision_and_reciprocal_rank_by_hand(relevant, top, precision,
     assert metrics.reciprocal_rank(relevant, ranking, top) == pytest.approx(reciprocal)
 
 
-def test_average_precision_equals_scikit_learn():
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        scores, relevant = rng.permutation(40) / 40, rng.random(40) < 0.3  # no ties
-        relevant[0] = True
-        ranking = np.argsort(-scores)
-        expected = average_precision_score(relevant, scores)
-        assert metrics.average_precision(np.flatnonzero(relevant), ranking) == pytest.approx(
-            expected, rel=1e-12
-        )
-
-
-# Canonical correlation
-
-
 def related(rows=60, dim1=5, dim2=4):
     shared = draw(0, rows, 3)
-    return shared @ draw(1, 3, dim1) + draw(2, rows, dim1), shared @ draw(3, 3, dim2) + 2 * draw(
-        4, rows, dim2
-    )
+    x = shared @ draw(1, 3, dim1) + draw(2, rows, dim1)
+    return x, shared @ draw(3, 3, dim2) + 2 * draw(4, rows, dim2)
 
 
 def by_generalised_eigenvalues(x, y):
@@ -127,9 +94,7 @@ def test_cca_of_rank_deficient_inputs_counts_each_direction_once(dtype):
 
 
 def test_cca_warns_where_correlations_are_one_for_any_data():
-    with pytest.warns(
-        UserWarning, match=r"\(8, 6\) and \(8, 5\): 4 correlations are 1 for any data"
-    ):
+    with pytest.warns(UserWarning, match="4 correlations are 1 for any data"):
         value = metrics.cca(draw(0, 8, 6), draw(1, 8, 5))  # 6 + 5 - 7 = 4
     assert 4 <= value <= 5
     with pytest.warns(UserWarning, match="5 correlations are 1"):

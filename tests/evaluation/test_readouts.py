@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.model_selection import StratifiedKFold
 
-from lib.evaluation import readouts
 from lib.evaluation.readouts import (
+    CLASSIFIERS,
     Examples,
     Job,
-    by_both,
     by_comparing,
     by_similarity,
     by_words,
@@ -21,7 +21,7 @@ from lib.evaluation.readouts import (
 from tests.evaluation.test_heads import change
 
 SETTINGS = change(epochs=40, learning_rate=0.01, repeats=2)
-CLASSIFIERS = ["head", "compare", "similarity", "words", "joint"]
+NAMES = ["head", *CLASSIFIERS]
 
 
 def make_examples(columns, seed=0, count=300):
@@ -31,42 +31,33 @@ def make_examples(columns, seed=0, count=300):
     inputs = random.integers(0, 80, (count, columns))
     labels = (topics[inputs[:, 0]] == topics[inputs[:, -1]]).astype(int)
     if columns == 1:
-        inputs = np.arange(80)[:, None]
-        labels = topics
-    folds = np.empty(len(labels), int)
-    for each in (0, 1):  # both classes are dealt to three folds
-        folds[labels == each] = np.arange(np.sum(labels == each)) % 3
-    parts = [(np.flatnonzero(folds != n), np.flatnonzero(folds == n)) for n in range(3)]
+        inputs, labels = np.arange(80)[:, None], topics
+    parts = [*StratifiedKFold(3).split(labels, labels)]
     names = [f"{row}" for row in range(80)]
     return Examples("OC", names, names, inputs, labels, 2, parts), topics
 
 
-def give(classifier, dense):
-    """Vectors as the classifier takes them."""
-    return (sparse.csr_array(dense), dense) if classifier == "joint" else dense
-
-
 @pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("classifier", CLASSIFIERS)
+@pytest.mark.parametrize("classifier", NAMES)
 def test_perfect_constant_and_random_vectors(classifier, columns):
     examples, topics = make_examples(columns)
     if (classifier, columns) != ("head", 2):  # a head would have to learn exclusive or
         perfect = np.eye(2, dtype=np.float32)[topics]
-        right = judge(give(classifier, perfect), examples, classifier, SETTINGS)
+        right = judge(perfect, examples, classifier, SETTINGS)
         assert right.shape == examples.tested.shape and (right == 1).all()
     constant = np.ones((80, 4), np.float32)
     if (classifier, columns) != ("similarity", 1):  # scikit-learn refuses equal centroids
-        share = judge(give(classifier, constant), examples, classifier, SETTINGS).mean()
+        share = judge(constant, examples, classifier, SETTINGS).mean()
         assert share == pytest.approx(examples.chance, abs=0.1)
     shares = []
     for seed in range(5):
         random = np.random.default_rng(seed).normal(size=(80, 4)).astype(np.float32)
-        shares.append(judge(give(classifier, random), examples, classifier, SETTINGS).mean())
+        shares.append(judge(random, examples, classifier, SETTINGS).mean())
     assert np.mean(shares) == pytest.approx(0.5, abs=0.08)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("classifier", CLASSIFIERS)
+@pytest.mark.parametrize("classifier", NAMES)
 def test_the_order_of_texts_plays_no_role_and_nan_is_never_an_answer(classifier, columns):
     examples, topics = make_examples(columns)
     noise = np.random.default_rng(1).normal(0, 0.8, (80, 2))
@@ -74,23 +65,22 @@ def test_the_order_of_texts_plays_no_role_and_nan_is_never_an_answer(classifier,
     order = np.random.default_rng(2).permutation(80)
     moved = replace(examples, inputs=np.argsort(order)[examples.inputs])
     np.testing.assert_array_equal(
-        judge(give(classifier, vectors), examples, classifier, SETTINGS),
-        judge(give(classifier, vectors[order]), moved, classifier, SETTINGS),
+        judge(vectors, examples, classifier, SETTINGS),
+        judge(vectors[order], moved, classifier, SETTINGS),
     )
     vectors[5, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        judge(give(classifier, vectors), examples, classifier, SETTINGS)
+        judge(vectors, examples, classifier, SETTINGS)
 
 
-def test_scores_are_in_the_order_of_tested_examples():
+def test_scores_are_in_the_order_of_tested_examples_and_chance_is_their_largest_class():
     examples, _ = make_examples(1)
+    assert replace(examples, labels=(np.arange(80) < 20).astype(int)).chance == 0.75
     shuffled = replace(examples, parts=[(a, b[::-1]) for a, b in examples.parts[::-1]])
     vectors = np.random.default_rng(0).normal(size=(80, 4)).astype(np.float32)
-    for classifier in CLASSIFIERS[1:]:
-        given = give(classifier, vectors)
-        np.testing.assert_array_equal(
-            judge(given, examples, classifier), judge(given, shuffled, classifier)
-        )
+    for classifier in CLASSIFIERS:
+        expected = judge(vectors, examples, classifier)
+        np.testing.assert_array_equal(judge(vectors, shuffled, classifier), expected)
 
 
 def test_heads_of_several_models_are_trained_side_by_side_and_alone_alike():
@@ -99,12 +89,13 @@ def test_heads_of_several_models_are_trained_side_by_side_and_alone_alike():
     wide = random.normal(size=(80, 6)).astype(np.float32)
     models = [("good", 0, np.eye(2, dtype=np.float32)[topics]), ("bad", 3, wide), ("bad", 4, wide)]
     records = judge_models(models, examples, "head", SETTINGS)
-    for (_, seed, vectors), record in zip(models, records, strict=True):
-        alone = judge(vectors, examples, "head", SETTINGS, seed)
-        np.testing.assert_array_equal(record["scores"], alone)
-        assert record["heads"].shape == (2 * 3,)  # heads times folds
-        assert record["accuracy"] == record["heads"].mean()
-        assert {*record["scores"]} <= {0.0, 0.5, 1.0}
+    for model, record in zip(models, records, strict=True):
+        (alone,) = judge_models([model], examples, "head", SETTINGS)
+        np.testing.assert_array_equal(record["scores"], alone["scores"])
+        folds = [np.isin(examples.tested, test) for _, test in examples.parts]
+        shares = [record["scores"][fold].mean() for fold in folds]
+        assert record["accuracy"] == pytest.approx(np.mean(shares)), "folds count the same"
+        assert {*record["scores"]} <= {0.0, 0.5, 1.0}, "of two heads"
     assert records[0]["accuracy"] == 1 and records[1]["accuracy"] != records[2]["accuracy"]
 
 
@@ -121,25 +112,14 @@ def test_vectors_may_be_fitted_anew_for_each_fold():
     assert asked == [test.tolist() for _, test in examples.parts]
 
 
-def test_chance_is_the_share_of_the_largest_class_that_is_tested():
-    examples, _ = make_examples(1)
-    assert replace(examples, labels=(np.arange(80) < 20).astype(int)).chance == 0.75
-
-
 # ---- classifiers --------------------------------------------------------------------------------
 
 
 def make_job(features, inputs, labels, tested=2):
     """The last items are tested."""
-    rows = np.arange(len(labels))
+    train, test = np.split(np.arange(len(labels)), [len(labels) - tested])
     inputs = np.arange(len(labels))[:, None] if inputs is None else inputs
-    return Job(
-        np.asarray(features),
-        inputs,
-        np.asarray(labels),
-        rows[: len(rows) - tested],
-        rows[len(rows) - tested :],
-    )
+    return Job(np.asarray(features), inputs, np.asarray(labels), train, test)
 
 
 def test_a_text_goes_to_the_nearest_centroid():
@@ -165,16 +145,6 @@ def test_lengths_play_no_role_for_cosines_nor_scale_and_shift_when_comparing(col
     np.testing.assert_array_equal(by_comparing(job), by_comparing(moved))
     turned = replace(job, inputs=inputs[:, ::-1])
     np.testing.assert_array_equal(by_comparing(job), by_comparing(turned))
-
-
-def test_comparing_sees_a_match_that_no_text_shows_alone():
-    """Each text has one of two topics, and a pair matches if both have the same one."""
-    random = np.random.default_rng(0)
-    topics = random.integers(0, 2, 200)
-    features = random.normal(0, 0.3, (200, 4)) + (2 * topics - 1)[:, None]
-    inputs = random.integers(0, 200, (300, 2))
-    labels = (topics[inputs[:, 0]] == topics[inputs[:, 1]]).astype(int)
-    assert (by_comparing(make_job(features, inputs, labels, 100)) == labels[200:]).mean() > 0.95
 
 
 def test_comparing_has_the_penalty_of_weights_with_variance_one_over_width():
@@ -203,47 +173,3 @@ def test_words_decide_a_texts_class_and_common_words_a_pairs():
     labels = (articles[inputs[:, 0]] == articles[inputs[:, 1]]).astype(int)
     job = replace(make_job([], inputs, labels, 100), features=sparse.csr_array(np.eye(8)[articles]))
     assert (by_words(job) == labels[200:]).all()
-
-
-def find_weight(monkeypatch, words, dense, labels, groups=None):
-    """The weight that `by_both` gives to dense vectors: in what is at last classified."""
-    job = make_job([], None, labels, 0)
-    asked, classify = [], readouts.by_words
-    monkeypatch.setattr(readouts, "by_words", lambda job: asked.append(job) or classify(job))
-    by_both(replace(job, features=(words, dense), test=job.train, groups=groups))
-    widths = asked[-1].features[:, words.shape[1] :]
-    return float(abs(widths).sum() / abs(dense).sum())
-
-
-def test_dense_vectors_that_know_nothing_get_no_weight_and_others_do(monkeypatch):
-    labels = np.arange(60) % 2
-    noise = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
-    telling, blank = sparse.csr_array(np.eye(2)[labels]), sparse.csr_array(np.ones((60, 1)))
-    assert find_weight(monkeypatch, telling, noise, labels) == 0
-    told = np.eye(2, dtype=np.float32)[labels]
-    assert find_weight(monkeypatch, blank, told, labels) > 0
-    few = np.array([0, 1, 2])  # no folds
-    assert find_weight(monkeypatch, blank[:3], told[:3], few) == pytest.approx(0.5)
-
-
-def test_a_weight_is_not_chosen_by_texts_that_are_known_already(monkeypatch):
-    """Each text stands there three times, and the dense vectors tell texts apart, not classes."""
-    random = np.random.default_rng(0)
-    texts, coins = np.repeat(range(30), 3), random.integers(0, 2, 30)
-    names = np.eye(30, dtype=np.float32)[texts]
-    words = sparse.csr_array(np.ones((90, 1)))
-    assert find_weight(monkeypatch, words, names, coins[texts]) > 0
-    assert find_weight(monkeypatch, words, names, coins[texts], texts) == 0
-
-
-def test_words_and_dense_vectors_decide_together():
-    """The class is told by words for one half of the texts, and by dense vectors for the other."""
-    random = np.random.default_rng(0)
-    topics, told = random.integers(0, 2, 200), np.arange(200) < 100
-    words = sparse.csr_array(np.eye(3)[np.where(told, topics, 2)])
-    dense = np.where(told[:, None], 0, np.eye(2)[topics]).astype(np.float32)
-    inputs = random.integers(0, 200, (400, 1))
-    labels = topics[inputs[:, 0]]
-    job = replace(make_job([], inputs, labels, 100), features=(words, dense))
-    assert (by_both(job) == labels[300:]).all()
-    assert (by_words(replace(job, features=words)) == labels[300:]).mean() < 0.9

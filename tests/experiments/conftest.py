@@ -1,10 +1,9 @@
-"""Benches of the profile smoke over a copy of a filled store, and edited sources of lib."""
+"""Benches of the profile smoke over a copy of a filled store."""
 
 import shutil
 
 import pytest
 
-from lib import store
 from lib.config import profiles
 from lib.experiments.bench import Bench
 from lib.store import Store
@@ -21,20 +20,3 @@ def make_bench(filled_store, tmp_path):
         return Bench(profiles.load("smoke", overrides=changes), Store(folder, keep=keep))
 
     return make
-
-
-@pytest.fixture
-def edit_source(monkeypatch):
-    """`edit(module, change)`: names are as if `change` had been applied to a module's source."""
-    real = store.read_sources()
-
-    def edit(module, change=lambda source: f"{source}\nEDITED = 1\n"):
-        path = f"{module.replace('.', '/')}.py"
-        assert change(real[path]) != real[path]
-        edited = {**real, path: change(real[path])}
-        monkeypatch.setattr(store, "read_sources", lambda: edited)
-        store.hash_code.cache_clear()
-
-    yield edit
-    monkeypatch.undo()
-    store.hash_code.cache_clear()

@@ -1,12 +1,12 @@
 """What a product is called depends on all that can change it, and on nothing else."""
 
-import ast
-
+import grimp
 import pytest
 
 from lib import store
 from lib.distillation import variants
 
+GRAPH = grimp.build_graph("lib", exclude_type_checking_imports=True)
 # What the modules of a kind import, but cannot change its numbers.
 HARMLESS = {
     "config": "values of a profile are inputs",
@@ -21,13 +21,7 @@ HARMLESS = {
     "teachers": "hands names on",
 }
 LABELS = (
-    "SBERT",
-    "SBERT, mean of chunks",
-    "Longformer",
-    "TF-IDF",
-    "LSA",
-    "chunks + LSA",
-    "DM;100d",
+    *("SBERT", "SBERT, mean of chunks", "Longformer", "TF-IDF", "LSA", "chunks + LSA", "DM;100d"),
     *("MSE", "cosine", "contrastive", "max-margin;MSE;γ=1.0", "cosine;[CLS]"),
     *("max-margin;MSE;γ=1.0;negatives=4", "MSE;chunks"),
     *("cosine;100d;S:768x100;C:-;384;λ=0.6", "cosine;100d;S:768x100;C:-;mse"),
@@ -48,8 +42,7 @@ def list_products(bench):
 
     for label in LABELS:
         add(bench.model(label).product)
-        pair = (variants.parse(label), 0)
-        add(bench._name_record(pair, "IMDB", "examples"))
+        add(bench._name_record((variants.parse(label), 0), "IMDB", "examples"))
     return products
 
 
@@ -64,26 +57,6 @@ def products(filled_store):
     news = News(bench)
     added = {"windows": news.windows.product, "news": news.model("bag;cosine").product}
     return list_products(bench) | added
-
-
-def find_imports(module):
-    """The modules of lib that a module imports, also inside functions, but not for types alone."""
-    sources, found = store.read_sources(), set()
-    place = module.replace(".", "/")
-    name = f"{place}.py" if f"{place}.py" in sources else f"{place}/__init__.py"
-    waiting = [ast.parse(sources[name])]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        waiting += ast.iter_child_nodes(node)
-        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "lib":
-            parent = node.module.removeprefix("lib").removeprefix(".")
-            for alias in node.names:
-                full = f"{parent}.{alias.name}".removeprefix(".")
-                path = full.replace(".", "/")
-                found.add(full if {f"{path}.py", f"{path}/__init__.py"} & {*sources} else parent)
-    return found
 
 
 def test_every_module_that_computes_a_kind_is_in_its_list(products):
@@ -109,8 +82,9 @@ def reach(modules):
     """Modules with all that they import, directly or not, except harmless ones."""
     waiting, reached = [*modules], set(modules)
     while waiting:
-        for name in find_imports(waiting.pop()) - reached - HARMLESS.keys():
-            if name and name.partition(".")[0] not in ("config", "data"):
+        imported = GRAPH.find_modules_directly_imported_by(f"lib.{waiting.pop()}")
+        for name in {each.removeprefix("lib.") for each in imported} - reached - HARMLESS.keys():
+            if name.partition(".")[0] not in ("config", "data"):
                 reached.add(name)
                 waiting.append(name)
     return reached

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import manifest, paths
+from lib.config import manifest, paths, profiles
 
 ENTRIES = manifest.promised(manifest.load(), manifest.PUBLISHED)
 COMMITTED = paths.ROOT / "figures" / "published"
@@ -19,7 +19,8 @@ def read(label: str) -> pd.DataFrame:
 def test_every_label_with_published_numbers_is_committed_and_no_other():
     drawings = {label for label, entry in ENTRIES.items() if entry.kind == "drawing"}
     assert {*ENTRIES} - drawings == {*published.labels()}
-    files = {name for entry in ENTRIES.values() for name in entry.files}
+    profile = profiles.load(manifest.PUBLISHED)
+    files = {path.name for entry in ENTRIES.values() for path in entry.paths(profile)}
     assert {path.name for path in COMMITTED.iterdir()} == files
 
 

@@ -115,16 +115,6 @@ def test_the_saved_folder_is_a_stock_longformer(student, tmp_path):
     np.testing.assert_array_equal(loaded.encode(TEXTS), student.encode(TEXTS))
 
 
-def test_texts_are_cut_and_equal_their_ids(student):
-    ids = student.tokenize([*TEXTS, "w7 " * 41, "w7 " * 50_000])
-    assert ids[0] == [2, 6, 7, 8, 3]
-    assert ids[3] == ids[4] == [2, *[12] * 38, 3]
-    np.testing.assert_array_equal(student.encode(TEXTS), student.encode(ids[:3]))
-    for texts, place in (([[2, 6, 3], "w1"], 0), (["w1", [2, 6, 3]], 1)):
-        with pytest.raises(ValueError, match=rf"text {place} is \[2, 6, 3\]"):
-            student.encode(texts)
-
-
 @pytest.mark.parametrize("way", ["save", "export"])
 def test_half_precision_is_read_and_written_as_float32(make, tmp_path, way):
     student = make(dtype=torch.float16)
@@ -156,75 +146,72 @@ def change(name, **changes):
     return damage
 
 
-def change_a_weight(folder):
+def change_weights(folder, change):
     tensors = load_file(folder / "model.safetensors")
-    tensors["embeddings.LayerNorm.bias"] += 1
+    change(tensors)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 DAMAGES = {
-    "weights": change_a_weight,
-    "window": change("config.json", attention_window=[4]),
+    "weights": lambda folder: change_weights(
+        folder, lambda t: t["embeddings.LayerNorm.bias"].add_(1)
+    ),
     "length": change("sentence_bert_config.json", max_seq_length=9),
     "pooling": change("1_Pooling/config.json", pooling_mode="cls", pooling_mode_mean_tokens=False),
-    "case": change("sentence_bert_config.json", do_lower_case=True),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_what_others_embed_differently_is_not_written(make, tmp_path, monkeypatch, name):
+def test_what_others_embed_differently_is_not_written(student, tmp_path, monkeypatch, name):
     """As if another version of a library wrote or read something else."""
-    student, write = make(unk_token="<unk>"), checkpoint._write_modules
     student.export(tmp_path / "out")
     before = {path: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}
+    compare = checkpoint.compare_embeddings
 
-    def write_and_damage(student, folder):
-        write(student, folder)
+    def damage_and_compare(student, folder):
         DAMAGES[name](folder)
+        compare(student, folder)
 
-    monkeypatch.setattr(checkpoint, "_write_modules", write_and_damage)
+    monkeypatch.setattr(checkpoint, "compare_embeddings", damage_and_compare)
     for target in ("out", "new"):
-        with pytest.raises(ValueError, match=rf"cannot write .*{target}: .*sentence-tr") as error:
+        with pytest.raises(ValueError, match=rf"cannot write .*{target}: .*sentence-transformers"):
             student.export(tmp_path / target)
-        assert "\n" not in str(error.value)
     assert before == {path: path.read_bytes() for path in (tmp_path / "out").glob("*.*")}
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("mask", [0o022, 0o077])
-def test_a_persons_files_stay_and_ours_have_the_modes_of_the_umask(student, tmp_path, mask):
-    folder, before = tmp_path / "above" / "out", os.umask(mask)
+def test_a_persons_files_stay_and_ours_have_the_modes_of_the_umask(student, tmp_path):
+    folder, before = tmp_path / "above" / "out", os.umask(0o027)
     try:
         student.export(folder)
         student.save(folder)
     finally:
         os.umask(before)
     for path in (tmp_path / "above").rglob("*"):
-        assert path.stat().st_mode & 0o777 == (0o777 if path.is_dir() else 0o666) & ~mask
+        assert path.stat().st_mode & 0o777 == (0o750 if path.is_dir() else 0o640)
     (folder / "notes.txt").write_text("mine")
     for write in (student.save, student.export):
-        with pytest.raises(ValueError, match=r"holds notes.txt, .* not ours"):
+        with pytest.raises(ValueError, match="holds notes.txt"):
             write(folder)
     assert (folder / "notes.txt").read_text() == "mine"
     assert values(Student.load(folder)) == values(student)
 
 
-def read_card(folder):
-    """The metadata and the text of a model card."""
-    _, metadata, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    return YAML(typ="safe", pure=True).load(metadata), text
-
-
-def test_a_card_has_the_students_numbers_and_code_that_runs(student, tmp_path, monkeypatch):
-    student.export(tmp_path / "exported")
-    metadata, text = read_card(tmp_path / "exported")
-    assert metadata["library_name"] == "sentence-transformers"
-    assert metadata["pipeline_tag"] == "sentence-similarity"
-    assert "longformer" in metadata["tags"] and not {"license", "base_model"} & metadata.keys()
+def test_a_card_tells_numbers_what_it_is_given_and_code_that_runs(student, tmp_path, monkeypatch):
+    card = {"limits": "about limits", "base_model": "a/b", "losses": "about losses"}
+    card["scores"] = [{"model": "a|b", "WINES": 0.61249}, {"model": "TF-IDF", "WINES": "-"}]
+    student.export(tmp_path / "plain")
+    student.export(tmp_path / "out", card | {"own section": "more", "license": "mit"})
+    plain, told = ((tmp_path / name / "README.md").read_text() for name in ("plain", "out"))
+    _, metadata, text = told.split("---\n", 2)
+    metadata = YAML(typ="safe", pure=True).load(metadata)
+    assert metadata["library_name"] == "sentence-transformers" and metadata["license"] == "mit"
+    assert "license:" not in plain and "None" not in plain and "## Losses" not in plain
     parameters = sum(parameter.numel() for parameter in student.parameters()) / 1e6
     for number in ("up to 40 tokens", "32 numbers", "2 layers", f"{parameters:.1f} million"):
-        assert number in text
-    assert "None" not in text and "## Teachers" not in text
+        assert number in text and number in plain
+    assert "| model | WINES |\n|---|---|\n| a\\|b | 0.612 |\n| TF-IDF | - |\n\n" in text
+    assert all(part in text for part in ("about limits", "about losses", "## Own section\n\nmore"))
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 2
@@ -234,34 +221,15 @@ def test_a_card_has_the_students_numbers_and_code_that_runs(student, tmp_path, m
         np.testing.assert_allclose(names["vectors"], student.encode(TEXTS), atol=1e-5)
 
 
-def test_a_card_tells_what_it_is_given(student, tmp_path):
-    card = {name: f"about {name}" for name in checkpoint.SECTIONS}
-    card |= {"title": "Mine", "base_model": "owner/base", "license": "mit"}
-    card["scores"] = [{"model": "a|b", "WINES": 0.61249}, {"model": "TF-IDF", "WINES": "-"}]
-    student.export(tmp_path / "exported", card)
-    metadata, text = read_card(tmp_path / "exported")
-    assert metadata["license"] == "mit" and metadata["base_model"] == "owner/base"
-    assert "| model | WINES |\n|---|---|\n| a\\|b | 0.612 |\n| TF-IDF | - |\n\n" in text
-    assert all(f"about {name}" in text for name in ("teachers", "losses", "limits"))
-    with pytest.raises(ValueError, match="^a model card has no 'licence'; expected any of title"):
-        student.export(tmp_path / "other", {"licence": "mit"})
-
-
-def test_an_installed_lib_reads_an_export_without_other_packages(student, tmp_path):
-    """What `pip install --no-deps` copies, beside sentence-transformers and jaxtyping."""
+def test_lib_reads_an_export_without_other_packages(student, tmp_path):
+    """What `pip install --no-deps` copies needs sentence-transformers and jaxtyping."""
     student.export(tmp_path / "out")
-    for name in ("lib", "pyproject.toml", "README.md", "LICENSE"):
-        (tmp_path / name).symlink_to(paths.ROOT / name)
-    build = "from setuptools import setup; setup()"
-    command = [sys.executable, "-c", build, "-q", "build", "--build-base", "built"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    assert (tmp_path / "built/lib/lib/student/card.md.j2").exists()
-    others = "pyarrow pydantic ruamel pandas accelerate gensim"
-    code = f"import sys; sys.modules |= dict.fromkeys({others.split()!r})\n"
-    code += "from lib.student import Student; print(Student.load('../../out').encode(['w1']).shape)"
-    options = {"cwd": tmp_path / "built/lib", "env": os.environ | {"PYTHONPATH": "."}}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, **options)
-    assert done.stdout == b"(1, 32)\n", done.stderr
+    others = "pyarrow pydantic ruamel pandas accelerate gensim".split()
+    code = f"import sys; sys.modules |= dict.fromkeys({others!r}); from lib.student import Student"
+    code += f"; print(Student.load({str(tmp_path / 'out')!r}).encode(['w1']).shape)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, check=True)
+    assert done.stdout == b"(1, 32)\n"
 
 
 @pytest.mark.slow
@@ -283,23 +251,19 @@ def test_mteb_scores_an_export_on_a_dataset_folder_offline(student, tmp_path):
 
 
 def test_masked_language_model_checkpoints_load_and_keep_their_global_attention(tmp_path):
-    torch.manual_seed(0)
     sizes = {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     sizes |= {"intermediate_size": 64, "max_position_embeddings": 42, "attention_window": 8}
     LongformerForMaskedLM(transformers.LongformerConfig(**sizes)).save_pretrained(tmp_path / "mlm")
-    stored = load_file(tmp_path / "mlm" / "model.safetensors")
     Student.from_longformer(tmp_path / "mlm").save(tmp_path / "saved")
-    saved = load_file(tmp_path / "saved" / "model.safetensors")
-    kept = [name for name in stored if name.startswith("longformer.")]
+    stored, saved = (load_file(tmp_path / n / "model.safetensors") for n in ("mlm", "saved"))
+    kept = {
+        name.removeprefix("longformer."): stored[name] for name in stored if "lm_head" not in name
+    }
     assert any("query_global" in name for name in kept)
-    for name in kept:
-        assert torch.equal(saved[name.removeprefix("longformer.")], stored[name]), name
+    assert all(torch.equal(saved[name], tensor) for name, tensor in kept.items())
     # The checkpoint has no pooler; a stock model gets zeros instead of random numbers.
-    added = set(saved) - {name.removeprefix("longformer.") for name in kept}
-    assert added == {"pooler.dense.weight", "pooler.dense.bias"}
-
-
-WEIGHT = "encoder.layer.1.attention.self.query.weight"
+    assert {*saved} - {*kept} == {"pooler.dense.weight", "pooler.dense.bias"}
+    assert not saved["pooler.dense.weight"].any()
 
 
 @pytest.fixture
@@ -309,37 +273,20 @@ def folder(student, tmp_path):
     return tmp_path / "student"
 
 
-def leave_out_a_weight(folder):
-    tensors = load_file(folder / "model.safetensors")
-    del tensors[WEIGHT]
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (change("config.json", model_type="bert"), "is a bert; load it with"),
-        (change("config.json", hidden_size=48), "weights of .*student: "),
-        (leave_out_a_weight, f"weights of .*student: .*it lacks 1 weights; .* is {WEIGHT}"),
-    ],
-    ids=["bert", "narrow", "incomplete"],
-)
-def test_a_damaged_folder_is_named_in_one_line(folder, damage, message):
-    assert Student.load(folder).encode(["w1 w2"]).shape == (1, 32)
-    damage(folder)
-    with pytest.raises(ValueError, match=message) as error:
+def test_a_weight_that_is_missing_is_named_in_one_line(folder):
+    name = "encoder.layer.1.attention.self.query.weight"
+    change_weights(folder, lambda tensors: tensors.pop(name))
+    with pytest.raises(ValueError, match=f"cannot read .*student: .*it lacks {name}"):
         Student.load(folder)
-    assert "\n" not in str(error.value) and len(str(error.value)) < 400
 
 
 def test_without_its_vocabulary_a_student_reads_ids_and_refuses_texts(folder):
     """tokenizer_config.json alone would give a tokenizer that knows no word."""
     expected = Student.load(folder).encode(["w1 w2"])
     (folder / "tokenizer.json").unlink()
-    assert (folder / "tokenizer_config.json").exists()
     student = Student.load(folder)
     assert (student.encode([[2, 6, 7, 3]]) == expected).all()
-    with pytest.raises(ValueError, match="has no tokenizer; pass token ids"):
+    with pytest.raises(ValueError, match="has no tokenizer"):
         student.encode(["w1 w2"])
 
 

@@ -5,11 +5,9 @@ import copy
 import numpy as np
 import pytest
 import torch
-from transformers import LongformerForMaskedLM
+from transformers import DataCollatorForLanguageModeling, LongformerForMaskedLM
 
-from lib.student import masked_words
-from lib.student.checkpoint import complete_weights
-from lib.student.masked_words import WordHead, mask_words, train_masked_words
+from lib.student.masked_words import guess_words, make_head, train_masked_words
 from tests.student.tiny import WORDS, make_student
 
 MASK, FIRST = WORDS.index("[MASK]"), WORDS.index("w0")
@@ -29,91 +27,69 @@ def documents():
     return [np.array([2, *(FIRST + row), 3], dtype=np.int32) for row in drawn]
 
 
-def train(student, documents, **changes):
-    options = SETTINGS | {"epochs": 1, "seed": 0} | changes
-    return train_masked_words(student, documents[:48], documents[48:], **options)
+def train(student, documents, held_out, **changes):
+    return train_masked_words(
+        student, documents, held_out, **SETTINGS | {"epochs": 1, "seed": 0} | changes
+    )
 
 
 def test_a_student_learns_to_guess_what_counting_cannot(student, documents):
     """The other words of a document tell its subject, which leaves ten words to choose from."""
     torch.nn.init.normal_(student.embeddings.word_embeddings.weight, std=0.2)
-    history = train(student, documents, epochs=25, learning_rate=1e-2)
+    history = train(student, documents[:48], documents[48:], epochs=25, learning_rate=1e-2)
     assert history.unigram == pytest.approx(np.log(60), abs=0.1)
     assert history.held_out < history.unigram - 0.4
     assert len(history.loss) == 25 * 6 and history.loss[-1] < history.loss[0] - 1
     assert not student.training
 
 
-def test_words_are_counted_once_more_and_special_tokens_never(student):
-    shares = masked_words.count_words(student, [[2, 5, 6, 5, 3], [2, 5, 3]])
-    assert shares[5] == 4 / 69 and shares[6] == 2 / 69  # 4 words and one of each of 65 tokens
-    assert shares[2] == shares[3] == 1 / 69
+def test_frequencies_by_hand(student):
+    """Four, two and one of 64: each of the 60 words is counted once more, special tokens never."""
+    history = train(student, [[2, 5, 6, 5, 3], [2, 5, 3]], [[2, 6, 5, 7, 3]], masked_share=1.0)
+    assert history.unigram == pytest.approx(-np.log(np.array([2, 4, 1]) / 64).mean())
 
 
-def test_fifteen_percent_are_guessed_of_which_eight_tenths_are_masked(student, documents):
-    ids = torch.tensor(np.concatenate(documents[:50]), dtype=torch.long)  # 1,000 words
-    read, places = mask_words(student, ids, 0.15, torch.Generator().manual_seed(0))
-    assert len(places.unique()) == 150
-    assert (ids[places] >= FIRST).all(), "special tokens are not guessed"
-    changed = read != ids
-    assert not changed[torch.isin(torch.arange(len(ids)), places, invert=True)].any()
-    masked = read[places] == MASK
-    # A tenth are drawn from all tokens, which may be the mask or the word itself.
-    assert 120 <= masked.sum() <= 122
-    assert 13 <= (changed[places] & ~masked).sum() <= 15
-    assert 15 <= (~changed[places]).sum() <= 17
-
-
-def test_scores_are_those_of_a_stock_longformer_with_the_same_head(student, documents):
-    """`LongformerForMaskedLM`: dense, GELU, LayerNorm, token embeddings and bias."""
-    tensors = complete_weights(student.state_dict(), student.unused)
-    stock = LongformerForMaskedLM(student.config).eval()
-    stock.longformer.load_state_dict(tensors, strict=False)
-    head = WordHead(student)
-    stock.lm_head.load_state_dict(
-        {
-            "dense.weight": head.dense.weight,
-            "dense.bias": head.dense.bias,
-            "layer_norm.weight": head.norm.weight,
-            "layer_norm.bias": head.norm.bias,
-            "decoder.weight": student.embeddings.word_embeddings.weight,
-            "decoder.bias": head.bias,
-            "bias": head.bias,
-        }
+def test_which_words_are_guessed_and_what_is_read_instead(student, documents, monkeypatch):
+    read, states = [], student.token_states
+    monkeypatch.setattr(
+        student, "token_states", lambda packed: read.append(packed) or states(packed)
     )
-    generators = [torch.Generator().manual_seed(3) for _ in range(2)]
-    ids = torch.tensor(documents[0], dtype=torch.long)
-    read, places = mask_words(student, ids, 0.15, generators[0])
-    with torch.no_grad():
-        expected = stock(read[None]).logits[0, places]
-        scores, words = masked_words.guess_words(
-            student, head, documents[:1], 0.15, "fp32", generators[1]
-        )
-    torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-4)
-    assert words.tolist() == ids[places].tolist()
+    masking = DataCollatorForLanguageModeling(student.tokenizer, mlm_probability=0.15)
+    torch.manual_seed(0)
+    scores, words = guess_words(student, make_head(student), documents, masking)
+    ids = torch.tensor(np.concatenate(documents))  # 1,200 words
+    changed = ids[read[0].ids != ids]
+    assert scores.shape == (len(words), len(WORDS)) and len(words) == pytest.approx(180, abs=40)
+    assert (words >= FIRST).all() and (changed >= FIRST).all(), "special tokens are not guessed"
+    assert len(changed) / len(words) == pytest.approx(0.9, abs=0.08)
+    assert (read[0].ids == MASK).sum() / len(words) == pytest.approx(0.8, abs=0.1)
 
 
-def test_the_last_matrix_is_the_token_embeddings_and_stays(student, documents):
-    head = WordHead(student)
-    assert head.tokens.weight is student.embeddings.word_embeddings.weight
+def test_the_head_is_that_of_a_stock_longformer(student):
+    head, stock = make_head(student), LongformerForMaskedLM(student.config).eval().lm_head
+    parts = {"dense": head[0], "layer_norm": head[2], "decoder": head[3]}
+    for name, part in parts.items():
+        getattr(stock, name).load_state_dict(part.state_dict())
+    states = torch.randn(9, student.dim)
+    torch.testing.assert_close(head(states), stock(states))
+    assert head[3].weight is student.embeddings.word_embeddings.weight
+
+
+def test_all_weights_are_trained_but_token_embeddings(student, documents):
     before = {name: value.clone() for name, value in student.state_dict().items()}
-    train(student, documents)
-    changed = {
-        name for name, value in student.state_dict().items() if not torch.equal(value, before[name])
-    }
-    assert {*before} - changed == {"embeddings.word_embeddings.weight"}
+    train(student, documents, documents)
+    kept = [
+        name for name, value in student.state_dict().items() if torch.equal(value, before[name])
+    ]
+    assert kept == ["embeddings.word_embeddings.weight"]
 
 
 def test_a_batch_without_a_word_to_guess_makes_no_update(student, documents):
     """All its words are unknown, which is a special token."""
-    unknown, options = [2, WORDS.index("[UNK]"), 3], SETTINGS | {"epochs": 1, "seed": 0}
-    options["batch_size"] = 1
-    before = student.encode(documents[:4])
-    history = train_masked_words(student, [unknown] * 3, documents[48:], **options)
+    unknown, before = [2, WORDS.index("[UNK]"), 3], student.encode(documents[:4])
+    history = train(student, [unknown] * 3, documents[48:], batch_size=1)
     assert history.loss == [] and np.isfinite(history.held_out)
     np.testing.assert_array_equal(student.encode(documents[:4]), before)
-    history = train_masked_words(student, [unknown, *documents[:2]], documents[48:], **options)
-    assert np.isfinite(history.loss).all() and len(history.loss) == 2
 
 
 def test_a_seed_gives_the_same_bits_and_another_one_others(tmp_path, documents):
@@ -121,19 +97,13 @@ def test_a_seed_gives_the_same_bits_and_another_one_others(tmp_path, documents):
     for number, seed in enumerate((0, 0, 1)):
         torch.manual_seed(number)  # what was drawn before does not matter
         student = copy.deepcopy(untrained)
-        losses = train(student, documents, seed=seed)
+        losses = train(student, documents[:48], documents[48:], seed=seed)
         trained.append((student.encode(documents[:4]), losses))
     (first, losses), (again, same), (other, _) = trained
     assert np.array_equal(first, again) and losses == same
     assert not np.array_equal(first, other)
 
 
-def test_what_cannot_be_learned_is_said(student, documents):
-    empty = [np.array([2, 3], dtype=np.int32)] * 3
-    with pytest.raises(ValueError, match="no held-out document has a word to guess"):
-        train_masked_words(student, documents[:6], empty, **SETTINGS | {"epochs": 1, "seed": 0})
-    with pytest.raises(FloatingPointError, match="at update 2 of 6: lower the learning rate"):
-        train(student, documents, learning_rate=1e38, warmup_share=0.0)
-    student.tokenizer = None
-    with pytest.raises(ValueError, match="no mask token .* student.language_model=null"):
-        train(student, documents)
+def test_a_loss_that_is_not_finite_ends_the_training(student, documents):
+    with pytest.raises(FloatingPointError, match="the loss of masked words is nan"):
+        train(student, documents, documents, learning_rate=1e38, warmup_share=0.0)

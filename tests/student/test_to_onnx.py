@@ -7,7 +7,7 @@ import importlib.util
 import numpy as np
 import pytest
 import torch
-from transformers import LongformerConfig, LongformerModel
+from transformers import LongformerConfig
 
 from lib.config import paths
 from lib.student import Student
@@ -23,55 +23,21 @@ def to_onnx():
     return module
 
 
-@pytest.fixture(scope="module")
-def student(tmp_path_factory):
-    """Two layers with windows of their own, 4,096 positions, weights large enough for attention
-    that is not flat.
-    """
-    torch.manual_seed(0)
-    sizes = {"vocab_size": 90, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    sizes |= {"intermediate_size": 64, "max_position_embeddings": 4098, "initializer_range": 0.3}
-    folder = tmp_path_factory.mktemp("longformer")
-    LongformerModel(LongformerConfig(**sizes, attention_window=[16, 512])).save_pretrained(folder)
-    return Student.from_longformer(folder)
-
-
-@pytest.fixture(scope="module")
-def documents():
-    """Ids of every length, the padding's among them, as a document may hold it."""
-    draw = np.random.default_rng(0)
-    return [draw.integers(0, 90, length) for length in LENGTHS]
-
-
-def padded(documents):
-    """Ids and mask (documents, longest) of documents of several lengths."""
-    ids = np.full((len(documents), max(map(len, documents))), 1)
-    mask = np.zeros_like(ids)
-    for row, document in enumerate(documents):
-        ids[row, : len(document)], mask[row, : len(document)] = document, 1
-    return ids, mask
-
-
 SIZES = [(1022, 64), (16, 77), ([16, 512], 300), (512, 511), (64, 64), (64, 32), (4, 9), (4, 3)]
 
 
-@pytest.fixture
-def make():
-    """A student of any window and length, of random weights."""
-
-    def make_student(window, limit):
-        torch.manual_seed(0)
-        sizes = {"vocab_size": 90, "hidden_size": 16, "num_attention_heads": 2}
-        sizes |= {"num_hidden_layers": len(window) if isinstance(window, list) else 1}
-        sizes |= {"intermediate_size": 16, "initializer_range": 0.3, "attention_window": window}
-        return Student(LongformerConfig(max_position_embeddings=limit + 2, **sizes)).eval()
-
-    return make_student
+def make(window, limit):
+    """A student of random weights, large enough for attention that is not flat."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 90, "hidden_size": 16, "num_attention_heads": 2}
+    sizes |= {"num_hidden_layers": len(window) if isinstance(window, list) else 1}
+    sizes |= {"intermediate_size": 16, "initializer_range": 0.3, "attention_window": window}
+    return Student(LongformerConfig(max_position_embeddings=limit + 2, **sizes)).eval()
 
 
 @pytest.mark.parametrize("window, limit", SIZES)
 def test_the_trace_of_a_student_holds_at_every_length(
-    to_onnx, make, tmp_path, monkeypatch, window, limit
+    to_onnx, tmp_path, monkeypatch, window, limit
 ):
     """torch.export checks what it assumed of the sizes; the ONNX file is made of this trace."""
     student, seen = make(window, limit), []
@@ -101,7 +67,7 @@ def test_the_trace_of_a_student_holds_at_every_length(
     [(1022, 64, False), (16, 77, False), (64, 64, False), (16, 77, True)],
 )
 def test_the_file_of_any_student_is_compared_before_it_is_written(
-    to_onnx, make, tmp_path, monkeypatch, window, limit, int8
+    to_onnx, tmp_path, monkeypatch, window, limit, int8
 ):
     [*map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))]
     student, file, encode = make(window, limit), tmp_path / "student.onnx", Student.encode
@@ -117,11 +83,15 @@ def test_the_file_of_any_student_is_compared_before_it_is_written(
     assert file.read_bytes() == before and [*tmp_path.iterdir()] == [file]
 
 
-def test_the_plain_student_equals_encode_at_1_to_4096_tokens(to_onnx, student, documents):
-    """One by one and in one padded batch. The largest entry of an embedding is about 1."""
+def test_the_plain_student_equals_encode_at_1_to_4096_tokens(to_onnx):
+    """One by one and in one padded batch; documents may hold the padding's id."""
+    draw, student = np.random.default_rng(0), make([16, 512], 4096)
+    documents = [draw.integers(0, 90, length) for length in LENGTHS]
     plain, expected = to_onnx.PlainStudent(student).eval(), student.encode(documents)
-    batches = [*([document] for document in documents), documents[:-2]]
-    with torch.inference_mode():
-        vectors = [plain(*map(torch.from_numpy, padded(batch))).numpy() for batch in batches]
-    np.testing.assert_allclose(np.concatenate(vectors[:-1]), expected, atol=1e-5)
-    np.testing.assert_allclose(vectors[-1], expected[:-2], atol=1e-5)
+    for rows in (*([row] for row in range(len(LENGTHS))), range(len(LENGTHS) - 2)):
+        batch = [torch.from_numpy(documents[row]) for row in rows]
+        ids = torch.nn.utils.rnn.pad_sequence(batch, batch_first=True, padding_value=1)
+        mask = torch.nn.utils.rnn.pad_sequence([*map(torch.ones_like, batch)], batch_first=True)
+        with torch.inference_mode():
+            vectors = plain(ids, mask).numpy()
+        np.testing.assert_allclose(vectors, expected[rows], atol=1e-5)

@@ -167,7 +167,7 @@ def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
     for out in (other, folder, artifacts, artifacts / "store"):
         check_refused(capsys, "not ours", folder, "--out", out)
     check_refused(capsys, "needs --student", folder, "--model", "student")
-    check_refused(capsys, "cannot read the configuration", folder, "--student", tmp_path)
+    check_refused(capsys, "cannot read", folder, "--student", tmp_path)
     (tmp_path / "given").mkdir()
     (tmp_path / "given/a.txt").write_text("The same.")
     (tmp_path / "given/b.txt").write_text("The  same.")

@@ -1,6 +1,6 @@
 """The published news pairs as a dataset folder: the shared task's URLs and the contest's pages.
 
-    write_dataset(archives, pairs, folder)
+    python docs/telegram.py archives pairs telegram
 
 `archives` is a folder of the Telegram contest's `.tar.gz` files with one HTML page per document,
 unpacked or not, named `20200525.tar.gz`. `pairs` is one of `ru_clustering_<day>*.tsv` from the
@@ -9,6 +9,7 @@ have their side as group; those of other days are the texts to distil on.
 """
 
 import csv
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,3 +78,8 @@ def _read_page(content: bytes) -> tuple[str, str, str]:
     # A paragraph that is not closed contains those after it.
     texts = [paragraph.get_text() for paragraph in page("p") if not paragraph.find_parent("p")]
     return url, title, " ".join("".join(texts).split())
+
+
+if __name__ == "__main__":
+    missing = write_dataset(*map(Path, sys.argv[1:]))
+    print(f"{len(missing)} addresses of pairs are in no archive: missing_urls.txt")

@@ -1,7 +1,7 @@
-"""Copy executed notebooks to `docs/notebooks` for the site: `python -m lib.runner.publish mini`."""
+"""Copy executed notebooks to `docs/notebooks` for the site: `python docs/publish.py mini`."""
 
-import argparse
 import re
+import sys
 from pathlib import Path
 
 import nbformat
@@ -11,7 +11,10 @@ from lib.config import paths, profiles
 from lib.store import write_text
 
 FOLDER = paths.ROOT / "docs" / "notebooks"
-KEPT = {"kernelspec", "language_info"}  # of a notebook's metadata
+STEPS = (
+    TagRemovePreprocessor(remove_cell_tags={"injected-parameters"}),  # the cell that papermill adds
+    ClearMetadataPreprocessor(preserve_nb_metadata_mask={"kernelspec", "language_info"}),
+)
 
 
 def publish(executed: Path, folder: Path = FOLDER) -> list[Path]:
@@ -28,10 +31,8 @@ def clean(path: Path) -> str:
     ValueError if a cell failed or did not run.
     """
     notebook = nbformat.read(path, 4)
-    injected = TagRemovePreprocessor(remove_cell_tags={"injected-parameters"})
-    notebook, _ = injected.preprocess(notebook, {})  # the cell that papermill adds
-    metadata = ClearMetadataPreprocessor(preserve_nb_metadata_mask=KEPT)
-    notebook, _ = metadata.preprocess(notebook, {})
+    for step in STEPS:
+        notebook, _ = step.preprocess(notebook, {})
     notebook.metadata.get("language_info", {}).pop("version", None)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -52,7 +53,5 @@ def clean(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m lib.runner.publish", description=__doc__)
-    parser.add_argument("profile", choices=profiles.list_profiles())
-    run = paths.run_folder(profiles.load(parser.parse_args().profile))
+    run = paths.run_folder(profiles.load(sys.argv[1]))
     print(f"{len(publish(run / 'executed'))} notebooks: {FOLDER.relative_to(paths.ROOT)}")
