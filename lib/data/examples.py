@@ -47,8 +47,8 @@ def read_examples(
     given = np.array(inputs, dtype=object)
     rows, ids = pd.factorize(given.ravel())
     texts = [task.texts[text_id] for text_id in ids]
-    places = rows.reshape(given.shape)
-    return Examples(name, [*ids], texts, places, numbers, len(task.classes), parts)
+    places, classes = rows.reshape(given.shape), len(task.classes)
+    return Examples(name, [*ids], texts, places, numbers, classes, parts)
 
 
 def read_queries(task: Task) -> Queries:
@@ -78,12 +78,6 @@ def number_texts(task: Task, inputs: Sequence[tuple[str, ...]]) -> list[set[int]
     return [{numbers[text_id] for text_id in each} for each in inputs]
 
 
-def hang_together(numbers: np.ndarray, count: int) -> bool:
-    """Whether numbered examples are of fewer than `count` groups, or most are of one."""
-    sizes = np.bincount(numbers)
-    return len(sizes) < count or bool(2 * sizes.max() > sizes.sum())
-
-
 def number_linked(names: Iterable[Iterable[Hashable]]) -> np.ndarray:
     """Number items, (items,) int64, so that those that share a name, also through others, agree."""
     from scipy.cluster.hierarchy import DisjointSet
@@ -106,9 +100,10 @@ def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> lis
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     groups = number_linked(texts)
-    if max(map(len, texts)) > 1 and hang_together(groups, count):
+    sizes = np.bincount(groups)  # pairs hang together if most are of one group
+    if max(map(len, texts)) > 1 and (len(sizes) < count or 2 * sizes.max() > sizes.sum()):
         folds = _deal_texts(texts, count)
-    elif len(np.unique(groups)) == len(groups):
+    elif len(sizes) == len(groups):
         folds = [*StratifiedKFold(count).split(labels, labels)]
     else:
         folds = [*StratifiedGroupKFold(count).split(labels, labels, groups)]

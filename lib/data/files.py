@@ -4,7 +4,6 @@ Nothing is guessed: ids such as 007, dates, and texts such as NA come out as the
 library cannot read is a `ValueError` that names the file.
 """
 
-import contextlib
 import gzip
 import json
 import lzma
@@ -16,6 +15,7 @@ import pandas as pd
 from filelock import FileLock
 from pyarrow import parquet
 
+from lib.messages import one_line_errors
 from lib.store import replace_folder
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # file:row, counted from 1, and the row's fields
@@ -25,52 +25,36 @@ Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a
 def read_rows(*files: Path) -> Rows:
     """Yield the rows of Parquet, CSV and JSON Lines files, the last also if their name ends so."""
     for path in files:
-        read = {".parquet": _read_parquet, ".csv": _read_table}.get(path.suffix.lower(), _read_json)
+        read = {".parquet": _read_parquet, ".csv": _read_csv}.get(path.suffix.lower(), _read_json)
         yield from ((f"{path}:{number}", row) for number, row in enumerate(read(path), start=1))
 
 
 def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
-    with name_errors(path), parquet.ParquetFile(path) as file:
+    with one_line_errors(f"read {path}"), parquet.ParquetFile(path) as file:
         for batch in file.iter_batches(1000):
             yield from batch.to_pylist()
 
 
-def _read_table(path: Path) -> Iterator[dict[str, str]]:
-    rows = read_csv(path)
-    names = next(rows)
-    return (dict(zip(names, row, strict=True)) for row in rows)
+def _read_csv(path: Path) -> Iterator[dict[str, str]]:
+    """Its delimiter is what the first line has most of: the comma, the semicolon (usual for
+    spreadsheets in many countries) or the tab."""
+    with one_line_errors(f"read {path}"), open(path, encoding="utf-8-sig", newline="") as file:
+        mark = max(",;\t", key=file.readline().count)
+        file.seek(0)
+        # Without pandas' header, longer rows are refused instead of getting an index.
+        options = {"header": None, "dtype": str, "na_filter": False, "chunksize": 1000}
+        frames = pd.read_csv(file, sep=mark, **options)
+        rows = (row for frame in frames for row in frame.itertuples(index=False, name=None))
+        names = next(rows)
+        yield from (dict(zip(names, row, strict=True)) for row in rows)
 
 
 def _read_json(path: Path) -> Iterator[dict[str, Any]]:
     unpack = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
-    with name_errors(path), unpack(path, "rb") as file:
+    with one_line_errors(f"read {path}"), unpack(path, "rb") as file:
         for number, line in enumerate(file, start=1):
-            with name_errors(f"line {number}: not a JSON object"):
+            with one_line_errors(f"parse line {number}"):
                 yield dict(json.loads(line))
-
-
-def read_csv(path: Path, mark: str = "") -> Iterator[tuple[str, ...]]:
-    """Yield the rows of a CSV file, header included.
-
-    Without a `mark` the delimiter is what the first line has most of: the comma, the semicolon
-    (usual for spreadsheets in many countries) or the tab.
-    """
-    with name_errors(path), open(path, encoding="utf-8-sig", newline="") as file:
-        mark = mark or max(",;\t", key=file.readline().count)
-        file.seek(0)
-        # Without pandas' header, longer rows are refused instead of getting an index.
-        options = {"header": None, "dtype": str, "na_filter": False, "chunksize": 1000}
-        for frame in pd.read_csv(file, sep=mark, **options):
-            yield from frame.itertuples(index=False, name=None)
-
-
-@contextlib.contextmanager
-def name_errors(where: Path | str) -> Iterator[None]:
-    """Turn whatever a library raises while it reads a file into a ValueError that says where."""
-    try:
-        yield
-    except Exception as error:
-        raise ValueError(f"{where}: {' '.join(str(error).split())}") from error
 
 
 def write_once(folder: Path, write: Callable[[Path], Any]) -> Path:

@@ -17,7 +17,8 @@ import pandas as pd
 
 from lib.config.schema import TaskSettings
 from lib.data.dataset_folder import Documents, content, find_dataset, spell_name
-from lib.data.files import Rows, name_errors, read_rows
+from lib.data.files import Rows, read_rows
+from lib.messages import one_line_errors
 
 SPLITS = ("train", "validation", "test")
 FILES = {  # of each kind of task; the first must be there
@@ -162,7 +163,7 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
     for path in filter(Path.is_file, (folder / file for file in FILES[kind(folder)])):
         rows: Rows = read_rows(path)
         if path.suffix == ".json":
-            with name_errors(path):
+            with one_line_errors(f"read {path}"):
                 pairs = pd.Series(json.loads(path.read_bytes()), dtype=object).explode().dropna()
             rows = ((path, {"a": a, "b": b, "label": "relevant"}) for a, b in pairs.items())
         for where, fields in rows:

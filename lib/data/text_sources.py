@@ -13,7 +13,8 @@ from pooch import file_hash
 
 from lib.config import paths
 from lib.data.dataset_folder import FORMS, Documents, spell_name
-from lib.data.files import name_errors, read_rows, write_lines, write_once
+from lib.data.files import read_rows, write_lines, write_once
+from lib.messages import one_line_errors
 from lib.store import MARKER, hash_code, hash_value
 
 TABLES = (".jsonl", ".jsonl.gz", ".jsonl.xz", ".csv", ".parquet")
@@ -54,7 +55,7 @@ def find_dataset_folder(
         labelled = (row for _, row in read_rows(file) if spell_name(row.get("label")))
         if labels := [{"id": row["id"], "label": row["label"]} for row in labelled]:
             write_lines(folder / "tasks/label/train.jsonl", labels)
-        with name_errors(path):
+        with one_line_errors(f"read {path}"):
             Documents(folder)
 
     code = hash_code(("data.text_sources", "data.files", "data.dataset_folder"))
@@ -71,7 +72,7 @@ def _list_files(path: Path) -> list[Path]:
 
 
 def _read_plain(path: Path, place: str) -> dict[str, str]:
-    with name_errors(path):
+    with one_line_errors(f"read {path}"):
         return {"id": place, "text": path.read_text(encoding="utf-8-sig"), "title": path.stem}
 
 
