@@ -10,9 +10,11 @@ optimiser and dropout. On a CPU Hugging Face's training of the mixed batch takes
 
 import argparse
 import itertools
-import statistics
 import tempfile
 import time
+from functools import partial
+
+from turns import least_seconds
 
 from lib.config import environment
 
@@ -65,29 +67,27 @@ def build(size: str, device: str, folder: str) -> dict:
 
 
 def measure(sides: dict, case: str, step: str, options: argparse.Namespace) -> str:
-    """One line: medians of seconds, their ratio, and how far the embeddings differ."""
+    """One line: least seconds, their ratio, and how far the embeddings differ."""
     import torch
 
-    generator, mixed = torch.Generator().manual_seed(1), options.precision == "bf16"
-    draw = lambda n: torch.randint(5, 30000, (n,), generator=generator).tolist()  # noqa: E731
-    documents = [draw(length) for length in CASES[case]]
-    seconds: dict[str, list[float]] = {side: [] for side in sides}
-    embeddings = {}
-    for _ in range(options.repeats + 1):  # the first warms up
-        for side, (model, embed) in sides.items():
+    generator, embeddings = torch.Generator().manual_seed(1), {}
+    draw = partial(torch.randint, 5, 30000, generator=generator)
+    documents = [draw((length,)).tolist() for length in CASES[case]]
+
+    def work(side: str) -> None:
+        model, embed = sides[side]
+        with (
+            torch.autocast(options.device, torch.bfloat16, options.precision == "bf16"),
+            torch.set_grad_enabled(step == "training"),
+        ):
+            result = embed(documents)
+        if step == "training":
             model.zero_grad(set_to_none=True)
-            started = time.perf_counter()
-            with (
-                torch.autocast(options.device, torch.bfloat16, enabled=mixed),
-                torch.set_grad_enabled(step == "training"),
-            ):
-                result = embed(documents)
-            if step == "training":
-                result.float().square().sum().backward()
-            embeddings[side] = result.detach().float().cpu()  # waits for the GPU
-            seconds[side].append(time.perf_counter() - started)
-    medians = {side: statistics.median(times[1:]) for side, times in seconds.items()}
-    ours, theirs = medians.values()
+            result.float().square().sum().backward()
+        embeddings[side] = result.detach().float().cpu()  # waits for the GPU
+
+    works = {side: partial(work, side) for side in sides}
+    ours, theirs = least_seconds(works, options.repeats, time.perf_counter).values()
     difference = (embeddings["student"] - embeddings["Hugging Face"]).abs().max()
     layers, width, *_ = SIZES[options.size]
     rate = needed(CASES[case], layers, width, step) / ours / 1e12

@@ -13,13 +13,11 @@ import argparse
 import numpy as np
 import pandas as pd
 
-from lib.chapters import chapter4, final_students
 from lib.config import paths, profiles
 from lib.experiments.bench import Bench
 from lib.figures import tables
 from lib.ledger import claims
 from lib.ledger.kinds import load_claims
-from lib.published import CHAPTER_4
 from lib.report import read_table
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, REVERSED, SMALLER
 
@@ -47,15 +45,6 @@ def list_answers(ledger):
     return answers[~answers["label"].str.startswith("news")]
 
 
-def run_figure(figure, bench):
-    """Records of all models of a figure, by all readouts."""
-    if figure in claims.RETRIEVAL:
-        return final_students.run_retrievals(bench, top=None)
-    if figure in CHAPTER_4:
-        return chapter4.run_readouts(figure, bench)
-    return final_students.run_readouts(bench)
-
-
 def tabulate(ledger, profile, variations):
     """`variations` are names and dotted keys of the profile with other values."""
     decided = list_answers(ledger).query("decided")
@@ -63,7 +52,9 @@ def tabulate(ledger, profile, variations):
     frames = [decided.assign(variation="as run", same="yes")]
     for name, overrides in variations.items():
         bench = Bench.load(profile, overrides=dict(overrides))
-        judged = claims.judge_claims({figure: run_figure(figure, bench) for figure in sources})
+        judged = claims.judge_claims(
+            {figure: claims.run_figure(figure, bench) for figure in sources}
+        )
         ours = list_answers(judged).set_index(["id", "readout"])[JUDGED]
         again = decided.drop(columns=JUDGED).join(ours, on=["id", "readout"])
         same = np.where(again["verdict"] == decided["verdict"], "yes", "no")

@@ -15,8 +15,8 @@ try:
     from mteb.models.model_meta import ModelMeta
     from sentence_transformers import SentenceTransformer
 
-    from lib.config.environment import one_line_errors
     from lib.data import task_files
+    from lib.messages import one_line_errors
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}; needs: pip install -e '.[mteb]'") from None
 

@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 from lib.config import environment
-from lib.config.environment import exit_in_one_line
+from lib.messages import exit_in_one_line
 from lib.vectors import SIMPLEST_FIRST
 
 

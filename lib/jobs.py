@@ -13,7 +13,7 @@ from typing import Any
 from tqdm import tqdm
 
 from lib.config import environment, paths
-from lib.config.profiles import OneLine
+from lib.messages import OneLine
 
 Job = tuple[str, Callable[..., Any], tuple]  # label, function of a module, its arguments
 GONE = (BrokenExecutor, CancelledError)

@@ -24,7 +24,7 @@ import pyarrow as pa
 from filelock import FileLock
 from pyarrow.feather import read_table, write_feather
 
-from lib.config.profiles import OneLine
+from lib.messages import OneLine
 
 LIB = Path(__file__).parent
 PIECE = 256  # texts that are embedded, and written, at once

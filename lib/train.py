@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.config import environment
-from lib.config.environment import exit_in_one_line
+from lib.messages import exit_in_one_line
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -18,7 +18,6 @@ from lib.figures.boxplots import UNTRAINED
 from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
-COMPARED_CLOSELY = ("fig4_3", "fig4_12")  # findings compare their single students
 _SETTINGS = {"True": "Yes", "False": "No", "fp32": "No"}
 _SETTINGS["bf16"] = "Yes, where the device supports bfloat16"
 
@@ -26,8 +25,7 @@ _SETTINGS["bf16"] = "Yes, where the device supports bfloat16"
 def tabulate_settings(label: str, profile: Profile, **searched: str) -> pd.DataFrame:
     """A table of hyperparameters, such as tab4_3: parameter, value (of this run) and published.
 
-    `params/hyperparameters.yaml` says which settings of the profile, or what that was `searched`,
-    each row shows.
+    `params/hyperparameters.yaml` says what of the profile, or of what was `searched`, rows show.
     """
     forms, settings = read_yaml("hyperparameters.yaml")[label], dict(profile) | searched
     frame = published.load(label).rename(columns={"value": "published"})
@@ -83,12 +81,11 @@ def assign_seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, li
     """Identity -> seeds of the models that also run with the reference seeds, `repeated`.
 
     By default they are the references and the contextual teachers, and if the profile's `repeated`
-    is "compared" also the models of `COMPARED_CLOSELY` and the halved sums of losses.
+    is "compared" also what findings compare one by one.
     """
     models = [*(repeated or (*list_references(), *CONTEXTUAL_TEACHERS))]
     if profile.repeated == "compared" and not repeated:
-        for label in COMPARED_CLOSELY:
-            models += published.printed(label).values()
+        models += [*published.printed("fig4_3").values(), *published.printed("fig4_12").values()]
         models += [published.printed(label)["None;λ=0.5"] for label in published.WEIGHTINGS]
     return dict.fromkeys(models, sorted({*profile.seeds, *profile.reference_seeds}))
 
@@ -109,9 +106,8 @@ def measure_noise(records: pd.DataFrame, label: str, profile: Profile) -> SeedNo
     references = {parse(model).seed_class for model in list_references(label)}
     shown = Counter(parse(model).seed_class for model in list_models(label, profile).values())
     most = max(references, key=lambda name: shown[name])
-    seeds = records.groupby("model")["seed"].nunique()
-    several = [model for model in seeds.index[seeds > 1] if parse(model).seed_class == most]
-    return seed_noise(corrected_runs(records[records["model"].isin(several)]))
+    own = [model for model in records["model"].unique() if parse(model).seed_class == most]
+    return seed_noise(corrected_runs(records[records["model"].isin(own)]))
 
 
 def draw_boxplot(
@@ -121,7 +117,8 @@ def draw_boxplot(
     shown = select_records(records, label, profile)
     ours, theirs = measure_noise(records, label, profile), measure_published_noise(label)
     data = figures.boxplot_frame(label, shown, {"ours": ours, "published": theirs})
-    return figures.boxplot(data, label, untrained=describe_encoders(profile)), data, shown
+    order, told = profile.row_order, describe_encoders(profile)
+    return figures.boxplot(data, label, order=order, untrained=told), data, shown
 
 
 def describe_encoders(profile: Profile) -> str:
@@ -132,17 +129,16 @@ def describe_encoders(profile: Profile) -> str:
     layers = f"{len(student.layers)} layers" if student.layers else "all layers"
     trained = " trained on masked words" if student.language_model else ""
     model = student.model.removeprefix("gt-")
-    ours = f"ours: Longformer is {layers} of {model}{trained}"
-    return f"{ours}, SBERT is {model} cut at {limit} tokens"
+    told = f"Longformer is {layers} of {model}{trained}, SBERT is {model} cut at {limit} tokens"
+    return f"ours: {told}"
 
 
 def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> pd.DataFrame:
     """How students with a contextual loss change while they train (Figures A.2 and A.6).
 
-    `groups` are names of groups -> models, name -> identity; other models are left out. A row is a
-    measurement of a student with the profile's first seed: group, model, dimension, update,
-    embedding and projected (held-out CCA of the student's embedding and of its projection with the
-    teacher), chance (documents paired at random), share (of the contextual loss in the gradient).
+    `groups` are group -> name -> identity. A row is a measurement of a student with the first seed:
+    group, model, dimension, update, embedding and projected (held-out CCA of both with the
+    teacher), share (of the contextual loss in the gradient), chance (CCA of documents at random).
     """
     students = {
         (group, name): bench.model(variant, bench.profile.seeds[0])
@@ -153,8 +149,7 @@ def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> 
     columns, frames = ["update", "embedding", "projected", "share"], []
     for (group, name), student in students.items():
         rows = student.embed(bench.held_out)[:], student.prepare_rows(bench.held_out)[:]
-        frame = pd.DataFrame(student.history()["watched"], columns=columns)
         facts = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
+        frame = pd.DataFrame(student.history()["watched"], columns=columns)
         frames.append(frame.assign(**facts, chance=chance_cca(*rows)))
-    order = ["group", "model", "dimension", *columns[:3], "chance", "share"]
-    return pd.concat(frames, ignore_index=True)[order].astype({"update": int})
+    return pd.concat(frames, ignore_index=True).astype({"update": int})

@@ -1,14 +1,11 @@
-"""The process that a command runs in: its variables, its versions, and what a person sees of it."""
+"""The process that a command runs in: its variables, its versions, its commit."""
 
-import argparse
 import functools
 import os
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
@@ -23,8 +20,7 @@ _VARIABLES |= {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": s
 # Kernels for 128 shapes are cached: with the default, 1,024, they take a gigabyte in bfloat16.
 _VARIABLES |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
 OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
-PACKAGES = "torch transformers sentence-transformers gensim numpy scipy".split()
-PACKAGES += "scikit-learn pandas matplotlib seaborn".split()
+PACKAGES = "torch transformers sentence-transformers gensim numpy scipy scikit-learn pandas".split()
 
 
 def process_variables(*, offline: bool) -> dict[str, str]:
@@ -59,44 +55,5 @@ def commit() -> dict[str, str | bool | None]:
         command = ["git", "-C", str(paths.ROOT), "status", "--porcelain=v2", "--branch"]
         lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
     # Lines about the branch begin with #, and the first of them ends with the commit.
-    names = lines[0].split()[-1:] if lines else [None]
-    return {"commit": names[0], "dirty": not lines[-1].startswith("#") if lines else None}
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Silence transformers' progress bars and reports while a model is loaded."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
-
-
-@contextmanager
-def one_line_errors(task: str) -> Iterator[None]:
-    """Turn any error into a ValueError, "cannot <task>: ...". The hub's are of many types."""
-    try:
-        yield
-    except Exception as error:
-        reason = " ".join(str(error).split())[:250]
-        raise ValueError(f"cannot {task}: {type(error).__name__}: {reason}") from error
-
-
-@contextmanager
-def exit_in_one_line(parser: argparse.ArgumentParser, code: int) -> Iterator[None]:
-    """End a command in one line and with this exit code if what a person can mend goes wrong."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        told = "interrupted; the same command continues from what was kept"
-        parser.exit(1, f"{parser.prog}: {told}\n")
-    except (ValueError, OSError, ArithmeticError, ImportError, MemoryError, RuntimeError) as error:
-        told = " ".join(str(error).split()) or type(error).__name__
-        parser.exit(code, f"{parser.prog}: {told}\n")
+    dirty = not lines[-1].startswith("#") if lines else None
+    return {"commit": lines[0].split()[-1] if lines else None, "dirty": dirty}

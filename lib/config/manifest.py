@@ -1,7 +1,4 @@
-"""Which notebook makes which figure and table, and the thesis' tasks and rounds in its order.
-
-A profile's task has the role of the thesis' task with the same name. Others come after them.
-"""
+"""Which notebook makes which figure and table; the thesis' tasks and rounds in its order."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -20,7 +17,7 @@ TABLE_5_7 = ("ARXIV", "IMDB", "AAN", "OC", "PAN", "S2ORC", "GAMES", "WINES")
 
 
 class Entry(NamedTuple):
-    """One figure or table of `params/manifest.yaml`, which explains the fields."""
+    """One figure or table, as `params/manifest.yaml` explains it."""
 
     label: str
     notebook: str
@@ -46,24 +43,20 @@ def full_name(label: str) -> str:
     match = re.fullmatch(r"(news_)?(fig|tab)(?=[_\dA-Z])_?(.+)", label)
     if not match:
         return label
-    paper = "Trofimchuk (2022), " if match[1] else ""
-    word = {"fig": "Figure", "tab": "Table"}[match[2]]
-    return f"{paper}{word} {match[3].replace('_', '.')}"
+    word = "Trofimchuk (2022), " if match[1] else ""
+    word += "Figure" if match[2] == "fig" else "Table"
+    return f"{word} {match[3].replace('_', '.')}"
 
 
 def promised(
     entries: dict[str, Entry], notebook: str, labels: Collection[str] | None = None
 ) -> dict[str, Entry]:
-    """The entries that a notebook makes, of the labels that a profile lists (None: of all).
-
-    `PUBLISHED` redraws all that have a published number.
-    """
-    chosen = [label for label in entries if labels is None or label in labels]
-    if notebook == PUBLISHED:
+    """The entries that a notebook makes, of the labels that a profile lists (None: of all)."""
+    if notebook == PUBLISHED:  # it redraws all that have a published number
         made = [label for label in entries if label[3:4].isdigit() or label.startswith("news_")]
     else:
-        made = [label for label in chosen if entries[label].notebook == notebook]
-    return {label: entries[label] for label in made}
+        made = [label for label, entry in entries.items() if entry.notebook == notebook]
+    return {label: entries[label] for label in made if labels is None or label in labels}
 
 
 def ordered(names: Iterable[str], order: Collection[str] = ROLES) -> list[str]:

@@ -17,13 +17,10 @@ PARAMS = ROOT / "params"
 
 
 def artifacts() -> Path:
-    """The artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`.
-
-    A package that pip installed has no checkout; its root is in the user's cache.
-    """
-    installed = not (ROOT / "pyproject.toml").is_file()
+    """The artifact root: `THESIS_ARTIFACTS`, relative to the checkout, or `artifacts/`."""
+    checkout = (ROOT / "pyproject.toml").is_file()  # else pip installed it
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    home = cache / "thesis-companion" if installed else ROOT
+    home = ROOT if checkout else cache / "thesis-companion"
     return home / (os.environ.get("THESIS_ARTIFACTS") or "artifacts")
 
 
@@ -34,9 +31,8 @@ def store() -> Path:
 
 def run_name(profile: Profile) -> str:
     """The folder name of a run; a changed profile has its own, which ends in a hash."""
-    text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False)
-    ending = f"-{hashlib.sha256(text.encode()).hexdigest()[:8]}" if profile.departures else ""
-    return profile.name + ending
+    text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False).encode()
+    return profile.name + (f"-{hashlib.sha256(text).hexdigest()[:8]}" if profile.departures else "")
 
 
 def figures(profile: Profile) -> Path:

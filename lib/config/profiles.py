@@ -17,15 +17,9 @@ from ruamel.yaml.error import YAMLError
 
 from lib.config import paths
 from lib.config.schema import Profile
+from lib.messages import OneLine
 
 T = TypeVar("T")
-
-
-class OneLine(BaseException):
-    """An error that IPython shows as one line, because its place in `lib` would help nobody."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]
 
 
 class ParameterError(OneLine, ValueError):
@@ -57,12 +51,15 @@ def load(
 ) -> Profile:
     """Load and check a profile, with changes by the caller; `ParameterError` if one is not allowed.
 
-    `overrides` are `{"training.documents": 60}` or `["training.documents=60"]`. `seeds` are one,
-    several, or text such as `"0,1"`. `only` has shell patterns, `"cosine,max-margin;MSE*"`.
+    `overrides` are `{"training.documents": 60}` or `["training.documents=60"]`, `seeds` a number,
+    several, or text such as `"0,1"`, and `only` shell patterns, `"cosine,max-margin;MSE*"`.
     """
     where, values = f"params/{profile}.yaml", _read_profile(profile)
     before = validated(Profile.model_validate, values, where).flat()
-    changes = dict(overrides if isinstance(overrides, Mapping) else map(_split, overrides or ()))
+    if not isinstance(overrides, Mapping):
+        pairs = (text.partition("=") for text in overrides or ())
+        overrides = {key: _parse(value, f"override {key}") for key, _, value in pairs}
+    changes = dict(overrides)
     if seeds is not None:
         changes["seeds"] = _parse(f"[{seeds}]", "seeds") if isinstance(seeds, str | int) else seeds
     if only:
@@ -75,10 +72,11 @@ def load(
                 place[section] = {}
             place = place[section]
         place[field] = value
-    values["name"] = profile  # that of its file: else its results would be saved as another's
+    values["name"] = profile  # of its file, where results are saved
     loaded = validated(Profile.model_validate, values, f"override of {where}")
-    after = loaded.flat().items()
-    loaded.departures.update({key: value for key, value in after if before.get(key, ...) != value})
+    for key, value in loaded.flat().items():
+        if before.get(key, ...) != value:
+            loaded.departures[key] = value
     return loaded
 
 
@@ -87,20 +85,11 @@ def _read_profile(name: str) -> Any:
     if name not in list_profiles():
         raise make_unknown_error("profile", name, list_profiles())
     values = read_yaml(f"{name}.yaml")
-    if "extends" not in values:
-        return values
-    extended = _read_profile(values.pop("extends"))
+    extended = _read_profile(values.pop("extends")) if "extends" in values else {}
     for key, value in values.items():
         both = isinstance(value, dict) and isinstance(extended.get(key), dict)
         extended[key] = extended[key] | value if both else value
     return extended
-
-
-def _split(override: str) -> tuple[str, Any]:
-    key, equals, value = override.partition("=")
-    if not equals:
-        raise ParameterError(f"override {override!r}: expected key=value, as in heads.repeats=2")
-    return key, _parse(value, f"override {key}")
 
 
 def grid(name: str) -> dict[str, Any]:
@@ -128,28 +117,23 @@ def matches(name: str, only: str) -> bool:
 
 def check_only(only: str, names: Collection[str]) -> None:
     """Raise ParameterError if a pattern of `only` matches no name of a model."""
-    for pattern in only.split(","):
-        if not any(matches(name, pattern) for name in names):
-            raise make_unknown_error("model in only", pattern.strip(), names)
+    for pattern in map(str.strip, only.split(",")):
+        if not fnmatch.filter(names, pattern):
+            raise make_unknown_error("model in only", pattern, names)
 
 
 def validated(check: Callable[[Any], T], values: Any, where: object) -> T:
-    """Check values with a method of pydantic.
-
-    A ParameterError says, in one line, the first thing that is wrong: `where`, key, message, value.
-    """
+    """Check values with a method of pydantic; ParameterError for the first thing that is wrong."""
     try:
         return check(values)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            *places, wrong = first["loc"]
-            for place in places:
-                with contextlib.suppress(KeyError):  # a union's tag is no key
-                    values = values[place]
-            told = f"unknown key {key}; nearest: {nearest(wrong, {*values} - {wrong})}"
-            raise ParameterError(f"{where}: {told}") from None
+        places, key = first["loc"], ".".join(map(str, first["loc"]))
         given = reprlib.repr(first["input"])[:80]  # an alias can be endless
         told = f"{key}: {first['msg']}, got {given}" if key else first["msg"]
+        if first["type"] == "extra_forbidden":
+            for place in places[:-1]:
+                with contextlib.suppress(KeyError):  # a union's tag is no key
+                    values = values[place]
+            told = f"unknown key {key}; nearest: {nearest(places[-1], {*values} - {places[-1]})}"
         raise ParameterError(f"{where}: {told}") from None

@@ -1,28 +1,44 @@
-"""The types of all values in `params/`. The comments there say what the values mean."""
+"""The types of all values in `params/`.
+
+`params/mini.yaml` declares most of them, and its comments say what they mean: another profile may
+change a value, but neither its name nor its type. The classes below add what one value cannot tell.
+"""
 
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from ruamel.yaml import YAML
+
+from lib.config import paths
 
 T = TypeVar("T")
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Several = Annotated[int, Field(ge=2)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and torch share
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-PartOf = Annotated[float, Field(gt=0, lt=1)]
+Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1)]
 # YAML has only lists, which strict mode would refuse for a tuple. The elements stay strict.
-Listed = Annotated[tuple[T, ...], Field(strict=False)]
+Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 Filled = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
-Texts = Listed[Text]
+_PLAIN = {bool: bool, int: Seed, str: Text, type(None): Count | None, float: Number}
+_MINI = YAML(typ="safe", pure=True).load(paths.PARAMS / "mini.yaml")
 
 
 class Settings(BaseModel):
     """Frozen, without unknown keys or silent conversion: "0.1" is not a number, 1.0 not a count."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, regex_engine="python-re")
+
+
+def declared(section: str) -> Any:
+    """A class with the plain settings of a section of mini.yaml, where null may be a count."""
+    fields: dict[str, Any] = {
+        name: (_PLAIN[type(value)], ...)
+        for name, value in _MINI[section].items()
+        if type(value) in _PLAIN
+    }
+    return create_model(section, __base__=Settings, **fields)
 
 
 _TASK = r"^[^/.][^/]*/[^/.][^/]*$"
@@ -33,18 +49,15 @@ class CorpusFolder(Settings):
     """A dataset folder of the corpus; shares are relative to each other."""
 
     folder: Annotated[str, Field(pattern=r"^[^/.][^/]*$")]  # its name in a data root
-    share: Positive = 1.0
+    share: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     min_tokens: Annotated[int, Field(ge=0)] = 0
 
 
-class CorpusSettings(Settings):
+class CorpusSettings(declared("corpus")):  # type: ignore[misc]
     """The distillation corpus: dataset folders and their shares."""
 
     folders: Filled[Annotated[CorpusFolder, _NAMED]]
     order: Literal["listed", "shuffled"]
-    train_documents: Several
-    validation_documents: Several
-    seed: Seed
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,94 +75,53 @@ class TaskFolder(Settings):
     without: Text | None = None  # a regular expression; leaves out what matches
 
 
-class TaskSettings(Settings):
-    """The evaluation tasks by name, and how they are reduced in size."""
+class TaskSettings(declared("tasks")):  # type: ignore[misc]
+    """The evaluation tasks by name, perhaps none, and how they are reduced in size."""
 
-    folders: dict[Text, Annotated[TaskFolder, _NAMED]]  # perhaps none
-    limit: Count
-    seed: Seed
+    folders: dict[Text, Annotated[TaskFolder, _NAMED]]
 
 
-class MiniBuild(Settings):
+class MiniBuild(declared("build")):  # type: ignore[misc]
     """How the dataset folders of profile mini are made from files that come with gensim."""
 
     builder: Literal["mini"]
-    documents: Several
-    topic_passages: Several
-    articles: Several
-    blocks: Several
-    sections: Several
-    pairs: Count
-    seed: Seed
-
-
-# Files of the hub must be named with their commit, because branches change.
-Place = Annotated[str, Field(pattern=r"^(?!hf://)|^hf://[^@]+@[0-9a-f]{40}(/|$)")]
 
 
 class ThesisBuild(Settings):
     """The files from which the dataset folders of profile thesis are made."""
 
     builder: Literal["thesis"]
-    wikipedia: Filled[Place]
-    news: Filled[Place]
-    tasks: dict[Text, dict[Text, Place]]  # {folder: {split or file: place}}
+    wikipedia: Filled[Text]
+    news: Filled[Text]
+    tasks: dict[Text, dict[Text, Text]]  # {folder: {split or file: place}}
 
 
-class StructuralTeacherSettings(Settings):
+class StructuralTeacherSettings(declared("structural_teacher")):  # type: ignore[misc]
     """The structural teacher, SBERT."""
 
-    model: Text
     revision: Text | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    max_tokens: Annotated[int, Field(ge=3)]
-    batch_size: Count
 
 
-class ContextualTeacherSettings(Settings):
-    """Fixed hyperparameters of Paragraph Vector. Those that vary are in grids/pv.yaml."""
-
-    documents: Count | None
-    seed: Seed
-    epochs: Count
-    window: Count
-    negative: Count
-    sample: NonNegative
-    min_count_share: PartOf
-    dbow_words: bool
+class ContextualTeacherSettings(declared("contextual_teacher")):  # type: ignore[misc]
+    """Hyperparameters of Paragraph Vector beside those in grids/pv.yaml."""
 
 
-class StudentSettings(Settings):
+class StudentSettings(declared("student")):  # type: ignore[misc]
     """The student's architecture and its initial weights."""
 
     base: Literal["encoder", "longformer"]
-    model: Text
     revision: Text | None = None
     layers: Filled[Annotated[int, Field(ge=0)]] | None
     window: Annotated[int, Field(ge=4, multiple_of=2)]  # tokens, half of them on each side
-    max_positions: Count
     language_model: Count | None  # epochs of masked words
 
 
-class TrainingSettings(Settings):
+class TrainingSettings(declared("training")):  # type: ignore[misc]
     """How every student of Chapter 4 is trained."""
 
-    documents: Several
-    passes: Count
-    batch_size: Several
-    cca_batch_size: Several
-    learning_rate: Positive
-    warmup_share: Share
-    weight_decay: NonNegative
-    clip: Positive
-    accumulation: Count
     precision: Literal["fp32", "bf16"]
-    gradient_checkpointing: bool
     dropout: Share | None
-    freeze_token_embeddings: bool
-    checkpoint_every: Count
-    length_bucket: Count
-    max_structural_len: Count
     contextual_features: Literal["raw", "standardized"]
     contextual_rows: Literal["own", "dealt"]
 
@@ -159,50 +131,28 @@ class TrainingSettings(Settings):
         return self.passes * (self.documents // (self.batch_size * self.accumulation))
 
 
-class HeadSettings(Settings):
+class HeadSettings(declared("heads")):  # type: ignore[misc]
     """The classification heads of the evaluation."""
 
-    hidden: Count
-    dropout: Share
-    epochs: Count
-    batch_size: Count
-    weight_decay: NonNegative
-    label_smoothing: Share
-    learning_rate: Positive
-    clip: Positive
     features: Literal["raw", "standardized"]
     steps: Count | None = None  # smallest number of updates, in whole epochs; replaces `epochs`
     classifier: Literal["head", "compare", "similarity"]
-    repeats: Count
 
 
-class FinalSettings(Settings):
+class FinalSettings(declared("final")):  # type: ignore[misc]
     """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
 
-    documents: Several
-    learning_rate: Positive
-    accumulation: Count
-    warmup_updates: Annotated[int, Field(ge=0)]
-    rounds: Annotated[dict[Text, Count | PartOf | None], Field(min_length=1)]
+    rounds: Annotated[dict[Text, Count | Share | None], Field(min_length=1)]
     baselines: Texts = ()  # models beside those of grids/beyond.yaml, by identity
 
 
-class NewsSettings(Settings):
+class NewsSettings(declared("news")):  # type: ignore[misc]
     """The second paper: events, texts for distillation, and the training of its students."""
 
     events: Annotated[str, Field(pattern=_TASK)]
-    positives: PartOf
     texts: Filled[Text]
-    words: Count
-    documents: Count
-    max_tokens: Annotated[int, Field(ge=3)]
     tokens: Literal["pca", "random"]
-    epochs: Count
-    batch_size: Count
-    triplets: Count | None
-    rates: dict[Text, Positive]  # of learning, by design
-    patience: Count
-    plateau_patience: Annotated[int, Field(ge=0)]
+    rates: dict[Text, Share]  # of learning, by design
 
 
 class Profile(Settings):
@@ -217,6 +167,7 @@ class Profile(Settings):
     only: str
     max_variants: Count | None
     repeated: Literal["compared", "references"] = "compared"  # with the reference seeds
+    row_order: Literal["published", "ours"] = "published"  # of boxplots
     labels: Texts | None = None  # the only figures and tables to make; all by default
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
@@ -228,21 +179,16 @@ class Profile(Settings):
     heads: HeadSettings
     final: FinalSettings
     news: NewsSettings
-
-    # Dotted key -> value, for all values that differ from the profile's file.
-    departures: Annotated[dict[str, Any], Field(default_factory=dict, exclude=True)]
+    departures: Annotated[dict[str, Any], Field(default_factory=dict, exclude=True)]  # by key
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for values in (self.seeds, self.reference_seeds, self.corpus.names, self.news.texts):
             if len(set(values)) < len(values):
                 raise ValueError(f"expected each seed and folder once, got {values}")
-        most, drawn = (
-            max(self.training.documents, self.final.documents),
-            self.corpus.train_documents,
-        )
-        if most > drawn:
-            raise ValueError(f"corpus.train_documents={drawn} is less than documents={most}")
+        most = max(self.training.documents, self.final.documents)
+        if most > self.corpus.train_documents:
+            raise ValueError(f"corpus.train_documents is less than documents={most}")
         return self
 
     def changed(self, section: str, **values: Any) -> Self:

@@ -19,9 +19,9 @@ class Objective(nn.Module):
         loss = lam * S + (1 - lam) * C on unmasked rows, C on masked ones; S + C without `lam`
 
     S is the structural loss of Section 4.4, C SoftCCA of the projected embeddings (Equation 4.16),
-    or a loss of the drafts. `width` scales the widths in the labels of projections, `soft_cca` are
-    arguments of `losses.SoftCCA`. Masked variants mask documents of more than `max_structural_len`
-    tokens. PyTorch's global generator initialises the projections, which train with the student.
+    or a loss of the drafts. `width` scales the widths in the labels of projections. Masked variants
+    mask documents of more than `max_structural_len` tokens. PyTorch's global generator initialises
+    the projections, which train with the student.
     """
 
     def __init__(
@@ -32,7 +32,6 @@ class Objective(nn.Module):
         *,
         width: float = 1.0,
         max_structural_len: int | None = None,
-        **soft_cca: Any,
     ):
         super().__init__()
         self.lam = variant.lam
@@ -53,7 +52,7 @@ class Objective(nn.Module):
             self.contextual_projection = projection.build(label, contextual_dim)
             loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
             if variant.contextual_loss == "soft_cca":
-                loss = loss(self.student_projection(torch.zeros(1, dim)).shape[1], **soft_cca)
+                loss = loss(self.student_projection(torch.zeros(1, dim)).shape[1])
             self.contextual_loss = loss
 
     def forward(

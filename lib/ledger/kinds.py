@@ -1,15 +1,16 @@
 """What a finding of the thesis may say, and the comparisons that decide whether it is so.
 
-Each kind turns a finding into weighted sums of the models' scores, which are positive if it holds;
-`lib.statistics.verdicts` judges them. Claims are judged as worded: "the best" is the best of the
-run at hand, and its interval accounts for the choice. Models are named as in the claim's figure.
+Each kind turns a finding into weighted sums of the models' scores, which are positive if it holds.
+Claims are judged as worded: "the best" is the best of the run at hand, and its interval accounts
+for the choice. Models are named as in the claim's figure.
 """
 
 import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,7 +24,7 @@ from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, Judgement
 # Names or shell patterns; a pattern that begins with "!" removes models again.
 Patterns = Filled[Text]
 RANKING = "ranking_not_at_chance"  # what claims about retrieval need
-CHECKS = {"accuracy": ("task_not_at_chance",), "MAP": (RANKING,), "MRR": (RANKING,), "F1": ()}
+CHECKS = {"accuracy": ("task_not_at_chance",), "MAP": (RANKING,), "MRR": (RANKING,)}
 
 
 class Claim(Settings):
@@ -42,15 +43,19 @@ class Claim(Settings):
     quote: Text
     read_off: bool = False
     source: Text = Field(default_factory=lambda given: given["figure"])
-    metric: Literal["accuracy", "MAP", "MRR", "F1"] = "accuracy"
+    metric: Literal["accuracy", "MAP", "MRR", "F1", "ratio"] = "accuracy"
     tasks: Texts = ()
     checks: Texts = ()
     note: str = ""
+    # How many units must, and may, hold; by default all.
+    at_least: Count | None = None
+    at_most: Annotated[int, Field(ge=0)] | None = None
+    sides: ClassVar[int] = 2  # of each test
 
     @property
     def needed(self) -> tuple[str, ...]:
         """All checks that the claim needs."""
-        return (*CHECKS[self.metric], *self.checks)
+        return (*CHECKS.get(self.metric, ()), *self.checks)
 
     def weights(self, tasks: Sequence[str]) -> dict[str, float]:
         """Task -> its weight in a score. `tasks` are those that have scores."""
@@ -58,14 +63,17 @@ class Claim(Settings):
         return {task: 1 / len(chosen) for task in chosen}
 
     def units(self, models: Sequence[str]) -> Statement:
-        """What is compared, see `verdicts.judge`; `ValueError` if a name matches none of `models`,
-        which are the figure's, as printed.
-        """
+        """What is compared, see `verdicts.judge`; `models` are all of the figure, as printed."""
         raise NotImplementedError
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        """The verdict on the evidence."""
-        return judge(self.units(models), evidence)
+        """The verdict on the evidence; of two bounds, the one that holds least decides."""
+        bounds = {"at_least": self.at_least, "at_most": self.at_most}
+        rules = [{name: bound} for name, bound in bounds.items() if bound is not None] or [{}]
+        judged = [judge(self.units(models), evidence, sides=self.sides, **rule) for rule in rules]
+        # At most one of the two can be false, so their errors of 2.5% add up to at most 5%.
+        order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
+        return min(judged, key=lambda each: (order.index(each.verdict), each.effect))
 
     def named(self, models: Sequence[str]) -> set[str]:
         """All models that are compared."""
@@ -75,8 +83,9 @@ class Claim(Settings):
 class Beats(Claim):
     """Each of `better` has a higher score than each of `worse`, in all `rounds`.
 
-    With a `share` below 1, `worse` has collapsed: even this share of each of `better`'s scores is
-    higher. `better` may then include the untrained base of `worse`.
+    With `at_least` or `at_most`, so many of `better` beat all of `worse`; with an `at_least` of 1,
+    the best of one beats the best of the other. With a `share` below 1, `worse` has collapsed: even
+    this share of each of `better`'s scores is higher.
     """
 
     better: Patterns
@@ -85,16 +94,15 @@ class Beats(Claim):
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
     def units(self, models: Sequence[str]) -> Statement:
-        units = []
+        units: list[list[Comparison]] = []
         for ending in [f";{name}" for name in self.rounds] or [""]:
-            left, right = (
-                match_models([pattern + ending for pattern in side], models)
-                for side in (self.better, self.worse)
-            )
-            for a in left:
-                words = a if self.share == 1 else f"{self.share:g} x {a}"
-                if a not in right:
-                    units += [[Comparison({a: self.share}, {b: 1.0}, words, b)] for b in right]
+            left = match_models([pattern + ending for pattern in self.better], models)
+            right = match_models([pattern + ending for pattern in self.worse], models)
+            for name in [name for name in left if name not in right]:
+                words = name if self.share == 1 else f"{self.share:g} x {name}"
+                units.append([Comparison({name: self.share}, {b: 1.0}, words, b) for b in right])
+        if self.at_least is None and self.at_most is None:  # count the comparisons, not the models
+            units = [[each] for each in itertools.chain(*units)]
         return units
 
 
@@ -109,54 +117,21 @@ class BeatsOnAverage(Claim):
     scale: Count = 1
 
     def units(self, models: Sequence[str]) -> Statement:
-        averages, words = [], []
-        for patterns in (self.better, self.worse):
-            names = match_models(patterns, models)
-            side = names[0] if len(names) == 1 else f"average of {len(names)} models"
-            words.append(side if self.scale == 1 else f"{self.scale} x {side}")
-            averages.append(dict.fromkeys(names, self.scale / len(names)))
-        return [[Comparison(*averages, *words)]]
-
-
-class CountBeating(Claim):
-    """At least `at_least` and at most `at_most` models of `group` beat all of `baselines`.
-
-    With an `at_least` of 1, the best of the group beats the best baseline.
-    """
-
-    group: Patterns
-    baselines: Patterns
-    at_least: Count | None = None
-    at_most: Annotated[int, Field(ge=0)] | None = None
-
-    def units(self, models: Sequence[str]) -> Statement:
-        baselines = match_models(self.baselines, models)
-        return [[pair(a, b) for b in baselines] for a in match_models(self.group, models)]
-
-    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        bounds = {"at_least": self.at_least, "at_most": self.at_most}
-        rules = [{name: bound} for name, bound in bounds.items() if bound is not None]
-        judged = [judge(self.units(models), evidence, **rule) for rule in rules]
-        # At most one of the two can be false, so their errors of 2.5% add up to at most 5%.
-        order = (REVERSED, OPEN, EQUIVALENT, HOLDS)
-        weakest = min(judged, key=lambda each: (order.index(each.verdict), each.effect))
-        if judged[1:] and weakest.holding:
-            ahead, behind = (each.holding for each in judged)
-            weakest = replace(weakest, holding=f"{ahead} ahead, {behind} not")
-        return weakest
+        sides, words = [], []
+        for names in (match_models(side, models) for side in (self.better, self.worse)):
+            word = names[0] if len(names) == 1 else f"average of {len(names)} models"
+            words.append(word if self.scale == 1 else f"{self.scale} x {word}")
+            sides.append(dict.fromkeys(names, self.scale / len(names)))
+        return [[Comparison(*sides, *words)]]
 
 
 class CountPairs(Claim):
     """In at least `at_least` of the pairs, the first model has a higher score than the second."""
 
     pairs: Filled[Annotated[tuple[Text, Text], Field(strict=False)]]
-    at_least: Count
 
     def units(self, models: Sequence[str]) -> Statement:
         return [[pair(*names)] for names in self.pairs]
-
-    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        return judge(self.units(models), evidence, at_least=self.at_least)
 
 
 class Spread(Claim):
@@ -166,8 +141,8 @@ class Spread(Claim):
     narrower: Patterns
 
     def units(self, models: Sequence[str]) -> Statement:
-        sides = (match_models(patterns, models) for patterns in (self.wider, self.narrower))
-        return [[Comparison(*(dict.fromkeys(side, 1.0) for side in sides), "", "")]]
+        wider, narrower = (match_models(names, models) for names in (self.wider, self.narrower))
+        return [[Comparison(dict.fromkeys(wider, 1.0), dict.fromkeys(narrower, 1.0), "", "")]]
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         ((sides,),) = self.units(models)
@@ -187,21 +162,17 @@ class EasierTask(Claim):
         average = dict.fromkeys(models, 1 / len(models))
         return [[Comparison(average, {}, self.easier, self.harder)]]
 
-    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        means = evidence.means.loc[[*models]].mean()
-        words = verdicts.arithmetic(means[self.easier], means[self.harder])
-        return replace(super().judge_scores(evidence, models), arithmetic=words)
-
 
 class Alike(Claim):
     """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`.
 
     Only our own runs can show this. A model's name gets the treatment before the round, such as
-    "cosine;cut;all" for task texts that are cut at the teacher's limit.
+    "cosine;cut;all" for texts that are cut at the teacher's limit.
     """
 
     models: Patterns
     treatment: Text
+    sides: ClassVar[int] = 1  # two one-sided tests, so each may use all of alpha
 
     def units(self, models: Sequence[str]) -> Statement:
         units = []
@@ -212,10 +183,6 @@ class Alike(Claim):
                 units.append([replace(pair(*names), offset=verdicts.MARGIN)])
         return units
 
-    def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        # Two one-sided tests, so each may use all of alpha.
-        return judge(self.units(models), evidence, sides=1)
-
 
 class Number(Claim):
     """A number of the thesis next to ours, which is called `number`, without a verdict."""
@@ -223,21 +190,10 @@ class Number(Claim):
     number: Text
     published: Annotated[float, Field(allow_inf_nan=False)]
 
-    @property
-    def needed(self) -> tuple[str, ...]:
-        return ()
 
-
-KINDS: dict[str, type[Claim]] = {
-    "beats": Beats,
-    "beats_on_average": BeatsOnAverage,
-    "count_beating": CountBeating,
-    "count_pairs": CountPairs,
-    "spread": Spread,
-    "easier_task": EasierTask,
-    "alike": Alike,
-    "number": Number,
-}
+KINDS: dict[str, type[Claim]] = {"beats": Beats, "beats_on_average": BeatsOnAverage}
+KINDS |= {"count_pairs": CountPairs, "spread": Spread, "easier_task": EasierTask}
+KINDS |= {"alike": Alike, "number": Number}
 
 
 @functools.cache

@@ -1,7 +1,6 @@
 """Recipes write dataset folders: mini from files of installed packages, thesis from downloads.
 
-A recipe is a module with `write(build, root)`. The result depends on the settings `build`, on the
-recipe's `MODULES` of lib, and on the versions of `PACKAGES`.
+The result of `write(build, root)` depends on `build`, on `MODULES`, and on versions of `PACKAGES`.
 """
 
 import importlib

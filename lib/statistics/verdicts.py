@@ -4,8 +4,7 @@
     reversed             the interval is below 0
     equivalent           neither, but the effect is less than MARGIN from 0 (two one-sided tests at
                          5%, Schuirmann 1987)
-    smaller than published
-                         none of these, but the interval ends below the published effect
+    smaller than published   none of these, but the interval ends below the published effect
     open                 none of these
     not testable here    a check failed, so the numbers say nothing about the finding
 
@@ -34,8 +33,7 @@ DISAGREE = "readouts disagree"  # the two readouts that need little training
 VERDICTS = (HOLDS, REVERSED, EQUIVALENT, SMALLER, OPEN, DISAGREE, NOT_TESTABLE, NUMBER, NOT_RUN)
 ALPHA = 0.05
 # The version of the rules. Raise it with every change that can alter a verdict on the same scores:
-# a limit here or in `lib.ledger.checks`, a standard error in `lib.statistics.intervals`, or
-# the comparisons behind a kind of claim.
+# a limit, here or in `lib.ledger.checks`, a standard error, or what a kind of claim compares.
 RULES = 4
 # A difference too small to matter in the choice of a method: two of every hundred examples that
 # guessing gets wrong. With two classes this is one test text in a hundred.
@@ -56,9 +54,6 @@ class Judgement:
     high: float
     p: float  # two-sided, of no effect
     p_equivalent: float  # of an effect of at least MARGIN in size
-    # Smallest and largest effect of the deciding comparison when one task is left out.
-    one_task_low: float
-    one_task_high: float
     seeds: str  # how many the compared models have; a range such as "1-3" if it differs
     decided_by: str  # the deciding comparison in words, and then in numbers
     arithmetic: str
@@ -81,28 +76,28 @@ def judge(
         effect = at_least-th largest over units i of min over j of effect_ij
 
     "A beats all of B" has one unit for each b. Every comparison must hold by itself
-    (intersection-union test), and the statement is reversed only if some b wins after correction
-    for the number of them. "The best of A beats the best of B" has one unit for each a, with a
-    comparison for each b in the same order, and needs one unit. `at_most` judges "in at most so
-    many units", the negation of "at least at_most + 1". `sides` 1 gives each bound the whole of
-    ALPHA, for a finding that itself claims equivalence. Without known noise, bounds are NaN.
+    (intersection-union test); to reverse the statement, some b must win after correction for their
+    number. "The best of A beats the best of B" has one unit for each a, with a comparison for each
+    b in the same order, and needs one unit. `at_most` judges the negation of "at least at_most + 1"
+    units. `sides` 1 gives each bound the whole of ALPHA. Without known noise, bounds are NaN.
     """
     shape = len(units), len(units[0])
-    comparisons = list(itertools.chain(*units))
+    comparisons = [*itertools.chain(*units)]
     if len(comparisons) != math.prod(shape):
         raise ValueError("units differ in their number of comparisons")
     count, sign = len(units) if at_least is None else at_least, 1
     if at_most is not None:
         count, sign = at_most + 1, -1
-    sums = _matrix([comparison.weights for comparison in comparisons], evidence)
-    offsets = [comparison.offset for comparison in comparisons]
+    sums = _matrix([each.weights for each in comparisons], evidence)
+    offsets = [each.offset for each in comparisons]
     effects = (sums @ evidence.scores + offsets).reshape(shape)
-    errors, df = evidence.errors(sums)
-    errors, df = errors.reshape(shape), df.reshape(shape)
+    errors, df = (values.reshape(shape) for values in evidence.errors(sums))
     unit = np.argsort(-effects.min(1), kind="stable")[count - 1]
     rival = int(effects[unit].argmin())
-    effect = sign * float(effects[unit, rival])
-    decisive = units[unit][rival] if sign > 0 else units[unit][rival].turned
+    effect, decisive = sign * float(effects[unit, rival]), units[unit][rival]
+    if sign < 0:
+        turned = decisive.minus, decisive.plus, decisive.right, decisive.left
+        decisive = Comparison(*turned, offset=-decisive.offset)
     if np.isnan(errors).any():
         return _judgement(effect, _UNKNOWN, decisive, evidence)
     # A unit holds by itself if it is ahead of all rivals; for "at most", if it is behind one.
@@ -111,8 +106,7 @@ def judge(
     holding = f"{alone.sum()} of {len(units)}" if len(comparisons) > 1 else ""
     tails = _draw_tails(sums, shape, count, evidence)
     low, high, p, p_equivalent = _bound(effects, errors, df, count, tails, sides)
-    ends = (low, high) if sign > 0 else (-high, -low)
-    numbers = *ends, p, p_equivalent
+    numbers = low if sign > 0 else -high, high if sign > 0 else -low, p, p_equivalent
     return replace(_judgement(effect, numbers, decisive, evidence), holding=holding)
 
 
@@ -178,32 +172,19 @@ def _bound(
     return limits[0], limits[1], min(1.0, sides * min(find_tails(0.0))), p_equivalent
 
 
-def compare_with_published(judgement: Judgement, published: float) -> Judgement:
-    """Replace "open" with "smaller than published" if the interval ends below the published effect.
-
-    Not for spreads, whose p_equivalent is NaN: noise makes their difference look smaller.
-    """
-    smaller = judgement.low <= 0 <= judgement.high < published
-    if judgement.verdict == OPEN and smaller and not np.isnan(judgement.p_equivalent):
-        return replace(judgement, verdict=SMALLER)
-    return judgement
-
-
 def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:
     """Judge whether the scores of `wider` have a larger standard deviation than `narrower`'s.
 
-    Noise alone spreads scores, so the difference is compared with a parametric bootstrap in which
-    both groups have the same true spread (the observed one without its noise), plus noise.
+    Noise alone spreads scores, so the difference is compared with those of a parametric bootstrap
+    in which both groups have the same true spread, the observed one without its noise.
     """
-    models = list(evidence.means.index)
-    groups = [[models.index(name) for name in names] for names in (wider, narrower)]
+    sides = (wider, narrower)
+    inner = [{names[0]: 1.0, name: -1.0} for names in sides for name in names[1:]]
+    errors, df = evidence.errors(_matrix(inner, evidence))
+    groups = [evidence.means.index.get_indexer(names) for names in sides]
     scores = [evidence.scores[group] for group in groups]
     sds = [float(values.std(ddof=1)) for values in scores]
-    effect = sds[0] - sds[1]
-    decisive = Comparison({}, {}, f"sd of {len(wider)} models", f"sd of {len(narrower)} models")
-    inner = [{names[0]: 1.0, name: -1.0} for names in (wider, narrower) for name in names[1:]]
-    errors, df = evidence.errors(_matrix(inner, evidence))
-    numbers = _UNKNOWN
+    effect, numbers = sds[0] - sds[1], _UNKNOWN
     if not np.isnan(errors).any():
         noise = evidence.draws(DRAWS) * _scales(df.min(), DRAWS)[:, None]
         added = [noise[:, group] for group in groups]
@@ -217,54 +198,41 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
         low, high = effect - np.quantile(null, [1 - ALPHA / 2, ALPHA / 2])
         beyond = min((null >= effect).sum(), (null <= effect).sum())
         numbers = float(low), float(high), min(1.0, 2 * float((1 + beyond) / (1 + DRAWS))), np.nan
+    decisive = Comparison({}, {}, f"sd of {len(wider)} models", f"sd of {len(narrower)} models")
     return replace(_judgement(effect, numbers, decisive, evidence), arithmetic=arithmetic(*sds))
 
 
 def compare(pairs: Iterable[tuple[str, str] | Comparison], evidence: Evidence) -> pd.DataFrame:
     """Judge pairs of models, one row per pair, with q over all rows.
 
-    A pair is two names, or a comparison of several models. If one of these has no scores, the pair
-    is "not run", without numbers.
+    A pair is two names or a comparison. It is "not run" if one of its models has no scores.
     """
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for names in pairs:
         each = names if isinstance(names, Comparison) else pair(*names)
-        row: dict[str, Any] = {"left": each.left, "right": each.right, "verdict": NOT_RUN}
+        numbers, verdict = _UNKNOWN, NOT_RUN
         if {*each.weights} <= {*evidence.means.index}:
             judged = judge([[each]], evidence)
-            row |= {"difference": judged.effect, "low": judged.low, "high": judged.high}
-            row |= {"p": judged.p, "verdict": judged.verdict}
-        rows.append(row)
-    table = pd.DataFrame(rows, columns=["left", "right", "difference", "low", "high", "p"])
-    table = table.astype(dict.fromkeys(["difference", "low", "high", "p"], float))
-    words = [row["verdict"] for row in rows]
-    return table.assign(q=q_values(table["p"].tolist()), verdict=words)
+            numbers, verdict = (judged.effect, judged.low, judged.high, judged.p), judged.verdict
+        rows.append((each.left, each.right, *numbers, verdict))
+    columns = ["left", "right", "difference", "low", "high", "p", "verdict"]
+    table = pd.DataFrame(rows, columns=columns)
+    table.insert(6, "q", q_values(table["p"]))
+    return table
 
 
 def above_chance(
-    tasks: Mapping[str, TaskScores], models: Sequence[str], *, mean: bool = False
-) -> pd.DataFrame:
-    """Compare each model, or if `mean` their mean, with guessing, on the mean over tasks.
-
-    Columns: model, score (chance-corrected), low and high (over test texts, without seed noise),
-    passed: the interval is above chance and the score below CEILING.
-    """
-    evidence = from_examples(tasks, given=[*next(iter(tasks.values())).scores])
-    rows = []
-    for names in [[*models]] if mean else [[model] for model in models]:
-        name = names[0] if len(names) == 1 else f"mean of {len(names)} models"
-        average = Comparison(dict.fromkeys(names, 1 / len(names)), {}, name, "chance")
-        judged = judge([[average]], evidence)
-        passed = judged.verdict == HOLDS and judged.effect < CEILING
-        rows.append((name, judged.effect, judged.low, judged.high, passed))
-    return pd.DataFrame(rows, columns=["model", "score", "low", "high", "passed"])
+    tasks: Mapping[str, TaskScores], models: Sequence[str]
+) -> tuple[float, float, float]:
+    """The mean of models over tasks, chance-corrected, with its interval over test texts alone."""
+    evidence = from_examples(tasks, given=models)
+    average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, "mean", "chance")
+    judged = judge([[average]], evidence)
+    return judged.effect, judged.low, judged.high
 
 
-def q_values(p: Sequence[float]) -> np.ndarray:
-    """Benjamini-Hochberg q-values, the false discovery rate among all tests with as small a p.
-
-    NaN stays NaN and is not counted.
-    """
+def q_values(p: Sequence[float] | pd.Series) -> np.ndarray:
+    """Benjamini-Hochberg q: false discovery rate among tests with as small a p; NaN is left out."""
     values = np.array(p, dtype=float)
     tested = ~np.isnan(values)
     values[tested] = stats.false_discovery_control(values[tested])
@@ -284,10 +252,6 @@ def _judgement(
 ) -> Judgement:
     low, high, _, p_equivalent = numbers
     weights, *sides = _matrix([decisive.weights, decisive.plus, decisive.minus], evidence)
-    by_task, without = weights @ evidence.means.to_numpy(), np.array([np.nan])
-    if len(by_task) > 1 and np.isclose(evidence.weights.sum(), 1) and weights.any():
-        others = by_task @ evidence.weights - by_task * evidence.weights
-        without = others / (1 - evidence.weights) + decisive.offset
     counts = sorted({int(n) for n in evidence.runs[weights != 0] if np.isfinite(n)})
     cases = {HOLDS: low > 0, REVERSED: high < 0, EQUIVALENT: p_equivalent < ALPHA, OPEN: True}
     endless = replace(evidence, runs=np.full(len(evidence.runs), np.inf), processor=0.0)
@@ -298,8 +262,6 @@ def _judgement(
         next(word for word, true in cases.items() if true),
         effect,
         *numbers,
-        one_task_low=float(without.min()),
-        one_task_high=float(without.max()),
         seeds="-".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
         decided_by=f"{decisive.left} against {decisive.right}",
         arithmetic=arithmetic(*(np.array(sides) @ evidence.scores)),

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig, LongformerModel
 
-from lib.config.environment import one_line_errors, quiet_transformers
+from lib.messages import one_line_errors, quiet_transformers
 
 # Encoders whose layers are those of a Longformer, and whether their positions start after the
 # padding id. docs/scale.md says why others cannot be used.

@@ -16,7 +16,7 @@ from safetensors import safe_open
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-from lib.config.environment import one_line_errors, quiet_transformers
+from lib.messages import one_line_errors, quiet_transformers
 from lib.texts import list_texts, tokenize_texts
 
 WEIGHTS = "model.safetensors"

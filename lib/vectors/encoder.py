@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from lib import texts as forms
-from lib.config.environment import quiet_transformers
+from lib.messages import quiet_transformers
 from lib.student import Student
 from lib.student.checkpoint import render_card
 from lib.teachers.rows import MOST, SIZE, centre_rows, cut_text, join_rows, mean_of_chunks

@@ -17,7 +17,6 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import MinMaxScaler
 
 from lib.config import environment, paths, profiles
-from lib.config.environment import quiet_transformers
 from lib.config.schema import Profile
 from lib.data import check, task_files
 from lib.data.corpus import PickedDocuments
@@ -27,6 +26,7 @@ from lib.experiments.bench import Texts
 from lib.experiments.embedders import Centred, Joined, Teacher, Words
 from lib.experiments.model import Model, find_model, has_bfloat16
 from lib.experiments.students import Base
+from lib.messages import quiet_transformers
 from lib.store import Store, check_target, replace_folder
 from lib.student import Student
 from lib.teachers.rows import SIZE, scale_rows

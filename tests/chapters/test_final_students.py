@@ -1,13 +1,12 @@
 """Chapter 5: the profile of its training, and Table 5.7."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from lib import published
 from lib.chapters import final_students
 from lib.config import paths, profiles
-from tests.fake_bench import FakeBench, fake_model
+from tests.fake_bench import FakeBench
 
 
 def test_final_students_train_with_table_5_2():
@@ -19,16 +18,6 @@ def test_final_students_train_with_table_5_2():
     assert (scheme.learning_rate, scheme.accumulation, scheme.documents) == (2e-4, 5, 90)
     assert found.training.warmup_share == pytest.approx(profile.final.warmup_updates / 3)
     assert found.contextual_teacher.seed != profile.contextual_teacher.seed
-
-
-@pytest.mark.parametrize(("long", "ratio"), [(0, 1), (1, 2), (2, np.nan)])
-def test_documents_for_one_that_is_not_masked(long, ratio):
-    limit = profiles.load("mini").training.max_structural_len
-    lengths = np.array([limit + 1] * long + [limit] * (2 - long))
-    teacher = fake_model(None, lengths=lengths)
-    bench = FakeBench("mini", teacher=teacher, documents=["two", "texts"])
-    found = final_students.measure_numbers(bench)["structural_updates_ratio"]
-    assert found == pytest.approx(ratio, nan_ok=True)
 
 
 def test_the_published_table_follows_from_the_published_scores_to_its_three_digits():

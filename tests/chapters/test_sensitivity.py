@@ -9,6 +9,7 @@ import pytest
 from lib.chapters import sensitivity
 from lib.config import profiles
 from lib.config.profiles import grid
+from lib.statistics import verdicts
 from tests.fake_bench import FakeBench, fake_model
 
 STUDENTS, TIMES = (grid("beyond")[name] for name in ("students", "times"))
@@ -38,21 +39,16 @@ def load_bench(**overrides):
 
 
 @pytest.fixture
-def bench():
-    return load_bench(max_variants=None)
+def frame():
+    return sensitivity.run_lengths(load_bench(max_variants=None))
 
 
-@pytest.fixture
-def frame(bench):
-    return sensitivity.run_lengths(bench)
-
-
-def test_each_length_is_a_training_of_its_own_from_the_base_to_twice_as_long(frame, bench):
+def test_each_length_is_a_training_of_its_own_from_the_base_to_twice_as_long(frame):
     counts = frame.groupby(["times", "updates"])["model"].nunique().to_dict()
     students = len(STUDENTS)
     assert counts == {(0, 0): 1} | {(times, 4 * times): students for times in TIMES}
     assert {*TIMES} >= {1, 2}, "what twice the updates change is checked"
-    assert {*frame["seed"]} == {*bench.profile.reference_seeds}
+    assert {*frame["seed"]} == {*load_bench().profile.reference_seeds}
     assert {*frame["readout"]} == {"heads", "no head"}
 
 
@@ -67,12 +63,12 @@ def test_a_longer_training_reads_more_documents_and_then_the_same_again():
 
 
 def test_what_more_training_changes_is_judged_over_texts_by_one_readout(frame):
-    table = sensitivity.judge_lengths(frame, "no head").set_index(["left", "right"])
-    assert table.loc[("cosine ×2", "cosine ×1"), "difference"] == pytest.approx(-0.12)
-    assert table.loc[("cosine ×0.5", "base ×0"), "difference"] == pytest.approx(-0.06)
-    assert table.loc[("cosine ×2", "cosine ×1"), "verdict"] == "reversed"
-    assert ("cosine ×2", "MSE ×2") in table.index
-    assert ("cosine ×2", "cosine ×0.5") not in table.index, "steps are doublings"
+    evidence = sensitivity.collect_evidence(frame, "no head")
+    pairs = [("cosine ×2", "cosine ×1"), ("cosine ×0.5", "base ×0"), ("MSE ×1", "base ×0")]
+    table = verdicts.compare(pairs, evidence)
+    assert table["difference"].tolist() == pytest.approx([-0.12, -0.06, -0.12])
+    assert table["verdict"].tolist() == ["reversed"] * 3
+    assert evidence.runs[evidence.means.index.get_loc("base ×0")] == np.inf, "it was not trained"
 
 
 WORDS = (1_000, 10_000, 100_000)

@@ -1,8 +1,6 @@
 """Parameters: every profile and grid fits its schema, and whatever does not is one line that
 helps."""
 
-from __future__ import annotations
-
 import ast
 import pickle
 import shutil
@@ -55,7 +53,7 @@ def test_a_modified_run_never_writes_where_the_plain_one_does():
     folders = [paths.figures(profiles.load("mini", **change)) for change in changes]
     assert len({plain, *folders}) == 4
     assert all(folder.is_relative_to(paths.artifacts()) for folder in folders)
-    same = profiles.load("mini", overrides=["student.window=64"], seeds=[0])
+    same = profiles.load("mini", overrides={"student.window": 64, "name": "lab"}, seeds=[0])
     assert paths.figures(same) == plain, "setting what is already set changes nothing"
 
 
@@ -65,13 +63,13 @@ REFUSED = [  # overrides, and what is said
     ({"corpus.folders": [{"folder": "news", "shares": 1.0, "share": 1.0}]}, "nearest: share"),
     ({"training.documents": "60"}, "training.documents: Input should be a valid integer, got '60'"),
     ({"training.documents": 60.0}, "training.documents: "),
+    (["training.documents"], "training.documents: Input should be a valid integer, got None"),
     (["training.clip=.nan"], "training.clip: "),
+    (["training.contextual_rows=dealed"], "training.contextual_rows: Input should be 'own' or"),
     (["corpus.folders=[../news]"], "corpus.folders.0.folder: "),
-    ({"build": {"builder": "thesis", "wikipedia": ["hf://a/b/*.parquet"]}}, "wikipedia.0: "),
-    (["corpus.train_documents=150"], "train_documents=150 is less than documents="),
+    (["corpus.train_documents=150"], "corpus.train_documents is less than documents=1400"),
     (["corpus.folders=[news, news]"], "expected each seed and folder once"),
     (["seeds=[0, x]"], "seeds.1: Input should be a valid integer, got 'x'"),
-    (["training.documents"], "expected key=value"),
     (["data_roots=[built,"], "override data_roots: not valid YAML"),
 ]
 
@@ -97,9 +95,8 @@ def test_a_damaged_file_is_one_line(tmp_path, monkeypatch, added, expected):
     with open(tmp_path / "params/mini.yaml", "ab") as file:
         file.write(added)
     monkeypatch.setattr(paths, "PARAMS", tmp_path / "params")
-    with pytest.raises(profiles.ParameterError, match=expected) as raised:
+    with pytest.raises(profiles.ParameterError, match=f"^[^\n]*{expected}[^\n]*$"):
         profiles.load("mini")
-    assert "\n" not in str(raised.value)
 
 
 def test_every_label_of_the_manifest_has_a_notebook_and_every_notebook_a_label():
@@ -108,19 +105,12 @@ def test_every_label_of_the_manifest_has_a_notebook_and_every_notebook_a_label()
     assert {entry.notebook for entry in entries.values()} == notebooks
     chapters = {label[3]: entry.section[0] for label, entry in entries.items() if label[3] in "45"}
     assert all(label == section for label, section in chapters.items())
-    assert all(profiles.load(name).labels is None for name in ("mini", "smoke", "thesis"))
     assert {*profiles.load("lab").labels} < entries.keys()
-
-
-def test_patterns_of_only_match_a_model():
-    profiles.check_only("cos*, MSE", ["cosine", "MSE"])
-    with pytest.raises(profiles.ParameterError, match="unknown model in only 'max;.*'; nearest"):
-        profiles.check_only("MSE, max;*", ["cosine", "MSE"])
 
 
 def test_another_value_in_a_section_is_checked():
     mini = profiles.load("mini")
     assert mini.changed("heads", epochs=3).heads.epochs == 3 != mini.heads.epochs
     for wrong in ({"epoch": 3}, {"epochs": "3"}):
-        with pytest.raises(ValueError, match=r"heads|HeadSettings"):
+        with pytest.raises(ValueError, match="heads|HeadSettings"):
             mini.changed("heads", **wrong)

@@ -1,7 +1,5 @@
 """The runner, end to end: a small checkout with two tiny notebooks, run as a person would."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -9,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import nbformat
 import psutil
@@ -19,6 +16,7 @@ from lib.config import manifest, paths, profiles
 from lib.runner import run_all
 
 kernels = pytest.mark.smoke  # starts notebooks' kernels: seconds each
+OWN = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
 PARAMETERS = 'profile = "mini"\nseeds = None\nonly = ""\noverrides = {}'
 START = """
 import os
@@ -34,17 +32,10 @@ def save(label, text="1"):
     nb._note(label, None)
 """
 ENTRY = '{}: {{notebook: {}, kind: {}, section: "1", minutes: 0.1, title: A title}}\n'
-MANIFEST = ENTRY.format("fig1_1", "01_first", "figure")
-MANIFEST += ENTRY.format("tab1_2", "01_first", "table")
-MANIFEST += ENTRY.format("fig2_1", "02_second", "figure")
-TINY = """
-extends: mini
-name: tiny
-build: null
-data_roots: [data]
-tasks: {folders: {}}
-"""
-NAMES = {"01_first", "02_second"}
+LABELS = {"fig1_1": ("01_first", "figure"), "tab1_2": ("01_first", "table")}
+LABELS |= {"fig2_1": ("02_second", "figure")}
+MANIFEST = "".join(ENTRY.format(label, *made) for label, made in LABELS.items())
+TINY = "extends: mini\nname: tiny\nbuild: null\ndata_roots: [data]\ntasks: {folders: {}}"
 FIRST, SECOND = 'save("fig1_1")\nsave("tab1_2")', 'save("fig2_1", str(nb.profile.departures))'
 # What `run_jobs` does in a notebook; `begun` gets a file for each process that sleeps.
 SLEEP = """
@@ -57,7 +48,7 @@ if len(list(begun.iterdir())) == 1:
 """
 
 
-def write_notebook(root: Path, name: str, *cells: str) -> None:
+def write_notebook(root, name, *cells):
     notebook = nbformat.v4.new_notebook()
     sources = (PARAMETERS, START.format(name=name), *cells)
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
@@ -66,12 +57,12 @@ def write_notebook(root: Path, name: str, *cells: str) -> None:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path):
     """A checkout with the real lib and params, a manifest of three labels, and their notebooks."""
     root = tmp_path / "checkout"
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(paths.ROOT / "lib", root / "lib", ignore=ignored)
-    shutil.copytree(paths.ROOT / "params", root / "params")
+    for name in ("lib", "params"):
+        shutil.copytree(paths.ROOT / name, root / name, ignore=ignored)
     for name in ("requirements.lock", "pyproject.toml"):  # without the second it is no checkout
         shutil.copy(paths.ROOT / name, root)
     (root / "params/manifest.yaml").write_text(MANIFEST)
@@ -85,53 +76,42 @@ def checkout(tmp_path: Path) -> Path:
     return root
 
 
-def start(root: Path, *words: str) -> subprocess.Popen[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
-    kept |= {"PYTHONPATH": str(root), "THESIS_JOBS": "2"}
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+def start(root, *words):
+    variables = OWN | {"PYTHONPATH": str(root), "THESIS_JOBS": "2"}
     command = [sys.executable, "-P", "-m", "lib.runner.run_all", "tiny", *words]
-    return subprocess.Popen(command, env=kept, cwd=root, **streams)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=variables, cwd=root, **pipes)
 
 
-def run(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(root, *words, code=0):
+    """What is printed, and notebook -> made / up to date / failed."""
     process = start(root, *words)
     output, errors = process.communicate()
-    return subprocess.CompletedProcess(words, process.returncode, output, errors)
-
-
-def read_results(output: str) -> dict[str, str]:
-    """Notebook -> made / up to date / failed."""
-    return dict(re.findall(r"\] (\w+)  (made|up to date|failed)", output))
+    assert process.returncode == code, output + errors
+    return output, dict(re.findall(r"\] (\w+)  (made|up to date|failed)", output))
 
 
 @kernels
 def test_makes_everything_then_nothing_then_what_changed(checkout):
-    first = run(checkout)
-    assert first.returncode == 0, first.stdout + first.stderr
-    assert read_results(first.stdout) == dict.fromkeys(NAMES, "made")
+    output, results = run(checkout)
+    assert results == {"01_first": "made", "02_second": "made"}
     assert len([*(checkout / "figures/tiny").iterdir()]) == 7
-    executed = checkout / "artifacts/tiny/executed"
-    assert {path.stem for path in executed.glob("*.ipynb")} == NAMES
-    assert first.stdout.endswith("notebooks as they ran in artifacts/tiny/executed\n")
-    assert {*read_results(run(checkout).stdout).values()} == {"up to date"}
-
-    (checkout / "figures/tiny/tab1_2.md").unlink()
+    assert output.endswith("notebooks as they ran in artifacts/tiny/executed\n")
+    assert {*run(checkout)[1].values()} == {"up to date"}
+    missing = checkout / "figures/tiny/tab1_2.md"
+    missing.unlink()
     write_notebook(checkout, "02_second", SECOND + "  # a change", "nb.finish()")
-    dry = run(checkout, "--dry-run").stdout
+    dry, _ = run(checkout, "--dry-run")
     assert dry.count("  to run (took ") == 2 and "tab1_2.md is missing" in dry
-    assert "notebooks/02_second.ipynb is newer" in dry
-    assert not (checkout / "figures/tiny/tab1_2.md").exists()
-    assert {*read_results(run(checkout).stdout).values()} == {"made"}
-    assert (checkout / "figures/tiny/tab1_2.md").exists()
-
-    changed = run(checkout, "fig2_1", "--set", "training.documents=60", "--seeds", "3")
-    assert read_results(changed.stdout) == {"02_second": "made"}, changed.stdout + changed.stderr
+    assert "notebooks/02_second.ipynb is newer" in dry and not missing.exists()
+    assert {*run(checkout)[1].values()} == {"made"} and missing.exists()
+    changes = ("--set", "training.documents=60", "--seeds", "3")
+    assert run(checkout, "fig2_1", *changes)[1] == {"02_second": "made"}
     (figure,) = (checkout / "artifacts/figures").rglob("fig2_1.csv")
     assert figure.read_text() == "{'seeds': [3], 'training.documents': 60}"
 
 
-# Cells behind the first two, and what is said of them.
-FAILURES = [
+FAILURES = [  # cells behind the first two, and what is said of them
     (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 4: ValueError: shapes differ"),
     (["os.kill(os.getpid(), 9)", "nb.finish()"], "the kernel died"),
     (["import sys; sys.exit(0)", "nb.finish()"], "its last cell is not nb.finish()"),
@@ -147,16 +127,13 @@ def test_failed_notebooks_are_told_in_one_line_each_and_the_others_are_made(chec
         write_notebook(checkout, f"{number:02}_failing", *cells)
         entries += ENTRY.format(f"fig{number}_1", f"{number:02}_failing", "figure")
     (checkout / "params/manifest.yaml").write_text(entries)
-    done = run(checkout)
-    assert done.returncode == 1 and f"2 of {2 + len(FAILURES)} notebooks done" in done.stdout
-    results = read_results(done.stdout)
-    assert {name for name, told in results.items() if told == "made"} == NAMES
-    assert {*results.values()} == {"made", "failed"} and len(results) == 2 + len(FAILURES)
+    output, results = run(checkout, code=1)
+    assert "2 of 6 notebooks done" in output
+    assert [*results.values()] == ["made", "made", "failed", "failed", "failed", "failed"]
     for number, (_, message) in enumerate(FAILURES, 3):
-        problem = done.stdout.partition(f"{number:02}_failing failed: ")[2].splitlines()
+        problem = output.partition(f"{number:02}_failing failed: ")[2].splitlines()
         assert message.format(number=number) in problem[0], problem[:2]
         assert (checkout / problem[1].rpartition(" lab ")[2]).exists(), "what opens it is told"
-    assert "03_failing  to run" in run(checkout, "--dry-run").stdout, "a failed copy is not whole"
 
 
 @kernels
@@ -174,23 +151,19 @@ def test_the_end_of_the_runner_ends_everything_and_the_next_run_goes_on(number, 
     if number != signal.SIGKILL:
         assert process.returncode == 128 + number
         assert errors.strip().splitlines()[-1] == f"run_all.sh: {run_all.STOPPED}"
-    again = run(checkout)
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert read_results(again.stdout)["01_first"] == "up to date"
+    assert run(checkout)[1] == {"01_first": "up to date", "02_second": "made"}
 
 
 @pytest.fixture
 def place(checkout, monkeypatch):
     """The checkout as that of this process."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("THESIS_")}
-    monkeypatch.setattr(os, "environ", kept)
+    monkeypatch.setattr(os, "environ", dict(OWN))
     for name, folder in (("ROOT", ""), ("PARAMS", "params"), ("NOTEBOOKS", "notebooks")):
         monkeypatch.setattr(paths, name, checkout / folder)
     return checkout
 
 
 REFUSED = {
-    "fig9_9": "unknown tiny label or notebook 'fig9_9'; nearest: fig",
     "mini": "unknown tiny label or notebook 'mini'",
     "--only cosin fig2_1": "unknown model in only 'cosin'",
     "--set data_roots=[nowhere]": "nowhere",
@@ -207,58 +180,54 @@ def test_what_cannot_be_is_refused_in_one_line_before_anything_begins(words, pla
 
 
 @pytest.mark.parametrize(
-    ("words", "profile", "numbers"),
+    ("words", "numbers"),
     [
-        ("fig4_2 --set heads.epochs=2 03", "mini", "02 03"),
-        ("published", "published", "published"),
-        ("lab", "lab", "01 02 06 07 09 10"),
-        ("fig5_3 lab", "lab", "07"),
-        ("tab4_1 00_start_here", "mini", "00 01"),
+        ("fig4_2 --set heads.epochs=2 03", "02 03"),
+        ("published", "published"),
+        ("lab", "01 02 06 07 09 10"),
+        ("fig5_3 lab", "07"),
+        ("tab4_1 00_start_here", "00 01"),
     ],
 )
-def test_words_choose_a_profile_and_whole_notebooks(words, profile, numbers):
+def test_words_choose_a_profile_and_whole_notebooks(words, numbers):
     given = run_all.read_arguments(words.split())
-    assert given.profile == profile
-    loaded = profiles.load(profile)
-    runs = run_all.list_runs(loaded, given.requests)
+    profile = profiles.load(given.profile)
+    runs = run_all.list_runs(profile, given.requests)
     assert " ".join(run.path.stem.partition("_")[0] for run in runs) == numbers
     for run in runs:
-        assert run.makes == manifest.promised(manifest.load(), run.path.stem, loaded.labels) != {}
+        assert run.makes == manifest.promised(manifest.load(), run.path.stem, profile.labels) != {}
 
 
-CHANGED = ["params/claims.yaml", "lib/losses/mse.py", "data/news/documents.jsonl", "notebooks/{}"]
-
-
-def find_reason(name: str, **changes) -> str:
-    run = run_all.Run(paths.NOTEBOOKS / f"{name}.ipynb", profiles.load("tiny", **changes), {})
-    return run.find_reason()
+CHANGED = ["params/claims.yaml", "lib/losses/mse.py", "data/news/documents.jsonl"]
+CHANGED += ["notebooks/{}.ipynb", "figures/tiny/fig1_1.csv"]
 
 
 @pytest.mark.parametrize("name", ["01_first", run_all.REPORT])
-def test_a_notebook_runs_again_if_what_it_is_made_of_is_newer_than_its_last_run(
+def test_a_notebook_runs_again_if_what_it_is_made_of_is_newer_or_it_failed(
     place, monkeypatch, name
 ):
+    def find_reason(**changes):
+        return run_all.Run(path, profiles.load("tiny", **changes), {}).find_reason()
+
     write_notebook(place, name)
-    run = run_all.Run(paths.NOTEBOOKS / f"{name}.ipynb", profiles.load("tiny"), {})
-    monkeypatch.setattr("lib.runner.execute.execute", lambda *given: given[2].touch() or "")
+    path, outcome = paths.NOTEBOOKS / f"{name}.ipynb", ""
+    run = run_all.Run(path, profiles.load("tiny"), {})
+    monkeypatch.setattr("lib.runner.execute.execute", lambda *_: run.target.touch() or outcome)
     run.target.parent.mkdir(parents=True)
-    assert "has not run to its end" in find_reason(name)
+    assert "has not run to its end" in find_reason()
     run.execute({}, "")
-    assert find_reason(name) == "" != find_reason(name, seeds=[5])
+    assert find_reason() == "" != find_reason(seeds=[5])
     monkeypatch.setenv("THESIS_DATA", "old")
-    assert "with these settings" in find_reason(name), "other data, even if they are older"
+    assert "with these settings" in find_reason(), "other data, even if they are older"
     monkeypatch.delenv("THESIS_DATA")
-    figure = paths.figures(profiles.load("tiny")) / "fig1_1.csv"
-    figure.parent.mkdir(parents=True)
-    figure.touch()
-    shown = find_reason(name)
-    assert (name == run_all.REPORT) == ("fig1_1.csv is newer" in shown), "it shows figures"
-    figure.unlink()
     for file in CHANGED:
-        path = place / file.format(f"{name}.ipynb")
-        os.utime(path, (time.time() + 9, time.time() + 9))
-        assert f"{path.name} is newer" in find_reason(name)
-        os.utime(path, (0, 0))
-    monkeypatch.setattr("lib.runner.execute.execute", lambda *_: "failed")
+        changed = place / file.format(name)
+        changed.parent.mkdir(parents=True, exist_ok=True)
+        changed.touch()
+        os.utime(changed, (time.time() + 9, time.time() + 9))
+        shown = "fig1_1" not in file or name == run_all.REPORT  # which shows figures
+        assert (f"{changed.name} is newer" in find_reason()) == shown
+        os.utime(changed, (0, 0))
+    outcome = "failed"
     run.execute({}, "")
-    assert "has not run to its end" in find_reason(name)
+    assert "has not run to its end" in find_reason()

@@ -1,11 +1,8 @@
 """Null data through the whole engine: how often its words are wrong, and whether it says anything.
 
 Rates of n verdicts have a Monte Carlo error of sqrt(rate (1 - rate) / n), .010 at 5 % for 450. A
-test fails beyond 5 % plus two such errors. Everything is seeded, so a test that passes once passes
-always. With 3000 verdicts (1000 data sets, error .004) no effect was called one in these shares:
-mini, close .036, unlike .032, heavy .025; 40 articles .043, heavy .046, ragged .013, 20 articles
-.036, own articles .049 (.091 if few articles of many tasks count as many), two tasks .037, two
-heavy .043, 1 seed .040, seed .049, interaction .036.
+test fails beyond 5 % plus two such errors. Everything is seeded. With 3000 verdicts no effect was
+called one in .013 to .049 of them, by setting.
 """
 
 from dataclasses import replace
@@ -29,8 +26,7 @@ FOUR_OF_EIGHT = [partial(judge, [[pair(name, "m0")] for name in MODELS[1:9]], at
 SPREADS = [partial(judge_spread, MODELS[:9], MODELS[9:15])]
 EQUAL = [np.linspace(-1, 1, count) for count in (9, 6)]
 EQUAL = np.concatenate([0.05 * shape / shape.std(ddof=1) for shape in EQUAL])
-# Chapter 4's validation examples: some 13 articles of a task, IMDB and AAN more; students of one
-# kind and of two kinds.
+# Chapter 4's validation examples, 13 articles of a task; students of one kind and of two kinds.
 CLOSE_MINI = {"articles": 13, "examples": 450}
 UNLIKE_MINI = CLOSE_MINI | {"article": 0.02}
 HEAVY = {"article": 0.3, "example": 0.1, "interaction": 0.1}
@@ -41,11 +37,9 @@ NULL = {
     "mini, close": (PAIRS, 150, CLOSE_MINI),
     "mini, unlike": (PAIRS, 150, UNLIKE_MINI),
     "mini, heavy": (PAIRS, 150, CLOSE_MINI | HEAVY),
-    "40 articles": (PAIRS, 150, {}),
     "ragged": (PAIRS, 150, HEAVY | {"ragged": True}),
     "20 articles": (PAIRS, 150, HEAVY | {"articles": 20}),
     "own articles": (PAIRS, 150, HEAVY | {"articles": 8, "shared": False}),
-    "two tasks": (PAIRS, 150, HEAVY | {"tasks": 2}),
     "1 seed": (PAIRS, 150, {"seeds": [1, 1, 1, 3, 3, 3]}),
     "seed": (PAIRS, 150, {"seed_sd": 0.02}),
     "one of 37": (ONE_OF_37, 100, {"models": 37, "seeds": [3] * 4 + [1] * 33, "examples": 60}),
@@ -86,9 +80,8 @@ def test_a_large_effect_is_found_among_many(simulate, judged, effects, word):
 
 
 def test_the_fourth_best_of_eight_is_the_best_of_five_without_effect(simulate):
-    effects = [0] + [0.2] * 3 + [0] * 5
-    found = rates(simulate, FOUR_OF_EIGHT, 150, models=9, examples=100, effects=effects)
-    assert found[HOLDS] <= limit(150), found
+    settings = {"models": 9, "examples": 100, "effects": [0] + [0.2] * 3 + [0] * 5}
+    assert rates(simulate, FOUR_OF_EIGHT, 150, **settings)[HOLDS] <= limit(150)
 
 
 def test_another_processor_turns_few_verdicts_on_no_effect(simulate):
@@ -102,16 +95,6 @@ def test_another_processor_turns_few_verdicts_on_no_effect(simulate):
             evidence = replace(evidence, noise={"": SeedNoise(0.001, 12)})
             each += [verdict(evidence).verdict in (HOLDS, REVERSED) for verdict in PAIRS]
     assert np.mean(words[True]) <= 0.05 < np.mean(words[False])
-
-
-@pytest.mark.parametrize(
-    ("settings", "effect", "power"),
-    [(CLOSE_MINI, 0.05, 0.6), (UNLIKE_MINI, 0.05, 1 / 6), (CLOSE_MINI, 0.02, 0.1)],
-)
-def test_power_at_the_size_of_mini(simulate, settings, effect, power):
-    """As docs/sizes.md tells it; 180 verdicts have an error of .04 at most."""
-    found = rates(simulate, PAIRS, 60, effects=[effect, 0, effect, 0, effect, 0], **settings)
-    assert found[HOLDS] == pytest.approx(power, abs=0.08) and found[REVERSED] <= 0.02, found
 
 
 def test_a_difference_as_large_as_the_margin_is_seldom_called_none(simulate):

@@ -1,12 +1,15 @@
 """The published news pairs as a dataset folder: the shared task's URLs and the contest's pages.
 
-`write_dataset(archives, pairs, folder)` reads a folder of the Telegram contest's archives, with one
-HTML page per document and named `20200525.tar.gz`, and a folder of `ru_clustering_<day>*.tsv` from
-the organisers' repository: first_url, second_url, quality (OK or BAD). Documents of annotated days
+    python docs/telegram.py archives pairs telegram
+
+`archives` is a folder of the Telegram contest's `.tar.gz` files with one HTML page per document,
+unpacked or not, named `20200525.tar.gz`. `pairs` is one of `ru_clustering_<day>*.tsv` from the
+organisers' repository: first_url, second_url, quality (OK or BAD). Documents of the annotated days
 have their side as group; those of other days are the texts to distil on.
 """
 
 import csv
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +26,8 @@ LABELS = {"OK": "yes", "BAD": "no"}  # of a pair's quality
 def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
     """Write the dataset folder.
 
-    Pairs with a URL that is missing from the archive of their day are left out. Returns these URLs.
+    Pairs with a URL that is missing from the archive of their day are left out. Returns these URLs,
+    which `missing_urls.txt` lists.
     """
     sides: dict[str, str] = {}
     write_lines(folder / "documents.jsonl", _read_documents(archives, sides))
@@ -38,12 +42,14 @@ def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
         missing.update(ends.to_numpy()[~present.to_numpy()])
         kept = ends.assign(label=table["quality"].map(LABELS))[present.all(axis=1)]
         write_lines(folder / "tasks" / "pairs" / f"{side}.jsonl", kept.to_dict("records"))
+    listed = "".join(f"{url}\n" for url in sorted(missing))
+    (folder / "missing_urls.txt").write_text(listed, encoding="utf-8")
     return sorted(missing)
 
 
 def _read_documents(archives: Path, sides: dict[str, str]) -> Iterator[dict[str, str]]:
     """The first page of every URL, those of annotated days first; `sides` gets {URL: side}."""
-    places = archives.glob("[!.]*.tar.gz")  # macOS adds `._20200525.tar.gz` to an archive
+    places = archives.glob("[!.]*")  # macOS adds `._20200525.tar.gz` to an archive
     days = {place: next((day for day in DAYS if day in place.name), "") for place in places}
     for place in sorted(days, key=lambda place: (not days[place], place)):
         for url, title, text in map(_read_page, _read_contents(place)):
@@ -53,10 +59,13 @@ def _read_documents(archives: Path, sides: dict[str, str]) -> Iterator[dict[str,
 
 
 def _read_contents(place: Path) -> Iterator[bytes]:
-    with tarfile.open(place, mode="r|gz") as archive:
-        for member in archive:
-            if member.isfile() and member.name.endswith(".html"):
-                yield archive.extractfile(member).read()
+    if place.is_dir():
+        yield from (path.read_bytes() for path in sorted(place.rglob("[!.]*.html")))
+    elif place.name.endswith((".tar.gz", ".tgz")):
+        with tarfile.open(place, mode="r|gz") as archive:
+            for member in archive:
+                if member.isfile() and member.name.endswith(".html"):
+                    yield archive.extractfile(member).read()
 
 
 def _read_page(content: bytes) -> tuple[str, str, str]:
@@ -67,5 +76,10 @@ def _read_page(content: bytes) -> tuple[str, str, str]:
     for paragraph in page("p"):
         paragraph.insert(0, " ")
     # A paragraph that is not closed contains those after it.
-    texts = [paragraph.get_text() for paragraph in page.select("p:not(p p)")]
+    texts = [paragraph.get_text() for paragraph in page("p") if not paragraph.find_parent("p")]
     return url, title, " ".join("".join(texts).split())
+
+
+if __name__ == "__main__":
+    missing = write_dataset(*map(Path, sys.argv[1:]))
+    print(f"{len(missing)} addresses of pairs are in no archive: missing_urls.txt")
