@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from docs import telegram
 from lib.news import chapter
+from lib.recipes import telegram
 
 PAGE = """<html><head><meta property="og:url" content="{url}"/>
 <meta property="og:title" content="Заголовок &amp; {n}"/></head>
