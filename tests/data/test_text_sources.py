@@ -106,7 +106,7 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):
         (b"text,id\nOne,1\nTwo,2,3\n", "a.csv: .* Expected 2 fields in line 3, saw 3"),
         (b"text,id\nOne,1,2\n", "a.csv: .* Expected 2 fields in line 2, saw 3"),
         (b'id,text\n7,"One\nTwo"\n7,Three', "a.csv: .*:2: the id '7' occurs twice"),
-        (b"", "a.csv: No columns"),
+        (b"", "a.csv: .*No columns"),
     ],
 )
 def test_what_cannot_be_read_is_one_line_and_nothing_is_written(tmp_path, content, told, artifacts):
