@@ -117,8 +117,7 @@ def draw_boxplot(
     shown = select_records(records, label, profile)
     ours, theirs = measure_noise(records, label, profile), measure_published_noise(label)
     data = figures.boxplot_frame(label, shown, {"ours": ours, "published": theirs})
-    order, told = profile.row_order, describe_encoders(profile)
-    return figures.boxplot(data, label, order=order, untrained=told), data, shown
+    return figures.boxplot(data, label, untrained=describe_encoders(profile)), data, shown
 
 
 def describe_encoders(profile: Profile) -> str:

@@ -164,7 +164,6 @@ class Profile(Settings):
     only: str
     max_variants: Count | None
     repeated: Literal["compared", "references"] = "compared"  # with the reference seeds
-    row_order: Literal["published", "ours"] = "published"  # of boxplots
     labels: Texts | None = None  # the only figures and tables to make; all by default
     build: Annotated[MiniBuild | ThesisBuild, Field(discriminator="builder")] | None
     corpus: CorpusSettings
