@@ -88,7 +88,7 @@ class DistilledStudent(Model):
         seed, table = derive_seed(self.identity, self.seed), read_table(self.teacher)
         rows, targets = read_ids(self.taught, self.documents), self.taught.embed(self.documents)
         torch.manual_seed(seed)  # after loading a teacher, which draws random numbers
-        student = NewsStudent(self.identity, table.shape, targets.shape[1], width)
+        student = NewsStudent(self.identity, table.shape, len(targets[0]), width)
         design, weights = student.design, student.embedding.weight
         start = settings.tokens if design.tokens == "new" else design.tokens
         if start == "pca":

@@ -178,10 +178,11 @@ def _tabulate(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.Da
         runs = {model: each.scores[model][None] for model in models}
         scores[each.name] = TaskScores(runs, each.groups, 0.0)
     evidence = from_examples(scores, given=models)
-    table = verdicts.above_chance(scores, models).rename(columns={"score": "value"})
+    rows = [(model, *verdicts.above_chance(scores, [model])) for model in models]
+    table = pd.DataFrame(rows, columns=["model", "value", "low", "high"])
     against = verdicts.compare([(model, BASE) for model in models], evidence)
     table[["against_base", "against_low", "against_high"]] = against[["difference", "low", "high"]]
     for least, low, high in ((0, "low", "high"), (-1, "against_low", "against_high")):
         varies = table[high] - table[low] > VARIES
         table[[low, high]] = table[[low, high]].clip(least, 1).where(varies)
-    return table.drop(columns="passed"), evidence
+    return table, evidence

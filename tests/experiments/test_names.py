@@ -13,6 +13,7 @@ HARMLESS = {
     "data": "texts, examples and folds are inputs, by their content",
     "experiments.model": "passes texts to `encode`; device and processes are inputs",
     "jobs": "runs functions",
+    "messages": "tells errors in one line",
     "store": "keeps arrays as they are",
     "student": "hands names on",
     "losses": "hands names on; the losses themselves are listed",
