@@ -1,7 +1,5 @@
 """Models without gradients of ours: SBERT, Paragraph Vectors, words, and several side by side."""
 
-from __future__ import annotations
-
 import functools
 import pickle
 from collections.abc import Mapping, Sequence

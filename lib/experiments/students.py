@@ -1,7 +1,5 @@
 """The student before and after training: its names, what it learns from, its vectors."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os
