@@ -27,7 +27,7 @@ def parse(label: str, width: float) -> tuple[Spec, ...]:
 
     `ValueError` for a malformed label.
     """
-    specs = []
+    label, specs = label.strip().replace("×", "x").replace("λ", "lam"), []
     for part in CONTEXTUAL_TEACHERS.get(label, label).split("+"):
         if not (match := _SINGLE.fullmatch(part)):
             form = "DM or DBOW; vector size; stem, lowercase or None; a count or 10%"
