@@ -94,11 +94,7 @@ def test_the_base_is_what_guessing_words_left(make_bench, monkeypatch):
     started = bench.base.load().state_dict()
     moved = {name for name in layers if not np.array_equal(started[name], layers[name])}
     assert {*layers} - moved == {"embeddings.word_embeddings.weight"}
-<<<<<<< HEAD
     assert len(bench.base.history()["loss"]) == 13  # batches of 8
-=======
-    assert len(bench.base.history()["loss"]) == 13
->>>>>>> t3
     plain = make_bench(student__language_model=None)
     assert plain.base.history() is None
     for name, value in plain.base.load().state_dict().items():
