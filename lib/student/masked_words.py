@@ -5,7 +5,7 @@ Longformer's did (Beltagy et al. 2020, section 5). A *word* here is a token that
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ class WordLosses(NamedTuple):
     unigram: float  # the same, guessed only from words' frequency in the training documents
 
 
-def train_masked_words(  # noqa: PLR0913  # settings that no profile changes
+def train_masked_words(  # settings that no profile changes
     student: Student,
     documents: TokenIds,
     held_out: TokenIds,
@@ -34,7 +34,6 @@ def train_masked_words(  # noqa: PLR0913  # settings that no profile changes
     epochs: int,
     batch_size: int = 8,
     learning_rate: float = 3e-4,
-    warmup_share: float = 0.1,
     masked_share: float = 0.15,
     seed: int = 0,
     precision: str = "fp32",
@@ -43,9 +42,9 @@ def train_masked_words(  # noqa: PLR0913  # settings that no profile changes
     """Train a student to guess masked words, in place and without changing its token embeddings.
 
     Documents are token ids, special ones included; each of the `epochs` masks a `masked_share` of
-    their words (BERT's is 0.15). The peak `learning_rate` is reached in `warmup_share` of the
-    updates, and falls linearly to 0. `seed` is for all that is drawn. `track` yields the batches it
-    is given. `ValueError` without a mask token; `FloatingPointError` for a loss of NaN.
+    their words (BERT's is 0.15). The peak `learning_rate` is reached after a tenth of the updates,
+    and falls linearly to 0. `seed` is for all that is drawn. `track` yields the batches it is
+    given. `ValueError` without a mask token; `FloatingPointError` for a loss of NaN.
     """
     torch.manual_seed(seed)
     masking = DataCollatorForLanguageModeling(student.tokenizer, mlm_probability=masked_share)
@@ -56,7 +55,7 @@ def train_masked_words(  # noqa: PLR0913  # settings that no profile changes
     orders = [torch.randperm(len(documents)) for _ in range(epochs)]
     batches = [rows for order in orders for rows in order.split(batch_size)]
     optimizer = torch.optim.AdamW(weights, lr=learning_rate, fused=True)
-    warmup = round(warmup_share * len(batches))
+    warmup = len(batches) // 10
     schedule = get_linear_schedule_with_warmup(optimizer, warmup, len(batches))
     losses = []
     student.train()
@@ -79,16 +78,25 @@ def train_masked_words(  # noqa: PLR0913  # settings that no profile changes
     torch.manual_seed(seed)
     counts = np.bincount(np.concatenate([*documents]), minlength=student.config.vocab_size) + 1.0
     counts[student.tokenizer.all_special_ids] = 0
-    frequency = torch.from_numpy(counts / counts.sum())
-    by_student, by_frequency = [], []
-    for start in range(0, len(held_out), batch_size):
-        with torch.no_grad():
-            part = held_out[start : start + batch_size]
-            scores, words = guess_words(student, head, part, masking)
+    batches = [held_out[n : n + batch_size] for n in range(0, len(held_out), batch_size)]
+    return WordLosses(losses, *measure_guesses(student, head, batches, masking, counts))
+
+
+@torch.no_grad()
+def measure_guesses(
+    student: Student,
+    head: nn.Module,
+    batches: Sequence[TokenIds],
+    masking: DataCollatorForLanguageModeling,
+    counts: np.ndarray,
+) -> tuple[float, float]:
+    """Mean cross-entropies of the student's guesses and of frequencies, from words' `counts`."""
+    frequency, by_student, by_frequency = torch.from_numpy(counts / counts.sum()), [], []
+    for batch in batches:
+        scores, words = guess_words(student, head, batch, masking)
         by_student.append(cross_entropy(scores, words, reduction="none"))
         by_frequency.append(-frequency[words.cpu()].log())
-    means = (torch.cat(each).mean().item() for each in (by_student, by_frequency))
-    return WordLosses(losses, *means)
+    return torch.cat(by_student).mean().item(), torch.cat(by_frequency).mean().item()
 
 
 def make_head(student: Student) -> nn.Sequential:

@@ -11,7 +11,7 @@ from lib.student.masked_words import guess_words, make_head, train_masked_words
 from tests.student.tiny import WORDS, make_student
 
 MASK, FIRST = WORDS.index("[MASK]"), WORDS.index("w0")
-SETTINGS = {"batch_size": 8, "learning_rate": 3e-3, "warmup_share": 0.1, "masked_share": 0.15}
+SETTINGS = {"batch_size": 8, "learning_rate": 3e-3, "masked_share": 0.15}
 
 
 @pytest.fixture
@@ -106,4 +106,4 @@ def test_a_seed_gives_the_same_bits_and_another_one_others(tmp_path, documents):
 
 def test_a_loss_that_is_not_finite_ends_the_training(student, documents):
     with pytest.raises(FloatingPointError, match="the loss of masked words is nan"):
-        train(student, documents, documents, learning_rate=1e38, warmup_share=0.0)
+        train(student, documents, documents, learning_rate=1e38)
