@@ -24,7 +24,7 @@ from lib.teachers.rows import MOST, SIZE, centre_rows, cut_text, join_rows, mean
 from lib.teachers.words import Lexical
 from lib.vectors import BASE, BOTH, CUT, LSA, STUDENT
 
-VERSION = 2
+VERSION = 3
 STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM was trained on
 
 

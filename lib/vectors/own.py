@@ -25,6 +25,7 @@ from lib.experiments.bench import Texts
 from lib.experiments.embedders import Centred, Joined, Teacher, Words
 from lib.experiments.model import Model, find_model, has_bfloat16
 from lib.experiments.students import Base
+from lib.messages import quiet_transformers
 from lib.store import Store, check_target, replace_folder
 from lib.student import Student
 from lib.teachers.rows import SIZE, scale_rows
@@ -153,7 +154,7 @@ class OwnTexts:
             elif dense is not None:
                 dense.load().export(new / "encoder/dense")
 
-        with environment.quiet_transformers():
+        with quiet_transformers():
             replace_folder(self.out, KIND, write)
 
 
