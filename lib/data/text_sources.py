@@ -2,8 +2,7 @@
 
 They are written under the artifact root, once for each content; the original files are never
 changed. The columns `text`, `id`, `title`, `group` and `label` of a table are read. Without a
-column `id`, row numbers are the ids. Labels become a task.
-"""
+column `id`, row numbers are the ids. Labels become a task."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,9 +28,7 @@ def find_dataset_folder(
 
     `path` is a dataset folder, a table, a folder with one table, or one of .txt and .md files.
     `text` and `label` are columns of a table that have other names. Returns the folder, a name from
-    the original, and a note on files that are not read. `ValueError` with file and row for files
-    that cannot be read.
-    """
+    the original, and a note on files that are not read. `ValueError` for what cannot be read."""
     path = path.expanduser().resolve(strict=True)
     asked = {key: column for key, column in (("text", text), ("label", label)) if column}
     if not asked and any(any(path.glob(form)) for form in FORMS):
@@ -77,10 +74,8 @@ def _read_plain(path: Path, place: str) -> dict[str, str]:
 
 
 def _read_table(path: Path, asked: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table, with the field names of a dataset folder.
-
-    Names of columns agree whatever their case, the spaces around them and their form of Unicode.
-    """
+    """Yield the rows of a table, with the field names of a dataset folder. Names of columns agree
+    whatever their case, the spaces around them and their form of Unicode."""
     names = {spell_name(asked.get(key, key)).strip().lower(): key for key in COLUMNS}
     seen = set[str]()
     for number, (_, row) in enumerate(read_rows(path), start=1):
