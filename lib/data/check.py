@@ -25,7 +25,6 @@ READ, TOKEN = 4096, 4  # tokens that a student of `lab` reads, and characters of
 
 def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[str, Any], str]:
     """Sizes for `lib.train --data`: changes to the profile `lab`, {dotted key: value}; in words.
-
     `tasks` are those to judge by, `<folder>/<task>`; None takes all but clusterings. `ValueError`
     if they leave fewer than eight documents."""
     folders, places = _find_places(path)
@@ -40,7 +39,7 @@ def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[st
     usable = find_reasons(documents, task_files.held_out_contents(judged)) == ""
     if (count := int(usable.sum())) < 8:
         told = f"{count} of {len(documents)} documents can be trained on, expected 8"
-        raise ValueError(f"{path}: {told}")
+        raise ValueError(f"{path}: {told}; blank, repeated and tested ones are left out")
     names, shares = np.unique(documents.table["source"].to_numpy()[usable], return_counts=True)
     tokens = compute.utf8_length(documents.table["text"]).to_numpy() / TOKEN
     held_out = max(2, min(count // 5, 100))

@@ -42,7 +42,6 @@ def draw(
     section: CorpusSettings, documents: Documents, held_out: np.ndarray, count_tokens: Callable
 ) -> dict[str, np.ndarray]:
     """Draw a corpus from the documents of all its folders, in the shares that `section` gives them.
-
     Documents without text are left out, and those whose text is among the checksums `held_out`,
     (texts,) uint64, or repeats an earlier one, even of another folder. The first documents are for
     validation. Every prefix has the given shares, until a folder runs out. `count_tokens` maps a

@@ -56,7 +56,6 @@ class Document(BaseModel, frozen=True):
 
 class Documents(Sequence[Document]):
     """The documents of dataset folders in file order, read from disk when they are indexed.
-
     `rows` are those that are chosen, by default all, and `contents`, (documents,) uint64, the
     checksums of their texts. `table` has all documents. `ValueError` for an invalid folder."""
 
@@ -123,10 +122,9 @@ def content(text: str) -> int:
 
 
 def find_roots(build: MiniBuild | ThesisBuild | None, data_roots: Sequence[str]) -> list[Path]:
-    """Return the data roots, the folders that contain dataset folders.
-
-    `data_roots` are "built", the recipe's folder, and folders relative to the checkout. With a
-    recipe, `THESIS_DATA` adds a folder before a person's own; without, it replaces them."""
+    """Return the folders that contain dataset folders. `data_roots` are "built", the recipe's, and
+    folders relative to the checkout. With a recipe, `THESIS_DATA` adds a folder before a person's
+    own; without, it replaces them."""
     given = build is not None and "built" in data_roots
     built = [find_built(build, paths.artifacts())] if given else []
     own = [paths.ROOT / name for name in data_roots if name != "built"]

@@ -23,7 +23,6 @@ def read_examples(
     name: str, task: Task, split: str, cut: int, limit: float | None = None
 ) -> Examples:
     """The examples that models are judged by. `ValueError` if folds cannot be made.
-
     A task without `split` is cross-validated on "train", a `cross_fit` task on that split. For
     "validation" (Chapter 4) at most `cut` examples of each split are taken. `limit` is the number
     of training examples (Chapter 5), or below 1 their share."""
@@ -88,7 +87,6 @@ def number_linked(names: Iterable[Iterable[Hashable]]) -> np.ndarray:
 
 def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> list[Part]:
     """Make stratified folds in file order (the author's code, IMDB) that part no `texts`.
-
     These are each example's texts, as `number_texts` numbers them. If pairs hang together through
     them, the texts are dealt into folds. `ValueError` for too few groups or examples of a class."""
     groups = number_linked(texts)
@@ -107,7 +105,6 @@ def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> lis
 
 def _deal_texts(pairs: Sequence[set[int]], count: int) -> list[Part]:
     """Make folds of texts, dealt in random order, those first that most pairs use.
-
     A pair is tested if both texts are in the fold, and trained on if neither is. A pair of two
     folds is tested by none, so a text of one pair alone goes where the other text goes."""
     uses = Counter(itertools.chain.from_iterable(pairs))

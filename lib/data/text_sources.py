@@ -25,7 +25,6 @@ def find_dataset_folder(
     path: Path, text: str | None = None, label: str | None = None
 ) -> tuple[Path, str, list[str]]:
     """Find or write the dataset folder with the texts of a file or folder.
-
     `path` is a dataset folder, a table, a folder with one table, or one of .txt and .md files.
     `text` and `label` are columns of a table that have other names. Returns the folder, a name from
     the original, and a note on files that are not read. `ValueError` for what cannot be read."""
