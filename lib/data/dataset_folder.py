@@ -79,8 +79,7 @@ class Documents(Sequence[Document]):
 
 
 def _open(folder: Path) -> pyarrow.Table:
-    """Map the Arrow copy of a folder's documents into memory, after writing it if need be;
-    `ValueError` unless their files have one form."""
+    """Map the Arrow copy of a folder's documents into memory, after writing it if need be."""
     forms = [files for form in FORMS if (files := sorted(folder.glob(form)))]
     if len(forms) != 1:
         found = " and ".join(files[0].name for files in forms) or "none"

@@ -51,9 +51,8 @@ def read_examples(
 
 
 def read_queries(task: Task) -> Queries:
-    """The queries of a retrieval, or of a clustering: each text that shares its cluster. Of a
-    clustering, texts that are given again are left out: they would find each other. `ValueError`
-    if no cluster has two texts."""
+    """The queries of a retrieval, or of a clustering: each text that shares its cluster, but for
+    copies, which would find each other. `ValueError` if no cluster has two texts."""
     ids, targets = pd.Series(task.texts.keys()), task.relevant
     if task.kind == "clustering":
         ids = ids[~ids.map(task.contents).duplicated()]
@@ -98,8 +97,7 @@ def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> lis
     else:
         folds = [*StratifiedGroupKFold(count).split(labels, labels, groups)]
     if any(not len(test) or len(np.unique(labels[train])) < 2 for train, test in folds):
-        told = "is empty, or leaves one class outside; folds part neither groups nor equal texts"
-        raise ValueError(f"one of {count} folds {told}")
+        raise ValueError("a fold is empty or leaves one class outside, as folds part no groups")
     return folds
 
 

@@ -35,8 +35,7 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_csv(path: Path) -> Iterator[dict[str, str]]:
-    """Its delimiter is what the first line has most of: the comma, the semicolon (usual for
-    spreadsheets in many countries) or the tab."""
+    """Its delimiter is what the first line has most of: the comma, the semicolon or the tab."""
     with one_line_errors(f"read {path}"), open(path, encoding="utf-8-sig", newline="") as file:
         mark = max(",;\t", key=file.readline().count)
         file.seek(0)

@@ -103,15 +103,14 @@ def kind(folder: Path) -> str:
     """Tell from its files whether a task is a classification, retrieval or clustering."""
     kinds = [kind for kind, files in FILES.items() if (folder / files[0]).is_file()]
     if len(kinds) != 1:
-        raise ValueError(f"{folder}: expected files of one kind of {[*FILES]}, found {kinds}")
+        raise ValueError(f"{folder}: expected one of {[*FILES.values()]}, found {kinds}")
     return kinds[0]
 
 
 def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
-    """Read and check the task in a folder `<dataset folder>/tasks/<task>`.
-    `options` are those of `lib.config.schema.TaskFolder`. Without validation.jsonl (Chapter 4) or
-    test.jsonl (Chapter 5), train is cross-validated in `folds`; with `cross_fit` it always is, and
-    so is test. What `without` matches is left out with all examples that use it."""
+    """Read and check the task in a folder `<dataset folder>/tasks/<task>`; `options` are those of
+    `lib.config.schema.TaskFolder`. Without validation.jsonl (Chapter 4) or test.jsonl (Chapter 5),
+    train is cross-validated. What `without` matches is left out with its examples."""
     asked = TaskFolder(folder="any/task", **options)  # checks them; `folder` says where it is
     documents = Documents(folder.parents[1]).table.to_pandas().set_index("id")
     examples = _read_examples(folder, {*documents.index})
@@ -165,10 +164,9 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
 
 
 def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
-    """Reduce a task to at most `limit` texts; None keeps all.
-    Examples in random order, in turn from each split, are taken whole while their texts fit: a pair
-    with both texts, and the source of a retrieval with all of its targets. Other candidates of a
-    retrieval fill what is left. `ValueError` if a class would lose all of its examples."""
+    """Reduce a task to `limit` texts; None keeps all. Examples in random order, in turn from each
+    split, are taken whole while their texts fit: a pair with both texts, a source with its targets.
+    Other candidates of a retrieval fill what is left. `ValueError` if a class loses all examples."""
     if limit is None or len(task.texts) <= limit:
         return task
     generator = np.random.default_rng(seed)
