@@ -166,7 +166,7 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
 def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
     """Reduce a task to `limit` texts; None keeps all. Examples in random order, in turn from each
     split, are taken whole while their texts fit: a pair with both texts, a source with its targets.
-    Other candidates of a retrieval fill what is left. `ValueError` if a class loses all examples."""
+    Other candidates of a retrieval fill what is left. `ValueError` if a class is lost."""
     if limit is None or len(task.texts) <= limit:
         return task
     generator = np.random.default_rng(seed)
