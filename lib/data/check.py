@@ -1,8 +1,7 @@
 """`python -m lib.data.check <root or dataset folder>`: describe and check dataset folders.
 
 A `note` is something that readers of results should know. An `error` must be fixed first; only the
-first one of each file is shown. The exit code is 2 if there is an error.
-"""
+first one of each file is shown. The exit code is 2 if there is an error."""
 
 import argparse
 import sys
@@ -17,6 +16,7 @@ from lib.config.profiles import make_unknown_error
 from lib.data import task_files
 from lib.data.corpus import find_reasons
 from lib.data.dataset_folder import Documents
+from lib.messages import exit_in_one_line
 
 TRAINED = 1_350_000  # largest number of training tokens, so that training takes minutes, not hours
 TEXTS = 1000  # largest number of texts of a task
@@ -25,10 +25,8 @@ READ, TOKEN = 4096, 4  # tokens that a student of `lab` reads, and characters of
 
 def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[str, Any], str]:
     """Sizes for `lib.train --data`: changes to the profile `lab`, {dotted key: value}; in words.
-
     `tasks` are those to judge by, `<folder>/<task>`; None takes all but clusterings. `ValueError`
-    if they leave fewer than eight documents.
-    """
+    if they leave fewer than eight documents."""
     folders, places = _find_places(path)
     judged = {}
     for name in places if tasks is None else tasks:
@@ -79,8 +77,7 @@ def _find_places(path: Path) -> tuple[list[Path], dict[str, Path]]:
     marks = [*path.glob("documents*")] or [*path.glob("[!.]*/documents*")]
     folders = sorted({place.parent for place in marks})
     if not folders:
-        told = "no documents.jsonl here, nor in its folders (see docs/own_documents.md)"
-        raise ValueError(f"{path}: {told}")
+        raise ValueError(f"{path}: no documents.jsonl in it, see docs/own_documents.md")
     tasks = [task for folder in folders for task in sorted(folder.glob("tasks/[!.]*"))]
     return folders, {f"{task.parents[1].name}/{task.name}": task for task in tasks}
 
@@ -111,10 +108,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the findings; return 2 if one of them is an error."""
     parser = argparse.ArgumentParser(prog="python -m lib.data.check", description=__doc__)
     parser.add_argument("path", type=Path, help="a dataset folder, or a folder of them")
-    try:
+    with exit_in_one_line(parser, code=2):
         lines = findings(parser.parse_args(arguments).path.resolve())
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
     print(*lines, sep="\n")
     return 2 if any(": error: " in line for line in lines) else 0
 

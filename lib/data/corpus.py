@@ -3,7 +3,7 @@
 import heapq
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,8 +13,6 @@ import pandas as pd
 from lib.config.schema import CorpusSettings
 from lib.data.dataset_folder import Documents
 
-# "train" and "validation", (documents,) rows of all folders, and "left_out" as JSON.
-Selection = dict[str, np.ndarray]
 REASONS = ["without text", "in a test", "copies", "too short"]  # to leave a document out
 
 
@@ -27,7 +25,7 @@ class Corpus:
     left_out: Mapping[str, Mapping[str, int]]  # {dataset folder: {reason: number of documents}}
 
     @classmethod
-    def read(cls, selection: Selection, documents: Documents) -> Self:
+    def read(cls, selection: Mapping[str, np.ndarray], documents: Documents) -> Self:
         """Make the corpus that `draw` selected from these documents."""
         parts = (documents[selection[part]] for part in ("train", "validation"))
         return cls(*parts, json.loads(str(selection["left_out"])))
@@ -41,19 +39,14 @@ def find_reasons(documents: Documents, held_out: np.ndarray) -> np.ndarray:
 
 
 def draw(
-    section: CorpusSettings,
-    documents: Documents,
-    held_out: np.ndarray,
-    count_tokens: Callable[[list[str]], Sequence[int]],
-) -> Selection:
+    section: CorpusSettings, documents: Documents, held_out: np.ndarray, count_tokens: Callable
+) -> dict[str, np.ndarray]:
     """Draw a corpus from the documents of all its folders, in the shares that `section` gives them.
-
     Documents without text are left out, and those whose text is among the checksums `held_out`,
     (texts,) uint64, or repeats an earlier one, even of another folder. The first documents are for
-    validation. Every prefix has the given shares, until a folder runs out. `count_tokens` maps
-    texts to their lengths in the student's tokens, for `min_tokens`; it is called for as many texts
-    as are used.
-    """
+    validation. Every prefix has the given shares, until a folder runs out. `count_tokens` maps a
+    list of texts to their lengths in the student's tokens, for `min_tokens`. Returns "validation"
+    and "train", (documents,) rows of `documents`, and "left_out" as JSON."""
     reasons, sources = find_reasons(documents, held_out), documents.table["source"].to_numpy()
     counts = pd.crosstab(sources, reasons).reindex(columns=REASONS, fill_value=0)
     left_out = counts.to_dict("index")

@@ -2,8 +2,7 @@
 
 No row is skipped, and the file format makes no difference: names (ids, titles, groups, labels) are
 text in Unicode's composed form (NFC), so 1, 1.0 and "1" are the same name, and null and NaN are
-missing names. An Arrow copy keeps a corpus larger than memory on disk.
-"""
+missing names. An Arrow copy keeps a corpus larger than memory on disk."""
 
 import functools
 import hashlib
@@ -30,7 +29,6 @@ from lib.store import hash_code, hash_value, write_whole
 from lib.texts import has_token
 
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
-BUILT = "built"  # stands for the recipe's folder in a list of data roots
 
 
 def spell_name(value: Any) -> str:
@@ -58,15 +56,11 @@ class Document(BaseModel, frozen=True):
 
 class Documents(Sequence[Document]):
     """The documents of dataset folders in file order, read from disk when they are indexed.
-
-    `rows` are those that are chosen, by default all, `files` what holds them, and `contents`,
-    (documents,) uint64, the checksums of their texts. `table` has all documents of the folders.
-    Raises `ValueError` for a folder that is not valid.
-    """
+    `rows` are those that are chosen, by default all, and `contents`, (documents,) uint64, the
+    checksums of their texts. `table` has all documents. `ValueError` for an invalid folder."""
 
     def __init__(self, *folders: Path, rows: np.ndarray | None = None):
-        self.folders, self.files = folders, [*itertools.chain(*map(list_files, folders))]
-        self.table = pyarrow.concat_tables(map(_open, folders))
+        self.folders, self.table = folders, pyarrow.concat_tables(map(_open, folders))
         self.rows = np.arange(len(self.table)) if rows is None else rows
         self.contents = self.table["content"].to_numpy()[self.rows]
 
@@ -86,12 +80,15 @@ class Documents(Sequence[Document]):
 
 def _open(folder: Path) -> pyarrow.Table:
     """Map the Arrow copy of a folder's documents into memory, after writing it if need be."""
-    files = list_files(folder)
-    sums = [_sum_once(path, path.stat().st_mtime_ns) for path in files]
+    forms = [files for form in FORMS if (files := sorted(folder.glob(form)))]
+    if len(forms) != 1:
+        found = " and ".join(files[0].name for files in forms) or "none"
+        raise ValueError(f"{folder}: expected one of {', '.join(FORMS)}, found {found}")
+    sums = [_sum_once(path, path.stat().st_mtime_ns) for path in forms[0]]
     key = hash_value([hash_code(("data.dataset_folder", "data.files")), sums])
     copy = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
     if not copy.exists():
-        write_whole(copy, functools.partial(_copy, files))
+        write_whole(copy, functools.partial(_copy, forms[0]))
     table = ipc.open_file(pyarrow.memory_map(str(copy))).read_all()
     return table.append_column("source", pyarrow.repeat(folder.name, len(table)))
 
@@ -116,15 +113,6 @@ def _copy(files: list[Path], target: BinaryIO) -> None:
             writer.write_batch(pyarrow.RecordBatch.from_pylist(values, schema=schema))
 
 
-def list_files(folder: Path) -> list[Path]:
-    """List the files with the documents of a folder; ValueError unless they have one form."""
-    forms = [files for form in FORMS if (files := sorted(folder.glob(form)))]
-    if len(forms) != 1:
-        found = " and ".join(files[0].name for files in forms) or "none"
-        raise ValueError(f"{folder}: expected one of {', '.join(FORMS)}, found {found}")
-    return forms[0]
-
-
 def content(text: str) -> int:
     """Return a 64-bit checksum whatever the white space and Unicode form; 0 without a token."""
     words = " ".join(spell_name(text).split())
@@ -132,16 +120,13 @@ def content(text: str) -> int:
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
 
 
-def find_roots(
-    build: MiniBuild | ThesisBuild | None, data_roots: Sequence[str], artifacts: Path
-) -> list[Path]:
-    """Return the data roots, the folders that contain dataset folders.
-
-    `data_roots` are "built", the recipe's folder, and folders relative to the checkout. With a
-    recipe, `THESIS_DATA` adds a folder before a person's own; without, it replaces them.
-    """
-    built = [find_built(build, artifacts)] if build is not None and BUILT in data_roots else []
-    own = [paths.ROOT / name for name in data_roots if name != BUILT]
+def find_roots(build: MiniBuild | ThesisBuild | None, data_roots: Sequence[str]) -> list[Path]:
+    """Return the folders that contain dataset folders. `data_roots` are "built", the recipe's, and
+    folders relative to the checkout. With a recipe, `THESIS_DATA` adds a folder before a person's
+    own; without, it replaces them."""
+    given = build is not None and "built" in data_roots
+    built = [find_built(build, paths.artifacts())] if given else []
+    own = [paths.ROOT / name for name in data_roots if name != "built"]
     if named := os.environ.get("THESIS_DATA"):
         own = [paths.ROOT / named, *(own if build else ())]
     return list(dict.fromkeys([*built, *(root.resolve() for root in own)]))
@@ -154,8 +139,7 @@ def find_built(build: MiniBuild | ThesisBuild, artifacts: Path) -> Path:
 
 def find_dataset(roots: Sequence[Path], name: str) -> Path:
     """Return a dataset folder, or `<folder>/<task>`; ValueError unless just one root has it."""
-    places = [root / name.replace("/", "/tasks/") for root in roots]
-    places = [place for place in places if place.is_dir()]
+    places = [*filter(Path.is_dir, (root / name.replace("/", "/tasks/") for root in roots))]
     if len(places) != 1:
         told = f"expected one dataset folder or task of this name, in {', '.join(map(str, roots))}"
         raise ValueError(f"{name}: {told}; found {len(places)}. Set THESIS_DATA or data_roots")

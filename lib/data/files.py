@@ -1,8 +1,7 @@
 """Reads rows of JSON Lines, CSV and Parquet files as they stand, and writes dataset folders.
 
 Nothing is guessed: ids such as 007, dates, and texts such as NA come out as they went in. What a
-library cannot read is a `ValueError` that names the file.
-"""
+library cannot read is a `ValueError` that names the file."""
 
 import gzip
 import json
@@ -16,7 +15,7 @@ from filelock import FileLock
 from pyarrow import parquet
 
 from lib.messages import one_line_errors
-from lib.store import replace_folder
+from lib.store import replace_folder, write_text
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # file:row, counted from 1, and the row's fields
 Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a, b), label)]}
@@ -36,8 +35,7 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_csv(path: Path) -> Iterator[dict[str, str]]:
-    """Its delimiter is what the first line has most of: the comma, the semicolon (usual for
-    spreadsheets in many countries) or the tab."""
+    """Its delimiter is what the first line has most of: the comma, the semicolon or the tab."""
     with one_line_errors(f"read {path}"), open(path, encoding="utf-8-sig", newline="") as file:
         mark = max(",;\t", key=file.readline().count)
         file.seek(0)
@@ -58,10 +56,7 @@ def _read_json(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_once(folder: Path, write: Callable[[Path], Any]) -> Path:
-    """Return a folder, after `write` has filled it if it was missing: whole, or not at all.
-
-    If several processes call this, one writes and the others wait.
-    """
+    """Return a folder that `write` fills, whole, if it is missing; other processes wait."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f".{folder.name}.lock")):
         if not folder.exists():
@@ -86,6 +81,5 @@ def write_examples(task: Path, examples: Examples) -> None:
 
 def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
     """Write the relevant documents of each source of a retrieval task."""
-    task.mkdir(parents=True, exist_ok=True)
     text = json.dumps(relevant, ensure_ascii=False, indent=1) + "\n"
-    (task / "relevant.json").write_text(text, encoding="utf-8")
+    write_text(task / "relevant.json", text)

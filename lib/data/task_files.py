@@ -1,8 +1,7 @@
 """Reads the tasks of dataset folders. The names of its files decide the kind of a task.
 
 Mistakes that would make results wrong are refused. What lets them mean less, such as a text that is
-in two splits, is counted in `notes`.
-"""
+in two splits, is counted in `notes`."""
 
 import functools
 import itertools
@@ -11,11 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lib.config.schema import TaskSettings
+from lib.config.schema import TaskFolder, TaskSettings
 from lib.data.dataset_folder import Documents, content, find_dataset, spell_name
 from lib.data.files import Rows, read_rows
 from lib.messages import one_line_errors
@@ -78,11 +78,8 @@ class Task:
         return dict(zip(members["ids"].str[0], members["label"], strict=True))
 
     def held_out(self) -> set[str]:
-        """The ids of texts that a distillation corpus must not contain.
-
-        They are those of validation and test examples, or with folds of all examples. Candidates
-        of a retrieval that are neither source nor target may be in the corpus.
-        """
+        """The ids of texts that a distillation corpus must not contain: those of validation and
+        test examples, or with folds of all examples. Candidates of a retrieval may be in it."""
         tested = self.examples if self.folds else self.examples[self.examples["split"] != "train"]
         return {*itertools.chain.from_iterable(tested["ids"])}
 
@@ -91,8 +88,8 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
     """Read the tasks of a profile by name, in its order."""
     tasks = {}
     for name, entry in section.folders.items():
-        options = entry.model_dump(exclude={"folder"}) | {"seed": section.seed}
-        tasks[name] = read_task(find_dataset(roots, entry.folder), **options)
+        options = entry.model_dump(exclude={"folder"})
+        tasks[name] = read_task(find_dataset(roots, entry.folder), section.seed, **options)
     return tasks
 
 
@@ -106,55 +103,40 @@ def kind(folder: Path) -> str:
     """Tell from its files whether a task is a classification, retrieval or clustering."""
     kinds = [kind for kind, files in FILES.items() if (folder / files[0]).is_file()]
     if len(kinds) != 1:
-        names = " or ".join(files[0] for files in FILES.values())
-        raise ValueError(f"{folder}: expected a folder with {names}, found {kinds or 'none'}")
+        raise ValueError(f"{folder}: expected one of {[*FILES.values()]}, found {kinds}")
     return kinds[0]
 
 
-def read_task(
-    folder: Path,
-    *,
-    folds: int | None = 5,
-    cross_fit: bool = False,
-    blocks: int | None = None,
-    texts: int | None = None,
-    without: str | None = None,
-    seed: int = 0,
-) -> Task:
-    """Read and check the task in a folder `<dataset folder>/tasks/<task>`.
-
-    Without validation.jsonl (Chapter 4) or test.jsonl (Chapter 5), train is cross-validated in
-    `folds` instead; with `cross_fit` it always is, and so is test. With `blocks`, the examples of
-    all splits are cross-validated in so many folds. `texts` is the largest number of texts, see
-    `limit_texts`. Texts in which the regular expression `without` finds something are left out with
-    all examples that use them.
-    """
+def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
+    """Read and check the task in a folder `<dataset folder>/tasks/<task>`; `options` are those of
+    `lib.config.schema.TaskFolder`. Without validation.jsonl (Chapter 4) or test.jsonl (Chapter 5),
+    train is cross-validated. What `without` matches is left out with its examples."""
+    asked = TaskFolder(folder="any/task", **options)  # checks them; `folder` says where it is
     documents = Documents(folder.parents[1]).table.to_pandas().set_index("id")
     examples = _read_examples(folder, {*documents.index})
-    if blocks:
+    if asked.blocks:
         examples["split"] = "train"
     documents = documents[documents["content"] > 0]
-    if without:
-        documents = documents[[not re.search(without, text) for text in documents["text"]]]
+    if asked.without:
+        documents = documents[[not re.search(asked.without, text) for text in documents["text"]]]
     groups = documents["group"][documents["group"] != ""].to_dict()
     every = documents["text"].to_dict()
-    task = Task(kind(folder), every, examples, cross_fit=cross_fit, groups=groups)
+    task = Task(kind(folder), every, examples, cross_fit=asked.cross_fit, groups=groups)
     task, notes = _keep_texts(task, {*every}), []
     if dropped := len(examples) - len(task.examples):
         notes.append(f"{dropped} examples left out, with texts that are blank or unwanted")
     if task.kind == "classification":
         trained = {*task.examples["label"][task.examples["split"] == "train"]}
         if len(trained) < 2 or trained != {*task.classes}:
-            told = "expected at least two classes, and all of them in train.jsonl"
-            raise ValueError(f"{folder}: {told}")
-        if cross_fit or not {"validation", "test"} <= task.inputs.keys():
-            task = replace(task, folds=blocks or folds)
+            raise ValueError(f"{folder}: expected two classes, and all of them in train.jsonl")
+        if asked.cross_fit or not {"validation", "test"} <= task.inputs.keys():
+            task = replace(task, folds=asked.blocks or asked.folds)
         each = task.examples.explode("ids")
         for what, names in (("texts", task.contents), ("groups", task.groups)):
             shared = each.groupby(each["ids"].map(names.get))["split"].nunique() > 1
-            if shared.any() and not cross_fit:
+            if shared.any() and not asked.cross_fit:
                 notes.append(f"{shared.sum()} {what} are in more than one split")
-    return limit_texts(replace(task, notes=tuple(notes)), texts, seed)
+    return limit_texts(replace(task, notes=tuple(notes)), asked.texts, seed)
 
 
 def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
@@ -182,12 +164,9 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
 
 
 def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
-    """Reduce a task to at most `limit` texts; None keeps all.
-
-    Examples in random order, in turn from each split, are taken whole while their texts fit: a pair
-    with both texts, and the source of a retrieval with all of its targets. Other candidates of a
-    retrieval fill what is left. `ValueError` if a class would lose all of its examples.
-    """
+    """Reduce a task to `limit` texts; None keeps all. Examples in random order, in turn from each
+    split, are taken whole while their texts fit: a pair with both texts, a source with its targets.
+    Other candidates of a retrieval fill what is left. `ValueError` if a class is lost."""
     if limit is None or len(task.texts) <= limit:
         return task
     generator = np.random.default_rng(seed)

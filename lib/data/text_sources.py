@@ -1,9 +1,7 @@
 """Turns tables (JSON Lines, CSV, Parquet) and folders of plain text into dataset folders.
 
-They are written under the artifact root, once for each content; the original files are never
-changed. The columns `text`, `id`, `title`, `group` and `label` of a table are read. Without a
-column `id`, row numbers are the ids. Labels become a task.
-"""
+They are written under the artifact root, once for each content. The columns `text`, `id` (else row
+numbers), `title`, `group` and `label` of a table are read. Labels become a task."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,16 +20,11 @@ PLAIN = (".txt", ".md")
 COLUMNS = ("text", "id", "title", "group", "label")
 
 
-def find_dataset_folder(
-    path: Path, text: str | None = None, label: str | None = None
-) -> tuple[Path, str, list[str]]:
+def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Path, str, list]:
     """Find or write the dataset folder with the texts of a file or folder.
-
     `path` is a dataset folder, a table, a folder with one table, or one of .txt and .md files.
     `text` and `label` are columns of a table that have other names. Returns the folder, a name from
-    the original, and a note on files that are not read. `ValueError` with file and row for files
-    that cannot be read.
-    """
+    the original, and notes on files that are not read. `ValueError` for what cannot be read."""
     path = path.expanduser().resolve(strict=True)
     asked = {key: column for key, column in (("text", text), ("label", label)) if column}
     if not asked and any(any(path.glob(form)) for form in FORMS):
@@ -77,10 +70,7 @@ def _read_plain(path: Path, place: str) -> dict[str, str]:
 
 
 def _read_table(path: Path, asked: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table, with the field names of a dataset folder.
-
-    Names of columns agree whatever their case, the spaces around them and their form of Unicode.
-    """
+    """Yield rows with our field names, whatever the case and spaces of the table's columns."""
     names = {spell_name(asked.get(key, key)).strip().lower(): key for key in COLUMNS}
     seen = set[str]()
     for number, (_, row) in enumerate(read_rows(path), start=1):

@@ -109,7 +109,7 @@ class Bench:
     @shared_property
     def roots(self) -> list[Path]:
         """The folders that hold dataset folders."""
-        return find_roots(self.profile.build, self.profile.data_roots, paths.artifacts())
+        return find_roots(self.profile.build, self.profile.data_roots)
 
     @shared_property
     def tasks(self) -> dict[str, Task]:

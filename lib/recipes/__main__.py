@@ -2,7 +2,7 @@
 
 import argparse
 
-from lib.config import paths, profiles
+from lib.config import profiles
 from lib.data.dataset_folder import find_roots
 from lib.messages import exit_in_one_line
 from lib.recipes.thesis import fetch_hub
@@ -16,4 +16,4 @@ if __name__ == "__main__":
             if model.revision:
                 files = "*.json,*.txt,*.safetensors,pytorch_model.bin"
                 fetch_hub(f"hf://{model.model}@{model.revision}/{files}")
-        print(*find_roots(profile.build, profile.data_roots, paths.artifacts()), sep="\n")
+        print(*find_roots(profile.build, profile.data_roots), sep="\n")

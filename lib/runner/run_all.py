@@ -155,7 +155,7 @@ def prepare(profile: Profile, given: argparse.Namespace) -> None:
     if profile.name != manifest.PUBLISHED:
         from lib.data.dataset_folder import find_dataset, find_roots
 
-        roots = find_roots(profile.build, profile.data_roots, paths.artifacts())
+        roots = find_roots(profile.build, profile.data_roots)
         for name in profile.corpus.names:
             find_dataset(roots, name)
 

@@ -83,9 +83,8 @@ class OwnTexts:
         if len(rows) < 2:
             raise ValueError(f"{given.texts}: expected two different texts, got {len(rows)}")
         self.texts = Texts(self.documents[rows])
-        self.places = {
-            name: place for place, name in enumerate(self.documents.contents[rows].tolist())
-        }
+        names = self.documents.contents[rows].tolist()
+        self.places = {name: place for place, name in enumerate(names)}
         fitted = np.sort(np.random.default_rng(0).permutation(len(rows))[:FITTED])
         read = [self.texts[place] for place in fitted.tolist()]
         models = list_models(Store(paths.store()), read, profiles.load("lab"), student)

@@ -27,7 +27,7 @@ def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(root):
     for path in (root, root / "letters"):
         changes, told = check.suggested(path)
         profile = profiles.load("lab", overrides=changes)
-        roots = find_roots(profile.build, profile.data_roots, path)
+        roots = find_roots(profile.build, profile.data_roots)
         tasks = task_files.read_tasks(roots, profile.tasks)
         documents = Documents(*(find_dataset(roots, name) for name in profile.corpus.names))
         held_out = task_files.held_out_contents(tasks)

@@ -145,7 +145,7 @@ def test_roots_of_a_profile(tmp_path, monkeypatch):
     build = profiles.load("mini").build
 
     def find(build, *names):
-        return dataset_folder.find_roots(build, names, tmp_path / "artifacts")
+        return dataset_folder.find_roots(build, names)
 
     assert find(build, "built", str(own), str(own)) == [built, own]
     assert find(build, str(own)) == [own]
