@@ -10,11 +10,7 @@ from dataclasses import dataclass, replace
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
 # Label of a structural loss -> its function in `lib.losses`; max-margin has arguments besides.
-STRUCTURAL_LOSSES = {
-    "MSE": "mse",
-    "cosine": "cosine",
-    "contrastive": "contrastive",
-}
+STRUCTURAL_LOSSES = {"MSE": "mse", "cosine": "cosine", "contrastive": "contrastive"}
 _MAX_MARGIN = re.compile(r"max-margin;(MSE|cosine);γ=(\d+(?:\.\d+)?)(?:;negatives=([1-9]\d*))?")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
 LSA = "LSA"  # a contextual teacher that is not in the thesis (notebook 10)
@@ -23,8 +19,6 @@ _PARTS = {short.split(";")[1]: models for short, models in CONTEXTUAL_TEACHERS.i
 _PARTS |= {LSA: LSA, f"2048d+{LSA}": f"{_PARTS['2048d']}+{LSA}"}
 MM_MSE = "max-margin;MSE;γ=1.0"
 MASK_LABEL = "384"  # in the thesis' labels; a profile says how many tokens it stands for
-# Students of Paragraph Vector alone vary two to three times as much between seeds as all others.
-STUDENT_CLASSES = ("student", "student of context alone")
 
 _FIXED = {
     "Longformer": "base",  # the student before training
@@ -81,7 +75,9 @@ class Variant:
     @property
     def seed_class(self) -> str:
         """The class of models that vary about equally between seeds, whose variances are pooled."""
-        return self.kind if self.kind != "student" else STUDENT_CLASSES[self.structural is None]
+        if self.kind == "student" and self.structural is None:
+            return "student of context alone"  # varies two to three times as much as others
+        return self.kind
 
     @property
     def losses(self) -> list[str]:

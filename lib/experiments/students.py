@@ -227,8 +227,7 @@ class TrainedStudent(Model):
         data, watched = self.read_data(self.documents, dealt), []
         torch.manual_seed(self.seed)  # of the projections' first weights
         sizes = (student.dim, None if data.contextual is None else data.contextual.shape[1])
-        options: dict[str, Any] = {"max_structural_len": settings.max_structural_len}
-        options["width"] = self.profile.width
+        options = {"width": self.profile.width, "max_structural_len": settings.max_structural_len}
         objective = Objective(self.variant, *sizes, **options).to(find_device())
         if self.contextual is not None:
             held_out, end = self.read_data(self.held_out), self.updates
@@ -246,10 +245,10 @@ class TrainedStudent(Model):
 
             watched = [measure(self.base.embed(self.held_out)[:], 0)]
             callbacks = (*callbacks, watch)
-        options = {"callbacks": callbacks, "checkpoint_every": settings.checkpoint_every}
+        options = {"seed": self.seed, "callbacks": callbacks}
         if self.updates > settings.checkpoint_every:
             options["checkpoint"] = self.store.path(self.weights, ".checkpoint")
-        history = training.distill(student, objective, data, settings, seed=self.seed, **options)
+        history = training.distill(student, objective, data, settings, **options)
         facts = {"loss": history["loss"], "watched": watched + history["measured"]}
         return facts | pack_weights(student)
 
