@@ -98,9 +98,7 @@ class Store:
         with np.load(self.path(product, ".npz"), allow_pickle=False) as file:
             return {**file}
 
-    def rows(
-        self, product: Product, texts: Sequence[str], compute: Callable[[list[str]], Arrays]
-    ) -> "dict[str, Rows]":
+    def rows(self, product: Product, texts: Sequence[str], compute: Callable) -> "dict[str, Rows]":
         """Columns with a row for each text, in order, of which only missing rows are computed.
 
         `compute` maps texts to columns: (texts, dim), (texts,), or a list of arrays of different

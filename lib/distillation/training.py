@@ -187,8 +187,7 @@ def draw_batches(
 ) -> np.ndarray:
     """Draw rows of `data`, (updates, accumulation, processes, batch_size), mixed by length.
 
-    No update contains a document twice, because none extends into the next pass. `ValueError` if
-    there are too few documents for one update.
+    No update has a document twice or extends into the next pass; `ValueError` if none is full.
     """
     sizes = np.asarray([len(ids) for ids in data.token_ids])
     per_update = settings.accumulation * processes * settings.batch_size
@@ -197,8 +196,7 @@ def draw_batches(
         raise ValueError(f"{len(sizes)} documents do not fill one update of {per_update}")
     bucket, generator = settings.length_bucket, np.random.default_rng(seed)
     orders = [length_mixed_order(sizes, bucket, generator)[:whole] for _ in range(settings.passes)]
-    shape = (-1, settings.accumulation, processes, settings.batch_size)
-    return np.concatenate(orders).reshape(shape)
+    return np.concatenate(orders).reshape(-1, settings.accumulation, processes, settings.batch_size)
 
 
 def length_mixed_order(

@@ -10,7 +10,11 @@ from dataclasses import dataclass, replace
 from lib.teachers.labels import CONTEXTUAL_TEACHERS
 
 # Label of a structural loss -> its function in `lib.losses`; max-margin has arguments besides.
-STRUCTURAL_LOSSES = {"MSE": "mse", "cosine": "cosine", "contrastive": "contrastive"}
+STRUCTURAL_LOSSES = {
+    "MSE": "mse",
+    "cosine": "cosine",
+    "contrastive": "contrastive",
+}
 _MAX_MARGIN = re.compile(r"max-margin;(MSE|cosine);γ=(\d+(?:\.\d+)?)(?:;negatives=([1-9]\d*))?")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
 LSA = "LSA"  # a contextual teacher that is not in the thesis (notebook 10)
@@ -75,9 +79,8 @@ class Variant:
     @property
     def seed_class(self) -> str:
         """The class of models that vary about equally between seeds, whose variances are pooled."""
-        if self.kind == "student" and self.structural is None:
-            return "student of context alone"  # varies two to three times as much as others
-        return self.kind
+        alone = self.kind == "student" and self.structural is None  # varies two or three times more
+        return "student of context alone" if alone else self.kind
 
     @property
     def losses(self) -> list[str]:
