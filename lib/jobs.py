@@ -57,10 +57,12 @@ def run_jobs(jobs: list[Job], what: str) -> None:
 
 def _start(jobs: list[Job]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the label of each job when it ends, and a function that raises its error, if any."""
+    from lib import store  # imports NumPy, which reads the environment
+
     kept = ("THESIS_DATA", "THESIS_KEEP", *environment.OFFLINE)
     own = environment.process_variables(offline=False) | {k: os.environ.get(k, "") for k in kept}
     own |= {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": "1", "THESIS_DASK": ""}
-    run = partial(_run, _hash_sources())
+    run = partial(_run, store.hash_value(store.read_sources()))
     if address := os.environ.get("THESIS_DASK"):
         # Once Dask gives up a job, joblib's own backend for it waits for ever (joblib 1.6.0).
         from distributed import Client, as_completed
@@ -95,14 +97,10 @@ def _begin(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _hash_sources() -> str:
-    from lib.store import hash_value, read_sources  # imports NumPy, which reads the environment
-
-    return hash_value(read_sources())
-
-
 def _run(sources: str, function: Callable, arguments: tuple) -> None:
-    if sources != _hash_sources():
+    from lib import store
+
+    if sources != store.hash_value(store.read_sources()):
         raise WorkerError("the source of lib changed: restart the kernel, and workers of Dask")
     try:
         with ALONE:

@@ -1,7 +1,4 @@
-"""Keeps what was computed: arrays by what they are made of, and tables of vectors that grow.
-
-A product is named in advance, by its inputs and by the code that computes it.
-"""
+"""Keeps what was computed: arrays by what they are made of, and tables of vectors that grow."""
 
 import ast
 import contextlib
@@ -38,7 +35,7 @@ class NotComputed(OneLine, LookupError):
 
 @dataclass(frozen=True)
 class Product:
-    """Something that can be computed again from its inputs."""
+    """Something that is named in advance, by its inputs and by the code that computes it."""
 
     kind: str  # also the name of its folder
     inputs: Mapping[str, Any]  # plain values and other products: what decides it besides code
@@ -101,9 +98,7 @@ class Store:
         with np.load(self.path(product, ".npz"), allow_pickle=False) as file:
             return {**file}
 
-    def rows(
-        self, product: Product, texts: Sequence[str], compute: Callable[[list[str]], Arrays]
-    ) -> "dict[str, Rows]":
+    def rows(self, product: Product, texts: Sequence[str], compute: Callable) -> "dict[str, Rows]":
         """Columns with a row for each text, in order, of which only missing rows are computed.
 
         `compute` maps texts to columns: (texts, dim), (texts,), or a list of arrays of different

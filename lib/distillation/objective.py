@@ -56,12 +56,7 @@ class Objective(nn.Module):
             self.contextual_loss = loss
 
     def forward(
-        self,
-        student: Tensor,
-        structural: Any,
-        contextual: Any,
-        lengths: Tensor,
-        projected: Any = None,
+        self, student: Tensor, structural: Any, contextual: Any, lengths: Any, projected: Any = None
     ) -> Tensor:
         """The loss of each document, (batch,), from (batch, dim) embeddings or None.
 

@@ -8,8 +8,7 @@ import re
 
 from torch import nn
 
-_RELU = "(ReLU)"
-_LAYER = re.compile(rf"([1-9][0-9]*)({re.escape(_RELU)})?")
+_LAYER = re.compile(r"([1-9][0-9]*)(\(ReLU\))?")
 
 
 def parse(label: str) -> list[tuple[int, bool]]:
@@ -40,8 +39,5 @@ def build(label: str, in_features: int) -> nn.Module:
 
 def scale(label: str, width: float) -> str:
     """Multiply every width of a label: scale("768(ReLU)x1024", .5) is "384(ReLU)x512"."""
-    layers = []
-    for features, relu in parse(label):
-        scaled = str(max(1, round(features * width)))
-        layers.append(scaled + _RELU if relu else scaled)
-    return "x".join(layers) or "-"
+    parse(label)  # `ValueError` if it is malformed
+    return re.sub("[0-9]+", lambda number: str(max(1, round(int(number[0]) * width))), label)

@@ -52,8 +52,7 @@ class DistillationData:
         fields = (self.structural, self.contextual, self.lengths)
         values = [None if each is None else each[rows] for each in fields]
         if self.negatives:
-            drawn = []
-            documents = np.arange(len(self.lengths))
+            drawn, documents = [], np.arange(len(self.lengths))
             for row in documents[rows]:
                 generator = np.random.default_rng([NEGATIVES_SEED, row])
                 others = np.delete(documents, row)
@@ -79,19 +78,15 @@ def distill(
     seed: int,
     callbacks: Sequence[Callable[[int, float], Any]] = (),
     checkpoint: Path | None = None,
-    checkpoint_every: int = 0,
 ) -> History:
     """Train `student` in place on `data`; a pass leaves out its last update if it is not full.
 
     Student and objective are on the device of the training. The caller seeds the objective's random
     projections; `seed` is for the order of documents and dropout. Several processes train like one
     with their batches joined. `callbacks` get the number of each update, from 1, and its mean loss;
-    what they return, unless it is None, is kept as `measured`.
-
-    The folder `checkpoint`, whose name must tell this training from others, keeps the state after
-    the last update and every `checkpoint_every` updates. A training goes on from it; the caller
-    removes it. `ValueError` if the documents do not fill an update, or processes train differently;
-    `FloatingPointError` if the loss is not finite.
+    what they return, unless it is None, is `measured`. The folder `checkpoint`, which is for this
+    training alone, keeps its last state; a training goes on from there. `ValueError` if documents
+    do not fill an update or processes differ; `FloatingPointError` if the loss is not finite.
     """
     accelerator = Accelerator(
         gradient_accumulation_steps=settings.accumulation,
@@ -104,8 +99,11 @@ def distill(
     # Ranks are added above the range of seeds, so that processes drop out different units.
     torch.manual_seed(seed + (accelerator.process_index << 32))
     models = nn.ModuleList([student, objective])
-    steps = make_optimizer(models, settings, updates=len(batches))
-    embed, optimizer, schedule = accelerator.prepare(student, *steps)
+    groups = parameter_groups(models, settings.weight_decay)
+    adam = torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
+    warmup = round(settings.warmup_share * len(batches))
+    cosine = get_cosine_schedule_with_warmup(adam, warmup, len(batches))  # its half, down to 0
+    embed, optimizer, schedule = accelerator.prepare(student, adam, cosine)
     history = History(loss=[], measured=[])
     accelerator.register_for_checkpointing(history, objective)
     kept = [] if checkpoint is None else checkpoint.glob("[0-9]*")
@@ -126,7 +124,7 @@ def distill(
         history["loss"].append(loss)
         values = [callback(number, loss) for callback in callbacks]
         history["measured"] += [value for value in values if value is not None]
-        due = number == len(batches) or (checkpoint_every and number % checkpoint_every == 0)
+        due = number == len(batches) or number % settings.checkpoint_every == 0
         if checkpoint is not None and due:
             save_checkpoint(checkpoint, accelerator, number)
     models.eval()
@@ -189,25 +187,20 @@ def draw_batches(
 ) -> np.ndarray:
     """Draw rows of `data`, (updates, accumulation, processes, batch_size), mixed by length.
 
-    No update contains a document twice, because none extends into the next pass. `ValueError` if
-    there are too few documents for one update.
+    No update has a document twice or extends into the next pass; `ValueError` if none is full.
     """
     sizes = np.asarray([len(ids) for ids in data.token_ids])
     per_update = settings.accumulation * processes * settings.batch_size
     whole = len(sizes) // per_update * per_update
     if whole == 0:
         raise ValueError(f"{len(sizes)} documents do not fill one update of {per_update}")
-    generator = np.random.default_rng(seed)
-    orders = [
-        length_mixed_order(sizes, bucket=settings.length_bucket, generator=generator)[:whole]
-        for _ in range(settings.passes)
-    ]
-    shape = (-1, settings.accumulation, processes, settings.batch_size)
-    return np.concatenate(orders).reshape(shape)
+    bucket, generator = settings.length_bucket, np.random.default_rng(seed)
+    orders = [length_mixed_order(sizes, bucket, generator)[:whole] for _ in range(settings.passes)]
+    return np.concatenate(orders).reshape(-1, settings.accumulation, processes, settings.batch_size)
 
 
 def length_mixed_order(
-    lengths: np.ndarray, *, bucket: int, generator: np.random.Generator
+    lengths: np.ndarray, bucket: int, generator: np.random.Generator
 ) -> np.ndarray:
     """Draw an order of the documents in which every stretch has the corpus' mix of lengths.
 
@@ -221,14 +214,6 @@ def length_mixed_order(
         members = generator.permutation(np.flatnonzero(buckets == number))
         place[members] = (np.arange(len(members)) + generator.random(len(members))) / len(members)
     return np.argsort(place, kind="stable")
-
-
-def make_optimizer(models: nn.Module, settings: TrainingSettings, updates: int) -> tuple[Any, Any]:
-    """AdamW, and the schedule of its rate: a linear warm-up, then half a cosine down to 0."""
-    groups = parameter_groups(models, settings.weight_decay)
-    adam = torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
-    warmup = round(settings.warmup_share * updates)
-    return adam, get_cosine_schedule_with_warmup(adam, warmup, updates)
 
 
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict]:

@@ -23,8 +23,6 @@ _PARTS = {short.split(";")[1]: models for short, models in CONTEXTUAL_TEACHERS.i
 _PARTS |= {LSA: LSA, f"2048d+{LSA}": f"{_PARTS['2048d']}+{LSA}"}
 MM_MSE = "max-margin;MSE;γ=1.0"
 MASK_LABEL = "384"  # in the thesis' labels; a profile says how many tokens it stands for
-# Students of Paragraph Vector alone vary two to three times as much between seeds as all others.
-STUDENT_CLASSES = ("student", "student of context alone")
 
 _FIXED = {
     "Longformer": "base",  # the student before training
@@ -81,7 +79,8 @@ class Variant:
     @property
     def seed_class(self) -> str:
         """The class of models that vary about equally between seeds, whose variances are pooled."""
-        return self.kind if self.kind != "student" else STUDENT_CLASSES[self.structural is None]
+        alone = self.kind == "student" and self.structural is None  # varies two or three times more
+        return "student of context alone" if alone else self.kind
 
     @property
     def losses(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Normalised accuracy, average precision, reciprocal rank and canonical correlation."""
 
 import warnings
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,16 +9,13 @@ import pandas as pd
 from jaxtyping import Float
 
 
-def normalized_accuracy(
-    frame: pd.DataFrame, *, best: Mapping[str, float] | None = None
-) -> pd.DataFrame:
+def normalized_accuracy(frame: pd.DataFrame) -> pd.DataFrame:
     """Divide accuracies by the best of their task (thesis Section 4.2), as a column `normalized`.
 
-    `frame` has columns task and accuracy. `best`, per task, is by default that in the frame, so a
-    model has different values in different figures.
+    `frame` has columns task and accuracy. A model has different values in different frames.
     """
-    tops = frame.groupby("task")["accuracy"].max() if best is None else best
-    return frame.assign(normalized=frame["accuracy"] / frame["task"].map(tops))
+    best = frame.groupby("task")["accuracy"].transform("max")
+    return frame.assign(normalized=frame["accuracy"] / best)
 
 
 def average_precision(

@@ -1,6 +1,6 @@
 """Retrieval by cosine: of a task's relevant texts, and of the other halves of documents."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,11 +30,7 @@ class Queries:
 
 
 def rank(
-    vectors: Any,
-    queries: Queries,
-    metric: str,
-    top: int | None = None,
-    folds: Iterable[np.ndarray] | None = None,
+    vectors: Any, queries: Queries, metric: str, top: int | None = None, folds: Any = None
 ) -> tuple[float, np.ndarray]:
     """A model's mean score over queries, and (examples,) scores with that mean.
 
@@ -56,9 +52,8 @@ def rank(
                 parts[source] = (ranks <= ranks[:, None]).sum(1) / ranks
     mean = np.mean([scores[source] for source in sources])
     examples = np.concatenate([parts[source] for source in sources])
-    # Every query counts the same.
     counts = np.array([len(parts[source]) for source in sources])
-    weights = np.repeat(counts.sum() / (len(sources) * counts), counts)
+    weights = np.repeat(counts.sum() / (len(sources) * counts), counts)  # queries count the same
     return float(mean), mean + weights * (examples - mean)
 
 

@@ -27,17 +27,13 @@ Part = tuple[np.ndarray, np.ndarray]  # the examples to train on and those to te
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples of a classification, as rows of its texts.
-
-    `inputs` are (examples, 1 or 2) rows of `texts`, each of which is there once, `labels`
-    (examples,) int.
-    """
+    """The examples of a classification, as rows of its texts."""
 
     task: str
     text_ids: list[str]
-    texts: list[str]
-    inputs: np.ndarray
-    labels: np.ndarray
+    texts: list[str]  # each once
+    inputs: np.ndarray  # (examples, 1 or 2) rows of `texts`
+    labels: np.ndarray  # (examples,) int
     classes: int
     parts: list[Part]
 
@@ -86,9 +82,7 @@ def judge(
     return judge_models([("", 0, vectors)], examples, classifier, settings)[0]["scores"]
 
 
-def judge_folds(
-    embed: Callable[[Examples], Any], examples: Examples, classifier: str
-) -> np.ndarray:
+def judge_folds(embed: Callable[..., Any], examples: Examples, classifier: str) -> np.ndarray:
     """`judge` with vectors of all texts that `embed` fits anew to none of a fold's tests."""
     scores = np.full(len(examples.labels), np.nan)
     for part in examples.parts:
@@ -107,11 +101,9 @@ def judge_models(
 
     `models` are (name, seed, vectors) with vectors (texts, dim), dense or sparse. `classifier` is
     "head", which needs the settings and trains heads of all models side by side, or one of
-    `CLASSIFIERS`.
-
-    Returns for each model `accuracy`, the mean over heads and folds, and `scores`, (tested,) for
-    each tested example the share of heads that are right. `ValueError` for vectors that are not
-    finite.
+    `CLASSIFIERS`. Returns for each model `accuracy`, the mean over heads and folds, and `scores`,
+    (tested,) for each tested example the share of heads that are right. `ValueError` for vectors
+    that are not finite.
     """
     heads = settings if classifier == "head" else None
     repeats, jobs = heads.repeats if heads else 1, []

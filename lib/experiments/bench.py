@@ -1,9 +1,7 @@
 """From labels of models to tidy records: a profile's texts, tasks and models.
 
-    bench = Bench.load("mini")
-    records = bench.run(["cosine", "MSE"], seeds=[0, 1, 2])
-
-This is the one reader of a profile. All names are known before anything is computed.
+bench = Bench.load("mini")
+records = bench.run(["cosine", "MSE"], seeds=[0, 1, 2])
 """
 
 from __future__ import annotations
@@ -43,6 +41,7 @@ JUDGING = ("evaluation.heads", "evaluation.readouts")
 MODELS_PER_JOB = 8  # whose heads one job trains: few enough to occupy all processes
 
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # for every model, or by identity
+Wanted = Iterable[str | Variant]  # models by label
 Pair = tuple[Variant, int]  # a model and its seed
 
 
@@ -180,7 +179,7 @@ class Bench:
             return self.model(label)
         section = self.profile.contextual_teacher
         settings = section.model_dump(exclude={"documents"})
-        settings["seed"] = (section.seed + seed) % 2**32
+        settings |= {"seed": (section.seed + seed) % 2**32}
         documents = self.train[: section.documents]
         return ParagraphVector(self.store, label, self.profile.width, settings, documents)
 
@@ -222,7 +221,7 @@ class Bench:
 
     def run(
         self,
-        wanted: Iterable[str | Variant],
+        wanted: Wanted,
         *,
         seeds: Seeds,
         tasks: Sequence[str] | None = None,
@@ -235,7 +234,6 @@ class Bench:
         `tasks` are by default all classifications. Chapter 4 has the split "validation", Chapter 5
         "test"; a task without the split is cross-validated. `limit` is how many training examples
         heads get; below 1, the share of the task's examples.
-
         Columns are model, the variant's fields, task, metric, readout, split, seed, value
         (accuracy, mean over folds and heads), scores (of each test example, the share of correct
         heads), groups (of the examples' texts), chance, device, and two products' names.
@@ -258,9 +256,7 @@ class Bench:
             rows.append(row | {"value": float(record["accuracy"]), "scores": record["scores"]})
         return pd.DataFrame(rows)
 
-    def retrieve(
-        self, wanted: Iterable[str | Variant], *, seeds: Seeds, top: int | None = None
-    ) -> pd.DataFrame:
+    def retrieve(self, wanted: Wanted, *, seeds: Seeds, top: int | None = None) -> pd.DataFrame:
         """Tidy records of all retrievals: like `run`, with the metrics MAP and MRR over sources.
 
         With `top` None every text is ranked, as MAP is defined; with 1000, texts ranked lower are
@@ -282,7 +278,7 @@ class Bench:
                 rows.append(row | {"chance": chance, "scores": scores, "fingerprint": ""})
         return pd.DataFrame(rows)
 
-    def _pair_seeds(self, wanted: Iterable[str | Variant], seeds: Seeds) -> list[Pair]:
+    def _pair_seeds(self, wanted: Wanted, seeds: Seeds) -> list[Pair]:
         """Each model, by its label or variant, with each of its seeds."""
         parsed = [variants.parse(each) if isinstance(each, str) else each for each in wanted]
         chosen = dict.fromkeys(parsed)
@@ -298,9 +294,8 @@ class Bench:
     def _name_record(self, pair: Pair, task: str, examples: str) -> Product:
         """The record of a model on hashed examples. Only trained heads have settings and a seed."""
         variant, seed = pair
-        heads = self.profile.heads.model_dump(mode="json")
-        name = heads.pop("classifier")
-        name = "words" if variant.kind == "tfidf" else name
+        heads = self.profile.heads.model_dump(mode="json", exclude={"classifier"})
+        name = "words" if variant.kind == "tfidf" else self.profile.heads.classifier
         inputs = {"classifier": name, "examples": examples, "model": self.model(*pair).product}
         inputs |= {"heads": heads, "seed": seed} if name == "head" else {}
         label = f"{task}: {variant.identity}, seed {seed}"
@@ -317,7 +312,7 @@ class Bench:
                 group.append((product, self.model(*pair), pair[1]))
         models = [model for group in groups.values() for _, model, _ in group]
         self.embed(models, [text for task, _ in groups for text in examples[task].texts])
-        jobs: list[Job] = []
+        jobs = []
         for (task, classifier), group in groups.items():
             for start in range(0, len(group), MODELS_PER_JOB):
                 part = group[start : start + MODELS_PER_JOB]

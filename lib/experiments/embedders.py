@@ -59,8 +59,8 @@ class Teacher(Model):
         inputs = self.section.model_dump(mode="json", include={"model", "revision"})
         inputs |= {"files": hash_model(self.section.model)}
         product = Product("lengths", inputs, ("teachers.sbert", "texts"), PACKAGES, "lengths")
-        count = lambda part: {"lengths": self.sbert.lengths(part)}  # noqa: E731
-        return self.store.rows(product, texts, count)["lengths"]
+        rows = self.store.rows(product, texts, lambda part: {"lengths": self.sbert.lengths(part)})
+        return rows["lengths"]
 
     def cut(self, texts: Sequence[str]) -> list[str]:
         """Each text up to the end of the last token that SBERT reads."""
@@ -120,9 +120,8 @@ class Words(Model):
 
     @functools.cached_property
     def product(self) -> Product:
-        inputs: dict[str, Any] = {"dim": self.dim, "centred": self.centred}
+        inputs = {"dim": self.dim, "centred": self.centred, "cut": self.cut and self.cut.product}
         inputs["documents"] = hash_arrays(hash_texts(self.documents))
-        inputs["cut"] = self.cut and self.cut.product
         label = "LSA" if self.dim else "TF-IDF"
         return Product("words", inputs, MODULES, ("scikit-learn", "scipy"), label)
 

@@ -101,16 +101,16 @@ class Base(Model):
     def _learn_words(self) -> Arrays:
         student = load_layers(self.section, dropout=0.0).to(find_device())
         texts = [self.tokens(each)["ids"] for each in (self.documents, self.held_out)]
-        settings: dict[str, Any] = {"epochs": self.section.language_model}
-        settings["precision"] = self.precision
+        settings = {"epochs": self.section.language_model, "precision": self.precision}
         settings["track"] = functools.partial(tqdm, desc="masked words", leave=False)
         learned = masked_words.train_masked_words(student, *texts, **settings)
         return learned._asdict() | pack_weights(student)
 
     def tokens(self, texts: Sequence[str]) -> dict[str, Rows]:
         """The token `ids` of texts, special ones included, truncated, and their length `whole`."""
-        names = {"model", "revision", "max_positions"}
-        inputs = self.section.model_dump(mode="json", include=names)
+        inputs = self.section.model_dump(
+            mode="json", include={"model", "revision", "max_positions"}
+        )
         inputs |= {"files": hash_model(self.section.model)}
 
         def tokenize(part: list[str]) -> Arrays:
@@ -227,13 +227,11 @@ class TrainedStudent(Model):
         data, watched = self.read_data(self.documents, dealt), []
         torch.manual_seed(self.seed)  # of the projections' first weights
         sizes = (student.dim, None if data.contextual is None else data.contextual.shape[1])
-        options: dict[str, Any] = {"max_structural_len": settings.max_structural_len}
-        options["width"] = self.profile.width
+        options = {"width": self.profile.width, "max_structural_len": settings.max_structural_len}
         objective = Objective(self.variant, *sizes, **options).to(find_device())
         if self.contextual is not None:
             held_out, end = self.read_data(self.held_out), self.updates
-            # Controls, whose rows are dealt, are measured at the end alone.
-            every = end if dealt else math.ceil(end / MEASUREMENTS)
+            every = end if dealt else math.ceil(end / MEASUREMENTS)  # controls at the end alone
 
             def measure(rows: np.ndarray, number: int) -> tuple[float, ...]:
                 return number, *measures.measure(objective, rows, held_out, settings.batch_size)
@@ -246,10 +244,10 @@ class TrainedStudent(Model):
 
             watched = [measure(self.base.embed(self.held_out)[:], 0)]
             callbacks = (*callbacks, watch)
-        options = {"callbacks": callbacks, "checkpoint_every": settings.checkpoint_every}
+        options = {"seed": self.seed, "callbacks": callbacks}
         if self.updates > settings.checkpoint_every:
             options["checkpoint"] = self.store.path(self.weights, ".checkpoint")
-        history = training.distill(student, objective, data, settings, seed=self.seed, **options)
+        history = training.distill(student, objective, data, settings, **options)
         facts = {"loss": history["loss"], "watched": watched + history["measured"]}
         return facts | pack_weights(student)
 

@@ -57,6 +57,7 @@ def settings(**changes):
 def train(data, label="cosine", *, seed=0, kind="float32", dropout=0.0, scheme=None, **options):
     """Train in batches of six: (student, objective, history). scheme: settings to change."""
     student, objective = models(label, kind, dropout)
-    chosen = settings(**(scheme or {}))
+    every = {"checkpoint_every": options.pop("checkpoint_every", 1000)}
+    chosen = settings(**(scheme or {}), **every)
     history = training.distill(student, objective, data, chosen, seed=seed, **options)
     return student, objective, history
