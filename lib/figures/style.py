@@ -33,9 +33,8 @@ def settings() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Apply the project's look in a `with` block.
-
-    `rc_context` would also reset `interactive`, and a kernel would show no later figure."""
+    """Apply the project's look in a `with` block. `rc_context` would also reset `interactive`, and
+    a kernel would show no later figure."""
     look = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")
     look |= settings()["style"]
     before = {key: mpl.rcParams[key] for key in look}
@@ -66,10 +65,9 @@ def labelled(axes: Iterable[Axes]) -> Collection[Artist]:
 
 
 def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[Path]:
-    """Save `<label>.svg` and `<label>.csv`, a row for each value that is drawn.
-
-    The same data give the same bytes. The background is transparent, and what is drawn in `INK` is
-    light on a dark page. `ValueError` if `data` is empty."""
+    """Save `<label>.svg` and `<label>.csv`, a row for each value that is drawn. The same data give
+    the same bytes. The background is transparent, and what is drawn in `INK` is light on a dark
+    page. `ValueError` if `data` is empty."""
     picture = io.BytesIO()
     with style():
         metadata = {"Date": None, "Title": label}

@@ -122,11 +122,9 @@ def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
 
 
 def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
-    """Read CSV files without header: label and two texts; equal ones share an id.
-
-    What a dataset folder refuses is left out: a pair that is repeated with the other label (in
-    either order), or in a later split.
-    """
+    """Read CSV files without header: label and two texts; equal ones share an id. What a dataset
+    folder refuses is left out: a pair that is repeated with the other label (in either order), or
+    in a later split."""
     texts, examples, first = dict[str, str](), Examples(), dict[tuple[str, str], Any]()
     for split, path in zip(SPLITS, files, strict=True):
         examples[split] = []
@@ -149,13 +147,12 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
 def _read_retrieval(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Read articles (title and sections are the text) and a pickle, {title: {title: 1}}."""
     texts, relevant = dict[str, str](), {}
-    with one_line_errors(f"read {files[0]}"):
+    with one_line_errors(f"read {files[0]} or {files[1]}"):
         table = pd.read_csv(files[0], dtype=str, na_filter=False)
+        gold = _Plain(io.BytesIO(files[1].read_bytes())).load()
     for title, sections in table.itertuples(index=False):
         parts = [part for part in ast.literal_eval(sections) if part[1].strip()]
         texts[title] = "\n".join([title, *filter(str.strip, itertools.chain(*parts))])
-    with one_line_errors(f"read {files[1]}"):
-        gold = _Plain(io.BytesIO(files[1].read_bytes())).load()
     for source in filter(texts.__contains__, gold):
         if kept := [title for title in gold[source] if title in texts and title != source]:
             relevant[source] = kept
