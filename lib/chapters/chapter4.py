@@ -133,8 +133,7 @@ def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> 
 
     `groups` are group -> name -> identity. A row is a measurement of a student with the first seed:
     group, model, dimension, update, embedding and projected (held-out CCA of both with the
-    teacher), share (of the contextual loss in the gradient), chance (CCA of documents at random).
-    """
+    teacher), share (of the contextual loss in the gradient), chance (CCA of random documents)."""
     students = {
         (group, name): bench.model(variant, bench.profile.seeds[0])
         for group, models in groups.items()

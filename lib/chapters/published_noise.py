@@ -54,8 +54,7 @@ def measure_published_noise(
     """How far a published score may be off: the variances of re-runs and of test examples add up.
 
     This errs on the safe side, as re-runs contain part of the second, which is taken as known in
-    Satterthwaite's degrees of freedom. `weights` are those of tasks in a score, by default equal.
-    """
+    Satterthwaite's degrees of freedom. `weights` are those of a score's tasks, by default equal."""
     tasks = published.load(figure)["task"].unique()
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     rerun = measure_rerun_noise(without=without)

@@ -75,9 +75,8 @@ def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFra
 
 def sort_rows(frame: pd.DataFrame, orders: Mapping[str, list]) -> pd.DataFrame:
     """Sort by columns, each in the order that is listed for it."""
-    return frame.sort_values(
-        [*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True
-    )
+    options = {"key": lambda column: column.map(orders[column.name].index), "ignore_index": True}
+    return frame.sort_values([*orders], **options)
 
 
 @style()

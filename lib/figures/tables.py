@@ -23,12 +23,12 @@ def _texts() -> dict[str, dict[str, Any]]:
     return profiles.read_yaml("tables.yaml")
 
 
-def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> list[Path]:
+def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> None:
     """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
     `caption` replaces that of `params/tables.yaml`."""
     caption = caption or _texts()["captions"].get(label, "")
     texts = {kind: render(kind, frame, caption, label) for kind in ("md", "tex")}
-    return write(label, frame, texts, folder)
+    write(label, frame, texts, folder)
 
 
 def readable(frame: pd.DataFrame) -> Parts:
@@ -46,7 +46,7 @@ def readable(frame: pd.DataFrame) -> Parts:
         heads = [" ".join(map(_words, name)).replace("_", " ") for name in names]
         layout = {"columns": {head: f"{{{place}}}" for place, head in enumerate(heads)}}
     groups = frame.groupby(layout["parts"], sort=False) if "parts" in layout else [("", frame)]
-    return {title: _cells(part, **layout) for title, part in groups}
+    return {title: _cells(part, layout["columns"], layout.get("across")) for title, part in groups}
 
 
 def render(kind: str, frame: pd.DataFrame, caption: str = "", label: str = "") -> str:
@@ -61,9 +61,7 @@ def render(kind: str, frame: pd.DataFrame, caption: str = "", label: str = "") -
     return environment.get_template(f"table.{kind}.j2").render(**facts)
 
 
-def _cells(
-    frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = ""
-) -> pd.DataFrame:
+def _cells(frame: pd.DataFrame, columns: dict[str, str], across: str | None) -> pd.DataFrame:
     """A column of text for each pattern in `columns`; `across` spreads the last over its values."""
     rows, people, cells = frame.astype(object).to_dict("records"), _People(), pd.DataFrame()
     for head, pattern in columns.items():

@@ -102,7 +102,6 @@ def train(
     student: NewsStudent, rows: Any, teacher: Any, examples: Any, settings: NewsSettings, seed: int
 ) -> list[float]:
     """Train the student in place; it keeps the best epoch's weights. Returns held-out losses.
-
     `rows` are documents' token ids, `teacher` their (documents, dim) vectors. `examples` are those
     to train on and those held out, (count, 1 or 3) rows of documents. After `patience` epochs
     without improvement training ends; after `plateau_patience` "plateau" divides rates by ten."""

@@ -29,7 +29,6 @@ MODULES, PACKAGES = ("recipes.thesis",), ()
 # The variant `no_ref` removes these from the texts, because a paper's header may name its class.
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
 _CLASS = re.compile("|".join(map(re.escape, ARXIV_CLASSES)))
-ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
 PIECE = 20_000  # documents in one Parquet file, and in memory at once
 
 
@@ -133,7 +132,7 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
             if wrong := {*table[0]} - {"0", "1"}:
                 raise ValueError(f"expected the labels 0 and 1, found {min(wrong)!r:.40}")
         for label, *pair in table.itertuples(index=False):
-            pair = [text.replace(ALIGNED, " ") for text in pair]
+            pair = [text.replace("\001", " ") for text in pair]  # a mark would leak the label
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
             ids, given = (a, b if a != b else f"{b}-again"), (split, label)
             turned = first.get(ids[::-1], given)

@@ -1,6 +1,5 @@
-"""Extracts clean paragraphs from a MediaWiki dump.
-
-A paragraph with a formula, an unknown template or markup is dropped: it would have a gap."""
+"""Extracts clean paragraphs from a MediaWiki dump. One with a formula, an unknown template or
+markup is dropped: it would have a gap."""
 
 import bz2
 import html

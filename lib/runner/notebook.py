@@ -117,9 +117,8 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
             raise profiles.ParameterError(f"{problem}; correct it and restart the kernel")
     profile = profiles.load(**{parameter: namespace[parameter] for parameter in PARAMETERS})
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
-        raise profiles.ParameterError(
-            f"{name}: the profile {profile.name!r} is not for this notebook"
-        )
+        told = f"the profile {profile.name!r} is not for this notebook"
+        raise profiles.ParameterError(f"{name}: {told}")
     environment.set_process_environment(offline=profile.offline)
     if get_ipython := namespace.get("get_ipython"):
         from lib.figures import tables
