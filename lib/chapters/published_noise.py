@@ -18,10 +18,8 @@ DISAGREEMENT = 0.5
 
 
 def tabulate_reruns() -> pd.DataFrame:
-    """The two pairs of near re-runs, task by task, in chance-corrected accuracies.
-
-    Columns: label (of the figure), task, first, second, gap (first - second).
-    """
+    """The two pairs of near re-runs, task by task, in chance-corrected accuracies. Columns: label
+    (of the figure), task, first, second, gap (first - second)."""
     frames = [published.load(figure).assign(label=figure) for figure in published.WEIGHTINGS]
     scores = pd.concat(frames).rename(columns={"accuracy": "value"}).assign(score=chance_corrected)
     table = scores.pivot(index=["label", "task"], columns="model", values="score")
@@ -31,10 +29,8 @@ def tabulate_reruns() -> pd.DataFrame:
 
 def measure_rerun_noise(*, without: str = "") -> SeedNoise:
     """How far a published run may be off on one task: sd^2 is the mean of gap^2 / 2 over re-runs.
-
     The twelve gaps give .0138, so .0056 for a mean over six tasks; the gaps of the two means give
-    .0061, so tasks vary nearly independently. A claim about a pair leaves it out (`without`).
-    """
+    .0061, so tasks vary nearly independently. A claim about a pair leaves it out (`without`)."""
     gaps = tabulate_reruns().loc[lambda table: table["label"] != without, "gap"]
     return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
 
@@ -44,8 +40,7 @@ def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:
 
         variance = sum over tasks of weight^2 DISAGREEMENT a (1 - a) / (examples (1 - chance)^2)
 
-    a is the mean accuracy of the figure's models; each of two gets half of their difference's.
-    """
+    a is the mean accuracy of the figure's models; each of two gets half of their difference's."""
     tasks = published.load(figure).groupby("task")
     accuracy, examples, chance = (tasks[name].mean() for name in ("accuracy", "examples", "chance"))
     weight = pd.Series(weights).reindex(accuracy.index).fillna(0.0)
@@ -59,8 +54,7 @@ def measure_published_noise(
     """How far a published score may be off: the variances of re-runs and of test examples add up.
 
     This errs on the safe side, as re-runs contain part of the second, which is taken as known in
-    Satterthwaite's degrees of freedom. `weights` are those of tasks in a score, by default equal.
-    """
+    Satterthwaite's degrees of freedom. `weights` are those of a score's tasks, by default equal."""
     tasks = published.load(figure)["task"].unique()
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     rerun = measure_rerun_noise(without=without)

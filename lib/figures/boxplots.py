@@ -37,8 +37,7 @@ def boxplot_frame(
 
     `records` have the columns model (identity), task, seed, value, and optionally chance and
     collapsed. Models get their names in that figure; rows ascend by mean normalized accuracy, in
-    Figure 5.3 within each round. `noise` is that of a run's mean, "ours" and "published".
-    """
+    Figure 5.3 within each round. `noise` is that of a run's mean, "ours" and "published"."""
     ours = seed_means(label, records, ["model", "task"]).rename(columns={"model": "identity"})
     runs = records.pivot(index=["model", "seed"], columns="task", values="value")
     if runs.isna().any(axis=None):  # its mean would be one over other tasks
@@ -76,9 +75,8 @@ def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFra
 
 def sort_rows(frame: pd.DataFrame, orders: Mapping[str, list]) -> pd.DataFrame:
     """Sort by columns, each in the order that is listed for it."""
-    return frame.sort_values(
-        [*orders], key=lambda column: column.map(orders[column.name].index), ignore_index=True
-    )
+    options = {"key": lambda column: column.map(orders[column.name].index), "ignore_index": True}
+    return frame.sort_values([*orders], **options)
 
 
 @style()

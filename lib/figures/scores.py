@@ -28,8 +28,7 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
 
     `records` have the columns model, task, seed, value, optionally chance, scores and groups (of
     test examples), and round or metric; only those that were published are kept. low and high bound
-    our value over seeds and test texts (95%); they are NaN without scores of examples.
-    """
+    our value over seeds and test texts (95%); they are NaN without scores of examples."""
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     group, parts = keys[0], []
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
@@ -112,10 +111,9 @@ def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -
 
 @style()
 def differences(data: pd.DataFrame) -> Figure:
-    """Draw differences with their intervals: a row for each step, a mark for each readout.
-
-    `data` has the columns step, readout (a name or what it is called in figures), difference, low,
-    high. A step may lack a readout."""
+    """Draw differences with their intervals: a row for each step, a mark for each readout. `data`
+    has the columns step, readout (a name or what it is called in figures), difference, low, high. A
+    step may lack a readout."""
     data, steps = data.replace({"readout": READOUTS}), [*data["step"].unique()]
     figure, ((axis,),) = panels(1, "figB_2")
     axis.axvline(0, color=INK, linewidth=0.9)

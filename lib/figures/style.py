@@ -33,9 +33,8 @@ def settings() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Apply the project's look in a `with` block.
-
-    `rc_context` would also reset `interactive`, and a kernel would show no later figure."""
+    """Apply the project's look in a `with` block. `rc_context` would also reset `interactive`, and
+    a kernel would show no later figure."""
     look = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")
     look |= settings()["style"]
     before = {key: mpl.rcParams[key] for key in look}
@@ -65,27 +64,24 @@ def labelled(axes: Iterable[Axes]) -> Collection[Artist]:
     return {label: handle for handle, label in pairs}.values()
 
 
-def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> list[Path]:
-    """Save `<label>.svg` and `<label>.csv`, a row for each value that is drawn.
-
-    The same data give the same bytes. The background is transparent, and what is drawn in `INK` is
-    light on a dark page. `ValueError` if `data` is empty."""
+def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> None:
+    """Save `<label>.svg` and `<label>.csv`, a row for each value that is drawn. The same data give
+    the same bytes. The background is transparent, and what is drawn in `INK` is light on a dark
+    page. `ValueError` if `data` is empty."""
     picture = io.BytesIO()
     with style():
         metadata = {"Date": None, "Title": label}
         figure.savefig(picture, format="svg", metadata=metadata, transparent=True)
     drawn = picture.getvalue().decode().replace(INK, "currentColor")
     drawn = drawn.replace('<style type="text/css">', f'<style type="text/css">{_PAGES}', 1)
-    return write(label, data, {"svg": drawn}, folder)
+    write(label, data, {"svg": drawn}, folder)
 
 
-def write(label: str, data: pd.DataFrame, texts: dict[str, str], folder: Path) -> list[Path]:
+def write(label: str, data: pd.DataFrame, texts: dict[str, str], folder: Path) -> None:
     """Write the files of a figure or table, by suffix, and its CSV with six decimals."""
     if data.empty:
         raise ValueError(f"{label}: there is nothing to save; did `only` leave out all variants?")
     data = data.assign(**(data.select_dtypes("float").round(6) + 0.0))  # no negative zero
     texts |= {"csv": data.to_csv(index=False, float_format="%.6f", lineterminator="\n")}
-    files = {folder / f"{label}.{suffix}": text for suffix, text in texts.items()}
-    for path, text in files.items():
-        write_text(path, text)
-    return list(files)
+    for suffix, text in texts.items():
+        write_text(folder / f"{label}.{suffix}", text)

@@ -23,20 +23,18 @@ def _texts() -> dict[str, dict[str, Any]]:
     return profiles.read_yaml("tables.yaml")
 
 
-def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> list[Path]:
+def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> None:
     """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
     `caption` replaces that of `params/tables.yaml`."""
     caption = caption or _texts()["captions"].get(label, "")
     texts = {kind: render(kind, frame, caption, label) for kind in ("md", "tex")}
-    return write(label, frame, texts, folder)
+    write(label, frame, texts, folder)
 
 
 def readable(frame: pd.DataFrame) -> Parts:
-    """A frame in words and with sensible digits.
-
-    `frame.attrs` may hold "label", whose layout is used if the frame has its columns; else all are
-    shown. It may also hold "rounds", the names of Chapter 5's rounds.
-    """
+    """A frame in words and with sensible digits. `frame.attrs` may hold "label", whose layout is
+    used if the frame has its columns; else all are shown. It may also hold "rounds", the names of
+    Chapter 5's rounds."""
     frame = frame.round(6).convert_dtypes()  # the numbers of the CSV decide
     frame = frame.replace({"round": frame.attrs.get("rounds", {})})
     layout = _texts()["layouts"].get(frame.attrs.get("label"), {"columns": {}})
@@ -48,13 +46,12 @@ def readable(frame: pd.DataFrame) -> Parts:
         heads = [" ".join(map(_words, name)).replace("_", " ") for name in names]
         layout = {"columns": {head: f"{{{place}}}" for place, head in enumerate(heads)}}
     groups = frame.groupby(layout["parts"], sort=False) if "parts" in layout else [("", frame)]
-    return {title: _cells(part, **layout) for title, part in groups}
+    return {title: _cells(part, layout["columns"], layout.get("across")) for title, part in groups}
 
 
 def render(kind: str, frame: pd.DataFrame, caption: str = "", label: str = "") -> str:
     """Render a frame for people, with columns of numbers aligned to the right; `kind` is "md"
-    (GitHub's), "tex" (floats that need only booktabs) or "html" (long tables open with a click).
-    """
+    (GitHub's), "tex" (floats that need only booktabs) or "html" (long tables open with a click)."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, trim_blocks=True)
     escapes = str.maketrans({"\n": " "} | _texts()["escapes"][kind])
@@ -64,9 +61,7 @@ def render(kind: str, frame: pd.DataFrame, caption: str = "", label: str = "") -
     return environment.get_template(f"table.{kind}.j2").render(**facts)
 
 
-def _cells(
-    frame: pd.DataFrame, columns: dict[str, str], parts: str = "", across: str = ""
-) -> pd.DataFrame:
+def _cells(frame: pd.DataFrame, columns: dict[str, str], across: str | None) -> pd.DataFrame:
     """A column of text for each pattern in `columns`; `across` spreads the last over its values."""
     rows, people, cells = frame.astype(object).to_dict("records"), _People(), pd.DataFrame()
     for head, pattern in columns.items():

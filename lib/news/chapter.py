@@ -3,7 +3,7 @@
 import functools
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from lib.data import task_files
 from lib.data.dataset_folder import Documents, content, find_dataset
 from lib.data.files import read_rows
 from lib.experiments.bench import Bench, Texts
-from lib.experiments.embedders import Teacher, Words
+from lib.experiments.embedders import Words
 from lib.experiments.model import Model
 from lib.news import training
 from lib.news.students import parse
@@ -157,7 +157,8 @@ class News:
     def __init__(self, bench: Bench):
         self.bench, self.profile, self.store = bench, bench.profile, bench.store
         self.settings = bench.profile.news
-        self.teacher = self._limit_teacher(self.settings.max_tokens)  # of clustered documents
+        limit = self.settings.max_tokens  # of clustered documents
+        self.teacher = bench.changed("structural_teacher", max_tokens=limit).teacher
 
     @functools.cached_property
     def sides(self) -> dict[str, Side]:
@@ -171,11 +172,6 @@ class News:
         folders = [Documents(find_dataset(self.bench.roots, name)) for name in settings.texts]
         count = settings.documents + max(1, settings.documents // 10)
         return draw_windows(folders, self.sides, settings.words, count, seed)
-
-    def _limit_teacher(self, most: int) -> Teacher:
-        """The structural teacher, reading so many tokens of a text."""
-        section = self.bench.teacher.section.model_copy(update={"max_tokens": most})
-        return replace(self.bench.teacher, section=section)
 
     def model(self, name: str, seed: int = 0) -> Model:
         """A student, the teacher, or words that are fitted to what students learn from."""
@@ -194,7 +190,8 @@ class News:
         else:
             # A word has at least one token. So whole windows, cut to as many tokens as they have
             # words, are equally long and need no padding.
-            taught = self._limit_teacher(min(settings.words + 2, settings.max_tokens))
+            limit = min(settings.words + 2, settings.max_tokens)
+            taught = self.bench.changed("structural_teacher", max_tokens=limit).teacher
             documents, examples = self.windows, np.arange(len(self.windows))[:, None]
         tenth = len(examples) // 10 if documents is side.texts else settings.documents // 10
         parts = tuple(np.split(examples, [-max(1, tenth)]))  # to learn from, and held out

@@ -58,8 +58,7 @@ def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
 
     On the labelled pairs: `f1`, `precision` and `recall`, from 0 to 1, and `draws`, (DRAWS,) F1
     with redrawn events (bootstrap). `f1_all` is F1 on all pairs, NaN if not all events are known.
-    `collapsed`: there is one cluster, or F1 is near that of one, which joins every pair.
-    """
+    `collapsed`: there is one cluster, or F1 is near that of one, which joins every pair."""
     same = np.equal(*clusters[side.pairs].T)
     columns = np.stack([same & side.positive, same, side.positive], 1)
     hits, together, positive = columns.sum(0)

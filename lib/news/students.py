@@ -2,8 +2,7 @@
 
 They follow the paper's tables and printed sizes, which do not say the convolutions (but how many
 weights they have), what is between two linear layers, and tanh after CLS. Transformers have no
-positions: they are blind to word order.
-"""
+positions: they are blind to word order."""
 
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
-"""Recipes write dataset folders: mini from files of installed packages, thesis from downloads.
-
-The result of `write(build, root)` depends on `build`, on `MODULES`, and on versions of `PACKAGES`.
-"""
+"""Recipes write dataset folders: mini from files of installed packages, thesis from downloads. The
+result of `write(build, root)` depends on `build`, `MODULES`, and the versions of `PACKAGES`."""
 
 import importlib
 from pathlib import Path

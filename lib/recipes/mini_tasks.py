@@ -3,8 +3,7 @@
 Texts above the structural teacher's limit are *long*, about as many in each task as in Table 5.4.
 In all passages, an "X" replaces the titles of all articles, and every longer word of the passage's
 own title. Pair tasks are cross-fitted: both texts of a pair are from the same block of articles,
-which heads are tested on that never saw it. Chapter 5 has passages of its own.
-"""
+which heads are tested on that never saw it. Chapter 5 has passages of its own."""
 
 import itertools
 import re
@@ -180,10 +179,10 @@ class MiniTasks:
         for split, articles in self.articles.items():
             titles, balanced = [*articles], []
             count = len(titles) if alone else self.settings.blocks
+            wanted = self.settings.pairs // count
             for number in range(count):
                 block = {(title, split) for title in titles[number::count]}
                 drawn = [(a, b) for a, b in positives if (a.article, a.split) in block]
-                wanted = self.settings.pairs // count
                 orders = [balance(drawn, wanted, alone, rng) for _ in range(10)]
                 balanced.append(max(orders, key=len))  # the one that keeps most pairs
             size = min(map(len, balanced))
@@ -193,10 +192,8 @@ class MiniTasks:
 
 
 def balance(positives: Sequence[Pair], wanted: int, alone: bool, rng: Generator) -> list[list]:
-    """Draw at most `wanted` pairs, in quartets of two positives and two negatives.
-
-    These are the positives with second texts exchanged, so that no text alone reveals the label.
-    """
+    """Draw at most `wanted` pairs, in quartets of two positives and two negatives: the positives
+    with second texts exchanged, so that no text alone reveals the label."""
 
     def is_negative(a: Passage, b: Passage) -> bool:
         # The section of a text of PAN is its host, of which it contains a few words.
@@ -207,8 +204,7 @@ def balance(positives: Sequence[Pair], wanted: int, alone: bool, rng: Generator)
         a, b = left.pop()
         for place, (c, d) in enumerate(left):
             negatives = {frozenset((a, d)), frozenset((c, b))}
-            new = len(negatives - joined) == 2
-            if new and is_negative(a, d) and is_negative(c, b):
+            if len(negatives - joined) == 2 and is_negative(a, d) and is_negative(c, b):
                 del left[place]
                 joined |= negatives
                 pairs = [((a, b), "yes"), ((c, d), "yes"), ((a, d), "no"), ((c, b), "no")]
@@ -224,10 +220,8 @@ def shuffled(values: Sequence[Any], rng: Generator) -> list[Any]:
 
 
 def obfuscate(words: list[str], neighbours: dict[str, list[str]], rng: Generator) -> list[str]:
-    """Hide a stretch of text as in PAN's corpora (Potthast et al. 2010).
-
-    Content words become a neighbour or are lost. Then words move past fewer than three others.
-    """
+    """Hide a stretch of text as in PAN's corpora (Potthast et al. 2010): content words become a
+    neighbour or are lost. Then words move past fewer than three others."""
     length = int(rng.choice(range(16, 28)))
     start = int(rng.integers(max(1, len(words) - length + 1)))
     kept = list[str]()
@@ -241,11 +235,8 @@ def obfuscate(words: list[str], neighbours: dict[str, list[str]], rng: Generator
 
 
 def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
-    """A thesaurus: {word: at most five neighbours in the teacher's tokens, best first}.
-
-    "queen" is close to "king", "small" to "large"; PAN's authors took such words from WordNet.
-    Function words, and forms of the word, which begin alike, are none. Names have none.
-    """
+    """{word: at most five neighbours in the teacher's tokens, best first}; PAN's authors took such
+    words from WordNet. Function words, and forms of the word, which begin alike, are none."""
     ids = gensim_files.load_tokenizer().get_vocab()
     known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))
     with safe_open(f"{get_model_path()}/model.safetensors", framework="np") as weights:

@@ -29,7 +29,6 @@ MODULES, PACKAGES = ("recipes.thesis",), ()
 # The variant `no_ref` removes these from the texts, because a paper's header may name its class.
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
 _CLASS = re.compile("|".join(map(re.escape, ARXIV_CLASSES)))
-ALIGNED = "\001"  # marks the aligned sentence, which would leak the label
 PIECE = 20_000  # documents in one Parquet file, and in memory at once
 
 
@@ -122,11 +121,9 @@ def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
 
 
 def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
-    """Read CSV files without header: label and two texts; equal ones share an id.
-
-    What a dataset folder refuses is left out: a pair that is repeated with the other label (in
-    either order), or in a later split.
-    """
+    """Read CSV files without header: label and two texts; equal ones share an id. What a dataset
+    folder refuses is left out: a pair that is repeated with the other label (in either order), or
+    in a later split."""
     texts, examples, first = dict[str, str](), Examples(), dict[tuple[str, str], Any]()
     for split, path in zip(SPLITS, files, strict=True):
         examples[split] = []
@@ -135,7 +132,7 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
             if wrong := {*table[0]} - {"0", "1"}:
                 raise ValueError(f"expected the labels 0 and 1, found {min(wrong)!r:.40}")
         for label, *pair in table.itertuples(index=False):
-            pair = [text.replace(ALIGNED, " ") for text in pair]
+            pair = [text.replace("\001", " ") for text in pair]  # a mark would leak the label
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
             ids, given = (a, b if a != b else f"{b}-again"), (split, label)
             turned = first.get(ids[::-1], given)
@@ -149,13 +146,12 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
 def _read_retrieval(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Read articles (title and sections are the text) and a pickle, {title: {title: 1}}."""
     texts, relevant = dict[str, str](), {}
-    with one_line_errors(f"read {files[0]}"):
+    with one_line_errors(f"read {files[0]} or {files[1]}"):
         table = pd.read_csv(files[0], dtype=str, na_filter=False)
+        gold = _Plain(io.BytesIO(files[1].read_bytes())).load()
     for title, sections in table.itertuples(index=False):
         parts = [part for part in ast.literal_eval(sections) if part[1].strip()]
         texts[title] = "\n".join([title, *filter(str.strip, itertools.chain(*parts))])
-    with one_line_errors(f"read {files[1]}"):
-        gold = _Plain(io.BytesIO(files[1].read_bytes())).load()
     for source in filter(texts.__contains__, gold):
         if kept := [title for title in gold[source] if title in texts and title != source]:
             relevant[source] = kept

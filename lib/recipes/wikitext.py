@@ -1,7 +1,5 @@
-"""Extracts clean paragraphs from a MediaWiki dump.
-
-A paragraph with a formula, an unknown template or markup is dropped: it would have a gap.
-"""
+"""Extracts clean paragraphs from a MediaWiki dump. One with a formula, an unknown template or
+markup is dropped: it would have a gap."""
 
 import bz2
 import html
@@ -38,47 +36,38 @@ _SILENT = re.compile(r"\s*:?\s*(file|image|category|wikt(ionary)?|[a-z]{2,3}(-[a
 _RESIDUE = re.compile(_GAP + r"|[{}|<>]|\([\s)]|www\.|\bISBN\b", re.I)
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
-Paragraph = tuple[str, str, str]  # article, top-level heading ("" for the lead), clean prose
 
-
-def read_dump(path: Path) -> Iterator[Paragraph]:
-    """Yield the paragraphs of articles in a MediaWiki export (bz2), in file order."""
+def read_dump(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield (article, top-level heading, clean prose) of the paragraphs of articles in a MediaWiki
+    export (bz2), in file order. The lead has the heading ""."""
     from gensim.corpora.wikicorpus import extract_pages  # slow to import
 
     with bz2.open(path, "rb") as stream:
-        for title, text, _ in extract_pages(stream, filter_namespaces=["0"]):
-            yield from parse(title, text)
-
-
-def parse(title: str, wikitext: str) -> Iterator[Paragraph]:
-    """Yield the paragraphs of a page, in whose source an XML parser has resolved the entities."""
-    section, skipped = "", False
-    for line in _join_lines(_strip_blocks(wikitext)):
-        if heading := _HEADING.match(line):
-            level, name = heading.groups()
-            section = name if len(level) == 2 else section
-            skipped = not {section.lower(), name.lower()}.isdisjoint(_SKIPPED)
-        elif not skipped and (text := _prose(line)):
-            yield title, section, text
+        pages = list(extract_pages(stream, filter_namespaces=["0"]))
+    for title, wikitext, _ in pages:
+        section, skipped = "", False
+        for line in _join_lines(wikitext):
+            if heading := _HEADING.match(line):
+                level, name = heading.groups()
+                section = name if len(level) == 2 else section
+                skipped = not {section.lower(), name.lower()}.isdisjoint(_SKIPPED)
+            elif not skipped and (text := _prose(line)):
+                yield title, section, text
 
 
 def _join_lines(text: str) -> Iterator[str]:
-    """Join plain lines, but not headings and list items, as MediaWiki does."""
-    # A line that contains only a template counts as empty.
-    lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))
-    for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):
-        held = [line for line in run if line]
-        yield from [" ".join(held)] if plain else held
-
-
-def _strip_blocks(text: str) -> str:
-    """Remove what can span lines: comments, references, formulas, templates, tables, files."""
+    """Join plain lines, but not headings and list items, as MediaWiki does, without what can span
+    lines: comments, references, formulas, templates, tables, files."""
     for pattern, replacement in _BLOCKS:
         text = pattern.sub(replacement, text)
     for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):
         while pattern.search(text):  # innermost first, because captions contain links
             text = pattern.sub(replacement, text)
-    return text
+    # A line that contains only a template counts as empty.
+    lines = (line.strip() if line.strip(f"{_GAP} ") else "" for line in text.split("\n"))
+    for plain, run in itertools.groupby(lines, key=lambda line: line[:1] not in ("", *"=*#:;|!{}")):
+        held = [line for line in run if line]
+        yield from [" ".join(held)] if plain else held
 
 
 def _template(match: re.Match) -> str:

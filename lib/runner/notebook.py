@@ -1,8 +1,7 @@
 """The frame of every notebook: `nb = notebook.start("02_structural_loss", globals())` checks its
 parameters first, and `nb.finish()` its promised figures and tables last.
 
-What loads NumPy or torch is imported in functions: `start` sets variables that they read.
-"""
+What loads NumPy or torch is imported in functions: `start` sets variables that they read."""
 
 from __future__ import annotations
 
@@ -61,9 +60,7 @@ class Notebook:
         self, figure: Figure, label: str, data: DataFrame, records: DataFrame | None = None
     ) -> None:
         """Save a figure as SVG, its data as CSV, and its provenance, if this run makes the label.
-
-        `records` are what it shows; provenance has their seeds and fingerprints.
-        """
+        `records` are what it shows; provenance has their seeds and fingerprints."""
         from lib import figures
 
         if self.makes(label):
@@ -120,9 +117,8 @@ def start(name: str, namespace: dict[str, Any]) -> Notebook:
             raise profiles.ParameterError(f"{problem}; correct it and restart the kernel")
     profile = profiles.load(**{parameter: namespace[parameter] for parameter in PARAMETERS})
     if manifest.PUBLISHED in (name, profile.name) and name != profile.name:
-        raise profiles.ParameterError(
-            f"{name}: the profile {profile.name!r} is not for this notebook"
-        )
+        told = f"the profile {profile.name!r} is not for this notebook"
+        raise profiles.ParameterError(f"{name}: {told}")
     environment.set_process_environment(offline=profile.offline)
     if get_ipython := namespace.get("get_ipython"):
         from lib.figures import tables

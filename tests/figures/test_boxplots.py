@@ -162,14 +162,16 @@ def test_labels_are_whole_and_apart_at_the_published_size(label):
 
 def test_saved_are_the_data_and_a_picture_that_fits_any_page_with_the_same_bytes(tmp_path):
     data = figures.boxplot_frame("fig4_3", load_models("fig4_3"), NOISE)
-    files = figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, tmp_path / "one")
-    assert files == sorted((tmp_path / "one").iterdir(), reverse=True), "no leftovers"
-    pd.testing.assert_frame_equal(pd.read_csv(files[1]), data.round(6), check_dtype=False)
-    text = files[0].read_text(encoding="utf-8")
+    for name in ("one", "two"):
+        figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, tmp_path / name)
+    table, picture = files = sorted((tmp_path / "one").iterdir())  # no leftovers
+    assert [file.name for file in files] == ["fig4_3.csv", "fig4_3.svg"]
+    pd.testing.assert_frame_equal(pd.read_csv(table), data.round(6), check_dtype=False)
+    text = picture.read_text(encoding="utf-8")
     # 6.5 inches are 468 points; fewer rows make the figure lower, never narrower.
     assert 'width="468pt"' in text and "<dc:date>" not in text and len(text) < 300_000
     assert "prefers-color-scheme:dark" in text and "currentColor" in text and INK not in text
     (ground,) = re.findall(r'<g id="patch_1">.*?style="([^"]*)"', text, re.DOTALL)
     assert "opacity: 0" in ground or "fill: none" in ground
-    again = figures.save(figures.boxplot(data, "fig4_3"), "fig4_3", data, tmp_path / "two")
+    again = sorted((tmp_path / "two").iterdir())
     assert [file.read_bytes() for file in again] == [file.read_bytes() for file in files]
