@@ -70,13 +70,16 @@ class Store:
     kept: set[str] = field(default_factory=set, repr=False)
 
     def path(self, product: Product, suffix: str) -> Path:
-        """Where a product is, or belongs. With `keep` it may be one that older code completed."""
+        """Where a product is, or belongs; its name is noted in `used`, and its folder made.
+
+        With `keep` it may be one that older code completed, but no checkpoint goes on from there.
+        """
         path = self.folder / f"{product.name}{suffix}"
         self.used.add(product.name)
-        if self.keep and suffix != ".checkpoint" and not path.exists():
-            for older in _list_older(path)[-1:]:
-                path = older
-                self.kept.add(f"{product.kind}/{path.stem}")
+        missing = self.keep and suffix != ".checkpoint" and not path.exists()
+        if missing and (older := _list_older(path)):
+            path = older[-1]
+            self.kept.add(f"{product.kind}/{path.stem}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -137,7 +140,10 @@ class Store:
                 partial.unlink(missing_ok=True)
             yield
             for older in _list_older(path):
-                shutil.rmtree(older) if older.is_dir() else older.unlink(missing_ok=True)
+                if older.is_dir():
+                    shutil.rmtree(older)
+                else:
+                    older.unlink(missing_ok=True)
 
 
 def _list_older(path: Path) -> list[Path]:

@@ -57,7 +57,8 @@ def draw(
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, number]).permutation(rows)
         for start in range(0, len(rows), 1000):
-            lengths = batch = rows[start : start + 1000].tolist()
+            batch = rows[start : start + 1000].tolist()
+            lengths = [0] * len(batch)  # not counted: nothing is too short
             if entry.min_tokens:
                 lengths = count_tokens([documents[row].text for row in batch])
             for row, length in zip(batch, lengths, strict=True):

@@ -38,7 +38,8 @@ def read_examples(
     if folded:
         parts = make_folds(number_texts(task, inputs), numbers, task.folds)
     else:
-        parts = [tuple(np.split(np.arange(len(inputs)), [len(labels[0])]))]
+        places, border = np.arange(len(inputs)), len(labels[0])  # of train, which was read first
+        parts = [(places[:border], places[border:])]
     if limit is not None:
         for place, (train, test) in enumerate(parts):
             size = int(limit) if limit >= 1 else max(1, round(limit * len(train)))
@@ -69,7 +70,8 @@ def read_queries(task: Task) -> Queries:
 def number_texts(task: Task, inputs: Sequence[tuple[str, ...]]) -> list[set[int]]:
     """The texts of each example by numbers, which agree for equal texts and within a group."""
     ids = [*dict.fromkeys(itertools.chain.from_iterable(inputs))]
-    names = [{task.contents[i], (i in task.groups, task.groups.get(i, i))} for i in ids]
+    groups = {i: ("group", task.groups[i]) if i in task.groups else ("text", i) for i in ids}
+    names = [{task.contents[text_id], groups[text_id]} for text_id in ids]
     numbers = dict(zip(ids, number_linked(names).tolist(), strict=True))
     return [{numbers[text_id] for text_id in each} for each in inputs]
 

@@ -149,7 +149,8 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
                 pairs = pd.Series(json.loads(path.read_bytes()), dtype=object).explode().dropna()
             rows = ((path, {"a": a, "b": b, "label": "relevant"}) for a, b in pairs.items())
         for where, fields in rows:
-            ids = tuple(spell_name(fields.get(key)) for key in ("ab" if "a" in fields else ["id"]))
+            keys = ("a", "b") if "a" in fields else ("id",)
+            ids = tuple(spell_name(fields.get(key)) for key in keys)
             label = spell_name(fields.get("label"))
             if len({*ids} & known) < len(ids) or not label:
                 told = f"expected {len(ids)} different documents of this folder and a label"

@@ -128,21 +128,23 @@ def parse(label: str) -> Variant:
     assert match is not None  # the structural loss takes whatever is left
     structural, lam, teacher = match["structural"], match["lam"], _PARTS.get(match["dimension"])
     if teacher:
-        if structural == MM_MSE:
+        if structural == MM_MSE:  # labels with a teacher say mm-MSE, the loss is MM_MSE
             label = "mm-MSE" + label.removeprefix(MM_MSE)
         structural = {"only-contextual": None, "mm-MSE": MM_MSE}.get(structural, structural)
     if structural is not None:
         structural_loss(structural)
     drawn = re.search(r";negatives=(\d+)", structural or "")
+    if lam is not None:  # λ=0.50 and λ=0.5 are one identity
+        label = label.replace(f"λ={lam}", f"λ={float(lam)}")
     return Variant(
-        label.replace(f"λ={lam}", f"λ={float(lam or 0)}"),
+        label,
         "student",
         structural=structural,
         contextual=teacher,
         student_projection=match["student"],
         contextual_projection=match["contextual"],
         masked=match["mask"] == MASK_LABEL,
-        lam=float(lam) if lam else None,
+        lam=None if lam is None else float(lam),
         contextual_loss=match["contextual_loss"] or "soft_cca",
         negatives=int(drawn[1]) if drawn else 0,
         reads_chunks=(structural or "").endswith(_CHUNKS),

@@ -120,8 +120,11 @@ def _draw_panel(axis: Axes, data: pd.DataFrame, name: str, fills: list, sides: l
     scores, chances, tasks = data[column].astype(float), data[chance].astype(float), data["task"]
     best = (scores / data[normalized].astype(float)).groupby(tasks).transform("max")
     as_printed = sides == ["published"]
-    first, rest = (1, best) if as_printed else (0, 1 - chances.fillna(0))
-    shown, guessed = ((each - best) / rest + first for each in (scores, chances))
+    if as_printed:  # the thesis' scale
+        first, shown, guessed = 1, scores / best, chances / best
+    else:
+        room = 1 - chances.fillna(0)
+        first, shown, guessed = 0, (scores - best) / room, (chances - best) / room
     models = shown.groupby(data["model"], sort=False)
     boxes = [box.dropna().to_numpy() for _, box in models]
     drawn = axis.boxplot(boxes, positions=range(len(boxes)), **settings()["boxes"])

@@ -102,7 +102,8 @@ def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) ->
         texts, gold = _read_singles(files)
     else:
         places = [fetch_file(root, name, url) for name, url in files.items()]
-        texts, gold = (_read_pairs if len(places) == len(SPLITS) else _read_retrieval)(places)
+        read = _read_pairs if len(places) == len(SPLITS) else _read_retrieval
+        texts, gold = read(places)  # three tables, or articles and a list
     write = write_examples if gold.keys() <= {*SPLITS} else write_relevant
     write(folder / "tasks" / task, gold)
     _write_documents(folder, ((text_id, text, "") for text_id, text in texts.items()))
@@ -135,9 +136,10 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
             pair = [text.replace("\001", " ") for text in pair]  # a mark would leak the label
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
             ids, given = (a, b if a != b else f"{b}-again"), (split, label)
-            turned = first.get(ids[::-1], given)
-            if (turned[0] == split and turned != given) or first.setdefault(ids, given) != given:
+            before, turned = first.get(ids, given), first.get(ids[::-1], given)
+            if before != given or (turned != given and turned[0] == split):
                 continue
+            first[ids] = given
             texts.update(zip(ids, pair, strict=True))
             examples[split].append((ids, label))
     return texts, examples

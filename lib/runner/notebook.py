@@ -110,7 +110,8 @@ class Notebook:
 
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
     """Check the parameters in a notebook's `globals()`, or ParameterError; prepare its process."""
-    for variable, value in namespace.items() if "nb" not in namespace else ():
+    given = {} if "nb" in namespace else namespace  # the cell may run again, with all names there
+    for variable, value in given.items():
         own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
         if isinstance(value, PLAIN) and not own:
             problem = profiles.make_unknown_error("parameter", variable, PARAMETERS)

@@ -106,7 +106,9 @@ def judge(
     holding = f"{alone.sum()} of {len(units)}" if len(comparisons) > 1 else ""
     tails = _draw_tails(sums, shape, count, evidence)
     low, high, p, p_equivalent = _bound(effects, errors, df, count, tails, sides)
-    numbers = low if sign > 0 else -high, high if sign > 0 else -low, p, p_equivalent
+    if sign < 0:  # the bounds of the negation change sides
+        low, high = -high, -low
+    numbers = low, high, p, p_equivalent
     return replace(_judgement(effect, numbers, decisive, evidence), holding=holding)
 
 
@@ -253,16 +255,22 @@ def _judgement(
     low, high, _, p_equivalent = numbers
     weights, *sides = _matrix([decisive.weights, decisive.plus, decisive.minus], evidence)
     counts = sorted({int(n) for n in evidence.runs[weights != 0] if np.isfinite(n)})
-    cases = {HOLDS: low > 0, REVERSED: high < 0, EQUIVALENT: p_equivalent < ALPHA, OPEN: True}
+    verdict = OPEN  # also if the bounds are NaN
+    if low > 0:
+        verdict = HOLDS
+    elif high < 0:
+        verdict = REVERSED
+    elif p_equivalent < ALPHA:
+        verdict = EQUIVALENT
     endless = replace(evidence, runs=np.full(len(evidence.runs), np.inf), processor=0.0)
     (error,), _ = evidence.errors(weights[None])
     (least,), _ = endless.errors(weights[None])  # NaN: nothing is left
     unknown = "no model was run twice, so what a seed changes is not known"
     return Judgement(
-        next(word for word, true in cases.items() if true),
+        verdict,
         effect,
         *numbers,
-        seeds="-".join(map(str, dict.fromkeys([*counts[:1], *counts[-1:]]))),
+        seeds="-".join(map(str, counts if len(counts) < 3 else (counts[0], counts[-1]))),
         decided_by=f"{decisive.left} against {decisive.right}",
         arithmetic=arithmetic(*(np.array(sides) @ evidence.scores)),
         reason=unknown if np.isnan(low) else "",
