@@ -128,8 +128,11 @@ def with_examples():
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first. Tests marked `gpu` are skipped where there is none."""
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("smoke", "slow"))))
+    """What takes longest begins first, so that no process waits for another at the end. Tests
+    marked `gpu` are skipped where there is none."""
+    longest = ("test_smoke.py", "test_lab.py", "test_rehearsal.py")
+    marked = {item for item in items if any(map(item.get_closest_marker, ("smoke", "slow")))}
+    items.sort(key=lambda item: (item.path.name not in longest, item not in marked))
     for item in items:
         if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no GPU here"))
