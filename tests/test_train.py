@@ -55,6 +55,12 @@ def test_a_folder_that_is_not_ours_is_refused_before_any_work(
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
+def test_half_a_launcher_is_refused(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert "LOCAL_RANK" in refused(capsys, ["MSE", "--out", str(tmp_path / "out"), *SMOKE])
+
+
 @pytest.mark.parametrize("name", ["a=b", "[x]", "2023", "a,b.c", "true", "'q'"])
 def test_folders_and_tasks_have_any_name(artifacts, name, monkeypatch, tmp_path, capsys):
     """Names go through settings, whose values are YAML, and through patterns of files."""
