@@ -107,7 +107,7 @@ def test_a_student_of_own_documents_is_trained_once_judged_and_saved(
             assert "the same command continues from what was kept" in refused(capsys, command)
     train.main([*command, "--export"])
     printed, card = capsys.readouterr().out, (out / "README.md").read_text()
-    assert "train on 15 of 41 documents, hold out 3" in printed
+    assert "train on 16 of 41 documents, hold out 4" in printed
     for measure in ("halves of documents MRR", "notes/notes accuracy"):
         rows = re.findall(rf"{measure} +\d+ +[01]\.\d{{3}} +(\D.*?) +([01]\.\d{{3}})", printed)
         assert [model for model, _ in rows] == MODELS
