@@ -47,7 +47,8 @@ def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_pat
     profile, entries = profiles.load("lab", overrides=TINY), manifest.load()
     run(tmp_path / "artifacts", "lab", "--set", *TINY)
     saved = {path.name for path in paths.figures(profile).iterdir()}
-    assert saved == {name for label in profile.labels for name in entries[label].files}
+    promised = [path for label in profile.labels for path in entries[label].paths(profile)]
+    assert saved == {path.name for path in promised}
     bench, models = Bench(profile), {*profiles.grid("beyond")["compared_students"].values()}
     for label in {"fig4_2", "fig4_12"} & {*profile.labels}:
         models |= {*chapter4.list_models(label, profile).values(), *chapter4.list_references(label)}
