@@ -43,7 +43,7 @@ PIECES = [*(word for words in SCRIPTS.values() for word in words), *" \n\u3000\u
 @pytest.fixture(scope="module")
 def encoders():
     student = Student.from_encoder(get_model_path(), [0], 32, 64)
-    vectors = ParagraphVector.parse("DM;8;lowercase;2")
+    vectors = ParagraphVector("DM;8;lowercase;2")
     train = SimpleNamespace(encode=lambda given: vectors.train(given, epochs=2).encode(TEXTS))
     return student, SBERT.load(get_model_path(), max_tokens=12), vectors.train(TEXTS * 3), train
 

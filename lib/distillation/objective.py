@@ -1,6 +1,7 @@
 """What a student minimises: a structural loss, a contextual loss of projections, or both."""
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -31,16 +32,17 @@ class Objective(nn.Module):
         contextual_dim: int | None = None,
         *,
         width: float = 1.0,
-        max_structural_len: int | None = None,
+        max_structural_len: float = math.inf,
     ):
         super().__init__()
         self.lam = variant.lam
-        self.max_structural_len = max_structural_len if variant.masked else None
+        self.max_structural_len = max_structural_len if variant.masked else math.inf
         self.structural_loss: Callable[..., Tensor] | None = None
         self.contextual_loss: Callable[[Tensor, Tensor], Tensor] | None = None
         if variant.structural is not None:
             names, arguments = variants.structural_loss(variant.structural)
             loss, *distances = (getattr(losses, name) for name in names)
+            self.takes_mask = "mask" in inspect.signature(loss).parameters
             if distances:
                 loss = partial(loss, distance=distances[0])
             self.structural_loss = partial(loss, **arguments)
@@ -63,14 +65,14 @@ class Objective(nn.Module):
         Structural rows are (batch, 1 + n, dim) if each is followed by n negatives. `projected` is a
         copy of `student` that C takes in its place, so that their gradients can be distinguished.
         """
-        limit = self.max_structural_len
         s: Any = None
         c: Any = None
+        mask: Any = None
         if self.structural_loss is not None and structural is not None:
-            options = {}
+            if self.contextual_loss is not None:
+                mask = losses.structural_mask(lengths, self.max_structural_len)
             # Where rows are independent, `weighted` leaves the masked ones out.
-            if limit is not None and "mask" in inspect.signature(self.structural_loss).parameters:
-                options["mask"] = losses.structural_mask(lengths, limit)
+            options = {"mask": mask} if self.takes_mask else {}
             if structural.ndim == 3:
                 structural, options["negatives"] = structural[:, 0], structural[:, 1:]
             s = self.structural_loss(student, structural, **options)
@@ -79,4 +81,4 @@ class Objective(nn.Module):
             c = self.contextual_loss(z, self.contextual_projection(contextual))
         if s is None or c is None:
             return c if s is None else s
-        return losses.weighted(s, c, lengths, lam=self.lam, max_structural_len=limit)
+        return losses.weighted(s, c, mask, lam=self.lam)

@@ -81,12 +81,10 @@ def distill(
 ) -> History:
     """Train `student` in place on `data`; a pass leaves out its last update if it is not full.
 
-    Student and objective are on the device of the training. The caller seeds the objective's random
-    projections; `seed` is for the order of documents and dropout. Several processes train like one
-    with their batches joined. `callbacks` get the number of each update, from 1, and its mean loss;
-    what they return, unless it is None, is `measured`. The folder `checkpoint`, which is for this
-    training alone, keeps its last state; a training goes on from there. `ValueError` if documents
-    do not fill an update or processes differ; `FloatingPointError` if the loss is not finite.
+    Student and objective are on the device of the training. `seed` is for the order of documents
+    and dropout. Several processes train like one with their batches joined. `callbacks` get the
+    number of each update, from 1, and its mean loss; what they return, unless it is None, is
+    `measured`. A training goes on from the last state in the folder `checkpoint`, its own.
     """
     accelerator = Accelerator(
         gradient_accumulation_steps=settings.accumulation,
@@ -102,8 +100,8 @@ def distill(
     groups = parameter_groups(models, settings.weight_decay)
     adam = torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
     warmup = round(settings.warmup_share * len(batches))
-    cosine = get_cosine_schedule_with_warmup(adam, warmup, len(batches))  # its half, down to 0
-    embed, optimizer, schedule = accelerator.prepare(student, adam, cosine)
+    half_cosine = get_cosine_schedule_with_warmup(adam, warmup, len(batches))
+    embed, optimizer, schedule = accelerator.prepare(student, adam, half_cosine)
     history = History(loss=[], measured=[])
     accelerator.register_for_checkpointing(history, objective)
     kept = [] if checkpoint is None else checkpoint.glob("[0-9]*")

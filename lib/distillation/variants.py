@@ -128,9 +128,9 @@ def parse(label: str) -> Variant:
     assert match is not None  # the structural loss takes whatever is left
     structural, lam, teacher = match["structural"], match["lam"], _PARTS.get(match["dimension"])
     if teacher:
-        if structural == MM_MSE:  # labels with a teacher say mm-MSE, the loss is MM_MSE
-            label = "mm-MSE" + label.removeprefix(MM_MSE)
         structural = {"only-contextual": None, "mm-MSE": MM_MSE}.get(structural, structural)
+        if structural == MM_MSE:  # which labels with a teacher call mm-MSE
+            label = "mm-MSE" + label[match.end("structural") :]
     if structural is not None:
         structural_loss(structural)
     drawn = re.search(r";negatives=(\d+)", structural or "")

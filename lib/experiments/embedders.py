@@ -93,7 +93,7 @@ class ParagraphVector(Model):
         return pickle.loads(self.store.get(self.product, self._train)["pickle"].tobytes())
 
     def _train(self) -> Arrays:
-        untrained = paragraph_vector.ParagraphVector.parse(self.label, width=self.width)
+        untrained = paragraph_vector.ParagraphVector(self.label, self.width)
         model = untrained.train(self.documents, **self.settings)
         return {"pickle": np.frombuffer(pickle.dumps(model), np.uint8)}
 

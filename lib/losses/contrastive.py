@@ -14,18 +14,17 @@ def contrastive(
     teacher: Float[Tensor, "batch dim"],
     *,
     mask: Bool[Tensor, " batch"] | None = None,
-    as_printed: bool = False,
 ) -> Float[Tensor, " batch"]:
     """Cross-entropy of picking the row's own teacher embedding by cosine (thesis Equation 4.2).
 
         contrastive_i = -log( exp(cos(y_i, y_pos_i)) / sum_k exp(cos(y_i, y_pos_k)) )
 
     y_i is a row of `student` and y_pos_i the same row of `teacher`; k runs over all unmasked rows,
-    i included. The author's code has this loss. Masked rows (False) give 0 and are nobody's
-    candidate. `ValueError` for shapes that differ or a mask that is not bool of shape (batch,).
+    i included. Masked rows (False) give 0 and are nobody's candidate. `ValueError` for shapes that
+    differ or a mask that is not bool of shape (batch,).
 
-    `as_printed` is Equation 4.2 literally. Its sum over negatives is inside the exponent, so the
-    positive cancels and nothing pulls the student towards its teacher: sum_neg cos(y, y_neg).
+    The author's code has this loss. Equation 4.2 as printed has the sum over negatives inside the
+    exponent, so the positive cancels and nothing pulls the student towards its teacher.
 
     >>> import torch
     >>> from lib.losses import contrastive
@@ -36,9 +35,6 @@ def contrastive(
     _checks.pair(student, teacher)
     mask = _checks.row_mask(mask, student)
     cosines = unit_rows(student[mask]) @ unit_rows(teacher[mask]).T  # (unmasked, unmasked)
-    if as_printed:
-        loss = cosines.sum(dim=1) - cosines.diagonal()
-    else:
-        positions = torch.arange(len(cosines), device=cosines.device)
-        loss = cross_entropy(cosines, positions, reduction="none")
+    positions = torch.arange(len(cosines), device=cosines.device)
+    loss = cross_entropy(cosines, positions, reduction="none")
     return loss.new_zeros(mask.shape).masked_scatter(mask, loss)

@@ -8,48 +8,45 @@ from torch import Tensor
 
 
 def structural_mask(
-    lengths: Int[Tensor, " batch"] | Sequence[int], max_structural_len: int | None
+    lengths: Int[Tensor, " batch"] | Sequence[int], max_structural_len: float
 ) -> Bool[Tensor, " batch"]:
     """False for rows whose input the structural teacher does not encode whole (thesis Listing 4.1).
 
     `lengths` are numbers of the structural teacher's tokens, without special ones and before
-    truncation. `max_structural_len` is the largest that is not masked; None masks nothing.
+    truncation. `max_structural_len` is the largest that is not masked.
 
     >>> from lib.losses import structural_mask
     >>> structural_mask([10, 384, 385], 384)
     tensor([ True,  True, False])
     """
-    limit = float("inf") if max_structural_len is None else max_structural_len
-    return torch.as_tensor(lengths) <= limit
+    return torch.as_tensor(lengths) <= max_structural_len
 
 
 def weighted(
     structural: Float[Tensor, " batch"],
     contextual: Float[Tensor, " batch"],
-    lengths: Int[Tensor, " batch"] | Sequence[int],
+    mask: Bool[Tensor, " batch"],
     *,
     lam: float | None,
-    max_structural_len: int | None,
 ) -> Float[Tensor, " batch"]:
     """Combine the two losses row by row (thesis Listing 4.1 and Table 4.9).
 
-        unmasked rows:  lam * S + (1 - lam) * C    with `lam` None ("no-weighting"): S + C
-        masked rows:    C                          the listing's lam is 0 there
+        unmasked rows:          lam * S + (1 - lam) * C    with `lam` None ("no-weighting"): S + C
+        masked rows (False):    C                          the listing's lam is 0 there
 
-    Pass `structural_mask(lengths, max_structural_len)` as the `mask` of the structural loss too:
-    otherwise masked rows still serve as negatives. The listing averages over the whole batch,
-    masked rows included. `ValueError` if the shapes differ or `lam` is not from 0 to 1.
+    `mask` is that of `structural_mask`. Pass it to the structural loss too: otherwise masked rows
+    still serve as negatives. The listing averages over the whole batch, masked rows included.
+    `ValueError` if the shapes differ or `lam` is not from 0 to 1.
 
     >>> import torch
     >>> from lib.losses import weighted
     >>> s, c = torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0])
-    >>> weighted(s, c, [100, 2000], lam=0.8, max_structural_len=384)
+    >>> weighted(s, c, torch.tensor([True, False]), lam=0.8)
     tensor([ 2.8000, 20.0000])
     """
-    mask = structural_mask(lengths, max_structural_len).to(structural.device)
     if not structural.shape == contextual.shape == mask.shape:
         shapes = f"{tuple(structural.shape)}, {tuple(contextual.shape)} and {tuple(mask.shape)}"
-        raise ValueError(f"losses and lengths must have the same shape (batch,), got {shapes}")
+        raise ValueError(f"losses and mask must have the same shape (batch,), got {shapes}")
     if lam is None:
         return torch.where(mask, structural + contextual, contextual)
     if not 0 <= lam <= 1:

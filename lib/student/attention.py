@@ -7,14 +7,13 @@ results as in `transformers.LongformerModel`.
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# Rows of queries per block. On a CPU, 128 rows x 640 keys x 12 heads of float32 take 3.9 MB, which
-# fits in the cache; 64 and 256 rows were slower. CUDA is faster with fewer, larger products.
+# Rows of queries per block. On a CPU, a block's weights have to fit in the cache. CUDA is faster
+# with fewer, larger products (docs/log/README.md).
 CPU_BLOCK = 128
 CUDA_BLOCK = 512
 HALF_PRECISION = (torch.float16, torch.bfloat16)
@@ -44,8 +43,8 @@ def sliding_window(
         from torch.nn.attention.varlen import varlen_attn
 
         edges, longest = _edges(tuple(lengths), q.device), max(lengths)
-        near: dict[str, Any] = {"window_size": (window // 2, window // 2)}
-        out = varlen_attn(q, k, v, edges, edges, longest, longest, **near)
+        near = (window // 2, window // 2)
+        out = varlen_attn(q, k, v, edges, edges, longest, longest, window_size=near)
         return out if isinstance(out, Tensor) else out[0]
     dtype = q.dtype
     if dtype == torch.float16 or (q.is_cuda and dtype == torch.bfloat16):  # and with dropout

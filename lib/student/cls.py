@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib.student.checkpoint import to_longformer
 from lib.student.encoder import Student
+from lib.student.folders import to_longformer
 
 
 class ClsStudent(nn.Module):

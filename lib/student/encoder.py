@@ -18,19 +18,18 @@ from transformers import LongformerConfig
 from transformers.activations import ACT2FN
 from transformers.models.longformer.modeling_longformer import LongformerEmbeddings
 
-from lib.student import checkpoint as files
+from lib.student import folders
 from lib.student.attention import sliding_window
 from lib.texts import list_texts, refuse_whole, show_value, tokenize_texts
 
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
-# Tokens at once: an H200 encodes 1.2 million a second in batches of 4,096, 4.1 in those of 16,384.
+# Tokens that are encoded at once, on a CPU and on a GPU (benchmarks/results/gpu/README.md).
 BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
-# On a CPU a batch has a multiple of this many rows. For a few rows, MKL sums in another order;
-# oneDNN keeps a kernel for every number of rows, which would triple the memory of a process.
+# On a CPU a batch has a multiple of this many rows. For a few rows, MKL sums in another order, and
+# oneDNN keeps a kernel in memory for every number of rows.
 ROWS = 64
-# Products in float32 take .6 of MKL's time with oneDNN on AMD's AVX-512, but 1.2 on Intel's AMX and
-# with AVX2 alone (benchmarks/bench_linear.py of commit b1efdf5b).
+# In float32, oneDNN is faster than MKL on AMD's AVX-512, and slower elsewhere (docs/speed.md).
 _FOUND = torch.cpu.get_capabilities()
 ONEDNN = torch.backends.mkldnn.is_available() and bool(
     _FOUND.get("avx512_f") and not _FOUND.get("amx_tile")
@@ -170,7 +169,7 @@ class Student(nn.Module):
 
     @classmethod
     def from_longformer(
-        cls, source: files.Source, revision: str | None = None, *, dropout: float | None = None
+        cls, source: folders.Source, revision: str | None = None, *, dropout: float | None = None
     ) -> Self:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
@@ -179,14 +178,14 @@ class Student(nn.Module):
         kernel, which has none. `ValueError` in one line for a source that is missing, damaged or
         not a Longformer.
         """
-        return cls._build(*files.read_checkpoint(source, revision, ["longformer"]), dropout)
+        return cls._build(*folders.read_checkpoint(source, revision, ["longformer"]), dropout)
 
     @classmethod
     def from_encoder(
         cls,
-        source: files.Source,
+        source: folders.Source,
         layers: Sequence[int] | None,
-        window: int | Sequence[int],
+        window: int,
         max_positions: int,
         revision: str | None = None,
         *,
@@ -195,11 +194,11 @@ class Student(nn.Module):
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
         The chosen `layers` (indices in their new order, None for all) of one of
-        `checkpoint.SHORT_ENCODERS` are copied, and position embeddings are tiled up to
-        `max_positions`, special tokens included. `window` is in tokens, both sides together, for
-        all layers or one per layer. The rest is as in `from_longformer`.
+        `folders.SHORT_ENCODERS` are copied, and position embeddings are tiled up to
+        `max_positions`, special tokens included. `window` is in tokens, both sides together. The
+        rest is as in `from_longformer`.
         """
-        read = files.read_encoder(source, layers, window, max_positions, revision)
+        read = folders.read_encoder(source, layers, window, max_positions, revision)
         return cls._build(*read, dropout)
 
     @classmethod
@@ -215,8 +214,8 @@ class Student(nn.Module):
         student.unused = weights
         return student.requires_grad_(True).eval()
 
-    save = files.save_longformer
-    export = files.save_sentence_transformer
+    save = folders.save_longformer
+    export = folders.save_sentence_transformer
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training: their step costs more than all layers'."""
@@ -281,14 +280,14 @@ class Student(nn.Module):
         return x[: len(packed.ids)].to(torch.promote_types(x.dtype, torch.float32))
 
     def encode(
-        self, inputs: Iterable[Any], *, batch_tokens: int | None = None, precision: str = "fp32"
+        self, inputs: Iterable[Any], *, precision: str = "fp32"
     ) -> Float[np.ndarray, "documents dim"]:
         """Embed texts or token id lists as float32; `precision` is "fp32" or "bf16" (autocast).
 
-        Texts are cut to `max_positions`, token ids never. Documents are grouped by length, with
-        `batch_tokens` at once. On a CPU batches are shared among torch's threads, and a document's
-        embedding has the same bits in any batch. Meanwhile the student is in evaluation mode.
-        `ValueError` for other inputs, and for embeddings that are not finite.
+        Texts are cut to `max_positions`, token ids never. Documents are grouped by length. On a CPU
+        batches are shared among torch's threads, and a document's embedding has the same bits in
+        any batch. Meanwhile the student is in evaluation mode. `ValueError` for other inputs, and
+        for embeddings that are not finite.
         """
         documents = [*refuse_whole(inputs)]
         if any(isinstance(document, str) for document in documents):
@@ -297,7 +296,7 @@ class Student(nn.Module):
         if precision not in ("fp32", "bf16"):
             raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
         kind = self.embeddings.LayerNorm.weight.device.type
-        most = batch_tokens or (BATCH_TOKENS if kind == "cpu" else BATCH_TOKENS_ON_GPU)
+        most = BATCH_TOKENS if kind == "cpu" else BATCH_TOKENS_ON_GPU
         order = np.argsort(-lengths, kind="stable")
         filled = np.cumsum(lengths[order]) // most
         batches = np.split(order, np.flatnonzero(np.diff(filled)) + 1)

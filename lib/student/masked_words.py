@@ -17,6 +17,11 @@ from transformers import DataCollatorForLanguageModeling, get_linear_schedule_wi
 
 from lib.student.encoder import Student, TokenIds
 
+BATCH_SIZE = 8  # documents
+LEARNING_RATE = 3e-4  # at its peak, after a tenth of the updates; it then falls linearly to 0
+MASKED_SHARE = 0.15  # of the words, as in BERT
+SEED = 0  # of all that is drawn
+
 
 class WordLosses(NamedTuple):
     """Cross-entropies in nats per word to guess."""
@@ -26,35 +31,30 @@ class WordLosses(NamedTuple):
     unigram: float  # the same, guessed only from words' frequency in the training documents
 
 
-def train_masked_words(  # settings that no profile changes
+def train_masked_words(
     student: Student,
     documents: TokenIds,
     held_out: TokenIds,
     *,
     epochs: int,
-    batch_size: int = 8,
-    learning_rate: float = 3e-4,
-    masked_share: float = 0.15,
-    seed: int = 0,
     precision: str = "fp32",
     track: Callable[[list[Tensor]], Iterable[Tensor]] = iter,
 ) -> WordLosses:
     """Train a student to guess masked words, in place and without changing its token embeddings.
 
-    Documents are token ids, special ones included; each of the `epochs` masks a `masked_share` of
-    their words (BERT's is 0.15). The peak `learning_rate` is reached after a tenth of the updates,
-    and falls linearly to 0. `seed` is for all that is drawn. `track` yields the batches it is
-    given. `ValueError` without a mask token; `FloatingPointError` for a loss of NaN.
+    Documents are token ids, special ones included; each of the `epochs` masks other words. `track`
+    yields the batches it is given. `ValueError` without a mask token; `FloatingPointError` for a
+    loss of NaN.
     """
-    torch.manual_seed(seed)
-    masking = DataCollatorForLanguageModeling(student.tokenizer, mlm_probability=masked_share)
+    torch.manual_seed(SEED)
+    masking = DataCollatorForLanguageModeling(student.tokenizer, mlm_probability=MASKED_SHARE)
     head = make_head(student)
     device = student.embeddings.word_embeddings.weight.device
     student.freeze_token_embeddings()
     weights = [each for each in nn.ModuleList([student, head]).parameters() if each.requires_grad]
     orders = [torch.randperm(len(documents)) for _ in range(epochs)]
-    batches = [rows for order in orders for rows in order.split(batch_size)]
-    optimizer = torch.optim.AdamW(weights, lr=learning_rate, fused=True)
+    batches = [rows for order in orders for rows in order.split(BATCH_SIZE)]
+    optimizer = torch.optim.AdamW(weights, lr=LEARNING_RATE, fused=True)
     warmup = len(batches) // 10
     schedule = get_linear_schedule_with_warmup(optimizer, warmup, len(batches))
     losses = []
@@ -75,10 +75,10 @@ def train_masked_words(  # settings that no profile changes
         if not math.isfinite(losses[-1]):
             raise FloatingPointError(f"the loss of masked words is {losses[-1]}: learn slower")
     student.eval()
-    torch.manual_seed(seed)
+    torch.manual_seed(SEED)
     counts = np.bincount(np.concatenate([*documents]), minlength=student.config.vocab_size) + 1.0
     counts[student.tokenizer.all_special_ids] = 0
-    batches = [held_out[n : n + batch_size] for n in range(0, len(held_out), batch_size)]
+    batches = [held_out[n : n + BATCH_SIZE] for n in range(0, len(held_out), BATCH_SIZE)]
     return WordLosses(losses, *measure_guesses(student, head, batches, masking, counts))
 
 

@@ -1,1 +1,1 @@
-"""The teachers: `sbert` is the structural one, `paragraph_vector` the contextual one."""
+"""SBERT (`sbert`), Paragraph Vector, TF-IDF and LSA (`words`), and rows of their vectors."""

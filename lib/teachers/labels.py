@@ -22,17 +22,15 @@ class Spec(NamedTuple):
     min_count: int | None  # occurrences of a known word; None is a share of the documents
 
 
-def parse(label: str, width: float) -> tuple[Spec, ...]:
-    """The models of a label or of a short name such as `PV;2048d`; `width` scales their sizes.
+def parse(label: str, width: float = 1.0) -> Spec:
+    """The settings in a label of a single model; `width` scales its size.
 
     `ValueError` for a malformed label.
     """
-    label, specs = label.strip().replace("×", "x").replace("λ", "lam"), []
-    for part in CONTEXTUAL_TEACHERS.get(label, label).split("+"):
-        if not (match := _SINGLE.fullmatch(part)):
-            form = "DM or DBOW; vector size; stem, lowercase or None; a count or 10%"
-            raise ValueError(f"Paragraph Vector '{label}': '{part}' is not of the form {form}")
-        architecture, size, preprocessing, count = match.groups()
-        least = None if count == "10%" else int(count)
-        specs.append(Spec(architecture, max(1, round(int(size) * width)), preprocessing, least))
-    return tuple(specs)
+    match = _SINGLE.fullmatch(label)
+    if match is None:
+        form = "DM or DBOW; vector size; stem, lowercase or None; a count or 10%"
+        raise ValueError(f"Paragraph Vector '{label}' is not of the form {form}")
+    architecture, size, preprocessing, count = match.groups()
+    least = None if count == "10%" else int(count)
+    return Spec(architecture, max(1, round(int(size) * width)), preprocessing, least)

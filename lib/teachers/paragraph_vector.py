@@ -1,13 +1,13 @@
 """The contextual teacher: Paragraph Vector (Le and Mikolov 2014), as gensim's Doc2Vec.
 
 DM predicts a word from the vectors of the document and of the surrounding words, DBOW from the
-document's vector alone. A compound concatenates the vectors of both.
+document's vector alone.
 """
 
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
 
@@ -18,8 +18,6 @@ from nltk.stem.porter import PorterStemmer
 from lib.teachers import labels
 from lib.texts import check_texts, list_texts, split_words
 
-# Those of Table 4.5 and of the author's code that are not gensim's defaults.
-SETTINGS: dict[str, Any] = {"dbow_words": True, "sample": 0.0, "seed": 0, "workers": 1}
 _INFERRING = threading.Lock()  # a model has one random stream, which each call restarts
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
 
@@ -51,54 +49,48 @@ class StableDoc2Vec(Doc2Vec):
         return vectors[0]
 
 
-@dataclass
 class ParagraphVector:
-    """One Paragraph Vector, single or compound, trained or not. Make it with `parse`."""
+    """One Paragraph Vector; `label` and `width` as in `labels.parse`."""
 
-    specs: tuple[labels.Spec, ...]  # of each single model, in the order of their columns
-    models: list[Doc2Vec] = field(default_factory=list, repr=False)
+    model: Doc2Vec  # once it is trained
 
-    @classmethod
-    def parse(cls, label: str, width: float = 1.0) -> Self:
-        """Make an untrained model from a label of the thesis, see `labels.parse`."""
-        return cls(labels.parse(label, width))
-
-    @property
-    def dim(self) -> int:
-        """Width of the embeddings."""
-        return sum(spec.size for spec in self.specs)
+    def __init__(self, label: str, width: float = 1.0):
+        self.spec = labels.parse(label, width)
 
     def train(
         self, texts: Iterable[str], *, min_count_share: float = 0.01, **settings: Any
     ) -> Self:
         """Train on texts, which are read once per epoch and two more times; return the model.
 
-        `min_count_share` is what `10%` in a label means, at least 2. `settings` are gensim's; with
-        more than one of `workers`, bits are not reproducible. `ValueError` for what is no text, and
-        gensim's `RuntimeError` if no word occurs often enough.
+        `min_count_share` is what `10%` in a label means, at least 2. `settings` are gensim's.
+        `ValueError` for what is no text, and gensim's `RuntimeError` if no word occurs often
+        enough.
         """
+        spec = self.spec
         texts = list_texts(texts) if isinstance(texts, Iterator) else texts  # read several times
         documents = sum(1 for _ in check_texts(texts))
-        self.models = []
-        for spec in self.specs:
-            kind = {"dm": int(spec.architecture == "DM"), "dm_mean": 1, "vector_size": spec.size}
-            kind["min_count"] = spec.min_count or max(2, int(min_count_share * documents + 0.5))
-            corpus = _Corpus(texts, spec.preprocessing)
-            self.models.append(StableDoc2Vec(corpus, **kind, **SETTINGS | settings))
-            # The vectors of the training documents may take as much memory as the corpus.
-            self.models[-1].dv.vectors = np.zeros((0, spec.size), np.float32)
+        self.model = StableDoc2Vec(
+            _Corpus(texts, spec.preprocessing),
+            dm=int(spec.architecture == "DM"),
+            dm_mean=1,
+            vector_size=spec.size,
+            min_count=spec.min_count or max(2, int(min_count_share * documents + 0.5)),
+            workers=1,  # with more, bits are not reproducible
+            **settings,
+        )
+        # The vectors of the training documents may take as much memory as the corpus.
+        self.model.dv.vectors = np.zeros((0, spec.size), np.float32)
         return self
 
     def encode(self, texts: Iterable[str]) -> np.ndarray:
         """Infer vectors, float32 (texts, dim), each from its text alone; 0 without a known word."""
-        texts, parts = list_texts(texts), []
-        for spec, model in zip(self.specs, self.models, strict=True):
-            parts.append(np.zeros((len(texts), spec.size), np.float32))
-            for row, text in enumerate(texts):
-                words = prepare_words(text, spec.preprocessing)
-                if any(word in model.wv for word in words):
-                    parts[-1][row] = model.infer_vector(words)
-        return np.hstack(parts)
+        texts = list_texts(texts)
+        vectors = np.zeros((len(texts), self.spec.size), np.float32)
+        for row, text in enumerate(texts):
+            words = prepare_words(text, self.spec.preprocessing)
+            if any(word in self.model.wv for word in words):
+                vectors[row] = self.model.infer_vector(words)
+        return vectors
 
 
 @dataclass

@@ -63,5 +63,5 @@ def centre_rows(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def join_rows(dense: np.ndarray, lexical: np.ndarray) -> np.ndarray:
-    """(texts, dim + words) float32, whose cosine is the mean of the two; zero rows stay zero."""
+    """(texts, sum of dims) float32, whose cosine is the mean of the two; zero rows stay zero."""
     return np.hstack([scale_rows(dense), scale_rows(lexical)]).astype("f4") * np.float32(0.5**0.5)

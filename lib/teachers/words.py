@@ -21,7 +21,7 @@ WORDS = 100_000  # the most frequent words that are kept where rare ones are lef
 def make_vectorizer(**options: Any) -> TfidfVectorizer:
     """Make scikit-learn's TfidfVectorizer of all words except English stop words, in float32."""
     words = {"tokenizer": TERMS.findall, "token_pattern": None, "stop_words": "english"}
-    return TfidfVectorizer(**words, sublinear_tf=True, **{"dtype": np.float32} | options)
+    return TfidfVectorizer(**words, sublinear_tf=True, dtype=np.float32, **options)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 from lib import texts as forms
 from lib.messages import quiet_transformers
 from lib.student import Student
-from lib.student.checkpoint import render_card
+from lib.student.folders import render_card
 from lib.teachers.rows import MOST, SIZE, centre_rows, cut_text, join_rows, mean_of_chunks
 from lib.teachers.words import Lexical
 from lib.vectors import BASE, BOTH, CUT, LSA, STUDENT

