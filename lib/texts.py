@@ -18,7 +18,7 @@ _WORDS = regex.compile(rf"[{_ALONE}]\p{{M}}*|[^\s\x1c-\x1f{_GAPS}{_ALONE}]+")
 TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}")
 
 
-def refuse_whole(items: Any) -> Any:
+def check_several(items: Any) -> Any:
     """Return any iterable as it is; `ValueError` for a single text, a set or a table."""
     if isinstance(items, str | bytes | Mapping | Set) or hasattr(items, "columns"):
         told = f"got {type(items).__name__}: {show_value(items)}"
@@ -28,7 +28,7 @@ def refuse_whole(items: Any) -> Any:
 
 def check_texts(texts: Iterable[Any]) -> Iterator[str]:
     """Yield texts; `ValueError`, with place and value, for what is no text or has no word."""
-    for place, text in enumerate(refuse_whole(texts)):
+    for place, text in enumerate(check_several(texts)):
         if not isinstance(text, str) or _HALF.search(text) or not has_token(text):
             raise ValueError(f"expected texts with words, text {place} is {show_value(text)}")
         yield str(text)  # NumPy has its own type of text

@@ -83,12 +83,11 @@ def filled_store(shared):
 def tests_are_quick(shared):
     """Folders of mini are written once, intervals take few draws, and nothing waits for a disk."""
     from lib import recipes
-    from lib.data import dataset_folder
     from lib.statistics import verdicts
 
     with pytest.MonkeyPatch.context() as patch:
-        build = lambda build, _: recipes.write_folders(build, shared)  # noqa: E731
-        patch.setattr(dataset_folder, "find_built", build)
+        write = functools.partial(recipes.write_folders, home=shared)
+        patch.setattr(recipes, "write_folders", lambda build, home: write(build))
         patch.setattr(verdicts, "DRAWS", 4000)
         patch.setattr(os, "sync", lambda: None)
         patch.setattr(os, "fsync", lambda file: None)

@@ -15,9 +15,9 @@ from lib.config import paths
 # kernels by the alignment of the data; with AUTO, a row does not depend on the rows around it.
 _VARIABLES = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _VARIABLES |= {"MKL_CBWR": "AUTO", "TOKENIZERS_PARALLELISM": "false"}
-# Freed arrays of up to 32 MB are kept: clearing pages for new ones takes 5% of a training.
+# Freed arrays are kept, because clearing pages for new ones takes time (docs/speed.md).
 _VARIABLES |= {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
-# Kernels for 128 shapes are cached: with the default, 1,024, they take a gigabyte in bfloat16.
+# Kernels for few shapes are cached, because they take memory (docs/speed.md).
 _VARIABLES |= dict.fromkeys(("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"), "128")
 OFFLINE = dict.fromkeys(("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"), "1")
 PACKAGES = "torch transformers sentence-transformers gensim numpy scipy scikit-learn pandas".split()

@@ -23,7 +23,6 @@ class Entry(NamedTuple):
     notebook: str
     kind: str
     title: str
-    section: str
     minutes: float
 
     def paths(self, profile: Profile) -> list[Path]:
@@ -52,7 +51,7 @@ def promised(
     entries: dict[str, Entry], notebook: str, labels: Collection[str] | None = None
 ) -> dict[str, Entry]:
     """The entries that a notebook makes, of the labels that a profile lists (None: of all)."""
-    if notebook == PUBLISHED:  # it redraws all that have a published number
+    if notebook == PUBLISHED:  # it redraws what the thesis and the second paper printed
         made = [label for label in entries if label[3:4].isdigit() or label.startswith("news_")]
     else:
         made = [label for label, entry in entries.items() if entry.notebook == notebook]

@@ -14,14 +14,14 @@ from lib.config import paths
 T = TypeVar("T")
 Count = Annotated[int, Field(ge=1, le=10**9)]
 Several = Annotated[int, Field(ge=2)]
-Seed = Annotated[int, Field(ge=0, lt=2**32)]  # the range that NumPy, gensim and torch share
+Whole = Annotated[int, Field(ge=0, lt=2**32)]  # also seeds: NumPy, gensim and torch take these
 Share = Annotated[float, Field(ge=0, lt=1)]
 Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1)]
 # YAML has only lists, which strict mode would refuse for a tuple. The elements stay strict.
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 Filled = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
-_PLAIN = {bool: bool, int: Seed, str: Text, type(None): Count | None, float: Number}
+_PLAIN = {bool: bool, int: Whole, str: Text, type(None): Count | None, float: Number}
 _MINI = YAML(typ="safe", pure=True).load(paths.PARAMS / "mini.yaml")
 
 
@@ -158,8 +158,8 @@ class Profile(Settings):
     name: Text
     offline: bool
     data_roots: Texts  # "built": what `build` writes
-    seeds: Filled[Seed]
-    reference_seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=2)]
+    seeds: Filled[Whole]
+    reference_seeds: Annotated[tuple[Whole, ...], Field(strict=False, min_length=2)]
     width: Annotated[float, Field(gt=0, le=4)]
     only: str
     max_variants: Count | None

@@ -1,1 +1,1 @@
-"""Dataset folders, their tasks, the corpus drawn from them, and the code that builds them."""
+"""Dataset folders, their tasks, and the corpus drawn from them."""

@@ -3,7 +3,7 @@
 import heapq
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -22,7 +22,8 @@ class Corpus:
 
     train: Documents
     validation: Documents
-    left_out: Mapping[str, Mapping[str, int]]  # {dataset folder: {reason: number of documents}}
+    # {dataset folder: {reason: number}}; "too short" are those met before the corpus was full.
+    left_out: Mapping[str, Mapping[str, int]]
 
     @classmethod
     def read(cls, selection: Mapping[str, np.ndarray], documents: Documents) -> Self:
@@ -48,31 +49,43 @@ def draw(
     list of texts to their lengths in the student's tokens, for `min_tokens`. Returns "validation"
     and "train", (documents,) rows of `documents`, and "left_out" as JSON."""
     reasons, sources = find_reasons(documents, held_out), documents.table["source"].to_numpy()
-    counts = pd.crosstab(sources, reasons).reindex(columns=REASONS, fill_value=0)
-    left_out = counts.to_dict("index")
-
-    def rank(number: int) -> Iterator[tuple[float, int, int]]:
-        entry, turns = section.folders[number], itertools.count()
+    ranked = []
+    for number, entry in enumerate(section.folders):
         rows = np.flatnonzero((reasons == "") & (sources == entry.folder))
         if section.order == "shuffled":
             rows = np.random.default_rng([section.seed, number]).permutation(rows)
-        for start in range(0, len(rows), 1000):
-            batch = rows[start : start + 1000].tolist()
-            lengths = [0] * len(batch)  # not counted: nothing is too short
-            if entry.min_tokens:
-                lengths = count_tokens([documents[row].text for row in batch])
-            for row, length in zip(batch, lengths, strict=True):
-                if length >= entry.min_tokens:
-                    yield (next(turns) + 0.5) / entry.share, number, row
-                else:
-                    left_out[entry.folder]["too short"] += 1
-
-    # Webster's method: the next document is of the folder that is furthest below its share.
-    ranked = heapq.merge(*map(rank, range(len(section.folders))))
+        long: Iterable[int] = rows
+        if entry.min_tokens:
+            long = _find_long(rows, entry.min_tokens, documents, count_tokens, reasons)
+        ranked.append(_rank(long, number, entry.share))
     wanted = section.validation_documents + section.train_documents
-    rows = np.array([row for *_, row in itertools.islice(ranked, wanted)], dtype=np.int64)
+    drawn = itertools.islice(heapq.merge(*ranked), wanted)
+    rows = np.array([row for *_, row in drawn], dtype=np.int64)
+    counts = pd.crosstab(sources, reasons).reindex(columns=REASONS, fill_value=0)
+    left_out = json.dumps(counts.to_dict("index"))
     if len(rows) < wanted:
-        told = f"left out: {json.dumps(left_out)}; lower corpus.train_documents"
+        told = f"left out: {left_out}; lower corpus.train_documents"
         raise ValueError(f"{len(rows)} of {wanted} documents, {told}")
     validation, train = np.split(rows, [section.validation_documents])
-    return {"validation": validation, "train": train, "left_out": np.array(json.dumps(left_out))}
+    return {"validation": validation, "train": train, "left_out": np.array(left_out)}
+
+
+def _find_long(
+    rows: np.ndarray, least: int, documents: Documents, count_tokens: Callable, reasons: np.ndarray
+) -> Iterator[int]:
+    """Yield rows of documents with enough tokens, counted a thousand at a time. In `reasons`, mark
+    those before them that are too short."""
+    for part in np.array_split(rows, range(1000, len(rows), 1000)):
+        lengths = count_tokens([documents[row].text for row in part])
+        for row, length in zip(part.tolist(), lengths, strict=True):
+            if length >= least:
+                yield row
+            else:
+                reasons[row] = "too short"
+
+
+def _rank(rows: Iterable[int], number: int, share: float) -> Iterator[tuple[float, int, int]]:
+    """Yield (rank, folder's number, row). By Webster's method, the next document is that of the
+    lowest rank, of the folder that is furthest below its share."""
+    for turn, row in enumerate(rows):
+        yield (turn + 0.5) / share, number, row

@@ -6,9 +6,7 @@ missing names. An Arrow copy keeps a corpus larger than memory on disk."""
 
 import functools
 import hashlib
-import importlib
 import itertools
-import os
 import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
@@ -23,7 +21,6 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from lib.config import paths
 from lib.config.profiles import validated
-from lib.config.schema import MiniBuild, ThesisBuild
 from lib.data.files import read_rows
 from lib.store import hash_code, hash_value, write_whole
 from lib.texts import has_token
@@ -118,23 +115,6 @@ def content(text: str) -> int:
     words = " ".join(spell_name(text).split())
     digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
-
-
-def find_roots(build: MiniBuild | ThesisBuild | None, data_roots: Sequence[str]) -> list[Path]:
-    """Return the folders that contain dataset folders. `data_roots` are "built", the recipe's, and
-    folders relative to the checkout. With a recipe, `THESIS_DATA` adds a folder before a person's
-    own; without, it replaces them."""
-    given = build is not None and "built" in data_roots
-    built = [find_built(build, paths.artifacts())] if given else []
-    own = [paths.ROOT / name for name in data_roots if name != "built"]
-    if named := os.environ.get("THESIS_DATA"):
-        own = [paths.ROOT / named, *(own if build else ())]
-    return list(dict.fromkeys([*built, *(root.resolve() for root in own)]))
-
-
-def find_built(build: MiniBuild | ThesisBuild, artifacts: Path) -> Path:
-    """Return the recipe's folder, writing it if it is missing."""
-    return importlib.import_module("lib.recipes").write_folders(build, artifacts / "data")
 
 
 def find_dataset(roots: Sequence[Path], name: str) -> Path:

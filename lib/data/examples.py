@@ -20,17 +20,17 @@ FOLDS, FOLD = 5, 20  # at most so many folds of groups; fewer if a fold would ha
 
 
 def read_examples(
-    name: str, task: Task, split: str, cut: int, limit: float | None = None
+    name: str, task: Task, split: str, per_split: int, trained_on: float | None = None
 ) -> Examples:
     """The examples that models are judged by. `ValueError` if folds cannot be made.
     A task without `split` is cross-validated on "train", a `cross_fit` task on that split. For
-    "validation" (Chapter 4) at most `cut` examples of each split are taken. `limit` is the number
-    of training examples (Chapter 5), or below 1 their share."""
+    "validation" (Chapter 4) at most `per_split` examples of each split are taken. `trained_on` is
+    the number of training examples (Chapter 5), or below 1 their share."""
     folded = task.cross_fit or split not in task.inputs
     trained = "test" if task.cross_fit and split == "test" else "train"
     inputs, labels = list[tuple[str, ...]](), list[np.ndarray]()
     for part in [trained] if folded else ["train", split]:
-        size = cut if split == "validation" else len(task.labels[part])
+        size = per_split if split == "validation" else len(task.labels[part])
         kept = downsample(task.labels[part], size)
         labels.append(task.labels[part][kept])
         inputs += [task.inputs[part][row] for row in kept]
@@ -40,9 +40,9 @@ def read_examples(
     else:
         places, border = np.arange(len(inputs)), len(labels[0])  # of train, which was read first
         parts = [(places[:border], places[border:])]
-    if limit is not None:
+    if trained_on is not None:
         for place, (train, test) in enumerate(parts):
-            size = int(limit) if limit >= 1 else max(1, round(limit * len(train)))
+            size = int(trained_on) if trained_on >= 1 else max(1, round(trained_on * len(train)))
             parts[place] = train[downsample(numbers[train], size)], test
     given = np.array(inputs, dtype=object)
     rows, ids = pd.factorize(given.ravel())

@@ -157,7 +157,10 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
                 raise ValueError(f"{where}: {told}, got {fields}")
             examples.append((path.stem, ids, label))
     table = pd.DataFrame(examples, columns=["split", "ids", "label"], dtype=object)
-    wrong = table.groupby("ids")[["split", "label"]].transform("nunique").max(axis=1) > 1
+    either = table["ids"].map(lambda ids: tuple(sorted(ids)))  # a turned pair would leak, too
+    splits = table.groupby(either)["split"].transform("nunique")
+    labels = table.groupby("ids")["label"].transform("nunique")
+    wrong = (splits > 1) | (labels > 1)
     if wrong.any():
         ids = table["ids"][wrong].iloc[0]
         raise ValueError(f"{folder}: {ids} are in two splits, or have two labels")

@@ -23,7 +23,7 @@ from lib.config.schema import Profile
 from lib.data import corpus as corpora
 from lib.data import task_files
 from lib.data.corpus import Corpus
-from lib.data.dataset_folder import Documents, find_dataset, find_roots
+from lib.data.dataset_folder import Documents, find_dataset
 from lib.data.examples import read_examples, read_queries
 from lib.data.task_files import Task
 from lib.distillation import variants
@@ -34,6 +34,7 @@ from lib.experiments.embedders import Joined, ParagraphVector, Teacher, Words
 from lib.experiments.model import Model, find_device, has_bfloat16, hash_model
 from lib.experiments.students import Base, TrainedStudent, load_layers
 from lib.jobs import Job, run_jobs
+from lib.recipes import find_roots
 from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
 
 LSA_WIDTH = 1024  # as wide as the largest Paragraph Vectors, and scaled like them
@@ -122,7 +123,8 @@ class Bench:
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
         """The examples that models are judged by; `limit` reduces those that heads train on."""
-        return read_examples(task, self.tasks[task], split, self.profile.tasks.limit, limit)
+        per_split = self.profile.tasks.limit
+        return read_examples(task, self.tasks[task], split, per_split, trained_on=limit)
 
     @shared_property
     def corpus(self) -> Corpus:

@@ -2,10 +2,26 @@
 result of `write(build, root)` depends on `build`, `MODULES`, and the versions of `PACKAGES`."""
 
 import importlib
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from lib.config import paths
 from lib.config.schema import MiniBuild, ThesisBuild
 from lib.store import hash_code, hash_value, read_version
+
+
+def find_roots(build: MiniBuild | ThesisBuild | None, data_roots: Sequence[str]) -> list[Path]:
+    """Return the folders that contain dataset folders. `data_roots` are "built", which the recipe
+    writes if it is missing, and folders relative to the checkout. With a recipe, `THESIS_DATA` adds
+    a folder before a person's own; without, it replaces them."""
+    roots = [(paths.ROOT / name).resolve() for name in data_roots if name != "built"]
+    if named := os.environ.get("THESIS_DATA"):
+        own = roots if build else []
+        roots = [(paths.ROOT / named).resolve(), *own]
+    if build and "built" in data_roots:
+        roots.insert(0, write_folders(build, paths.artifacts() / "data"))
+    return list(dict.fromkeys(roots))
 
 
 def write_folders(build: MiniBuild | ThesisBuild, home: Path) -> Path:

@@ -3,8 +3,8 @@
 import argparse
 
 from lib.config import profiles
-from lib.data.dataset_folder import find_roots
 from lib.messages import exit_in_one_line
+from lib.recipes import find_roots
 from lib.recipes.thesis import fetch_hub
 
 if __name__ == "__main__":

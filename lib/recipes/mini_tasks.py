@@ -8,7 +8,7 @@ which heads are tested on that never saw it. Chapter 5 has passages of its own."
 import itertools
 import re
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -51,28 +51,38 @@ class MiniTasks:
 
     def __init__(self, settings: MiniBuild):
         self.settings, self.used = settings, dict[Section, int]()  # number of sentences taken
-        sections, words = defaultdict[str, list[Section]](list), Counter[str]()
+        named = itertools.groupby(gensim_files.sections(), key=lambda section: section.article)
+        self._sections = {title: [*sections] for title, sections in named}
+        titles = self._rank_titles()
+        self.topics = [p for title in titles[:TOPICS] for p in self._topic(self._sections[title])]
+        # {split: {title: passages}} of other articles, whose last fifth is new in Chapter 5.
+        self.articles: dict[str, dict[str, list[Passage]]] = {split: {} for split in CHAPTERS}
+        self._cut_articles(titles[TOPICS:], CHAPTERS, int(settings.articles * 0.8))
+        self._cut_articles(titles[TOPICS:], ("test",), settings.articles)
+        held = [*self.articles["train"].values(), *self.articles["test"].values()]
+        self.passages = [*self.topics, *itertools.chain(*held)]
+        pairs = itertools.chain(*(itertools.product(passages, passages) for passages in held))
+        self._same_section = [(a, b) for a, b in pairs if a.section == b.section]
+
+    def _rank_titles(self) -> list[str]:
+        """The titles of all articles but lists, longest article first; prepare their mask."""
+        words = Counter[str]()
         for section in gensim_files.sections():
-            sections[section.article].append(section)
             words[section.article] += len(" ".join(section.sentences).split())
         titles = sorted(words, key=lambda title: (-words[title], title))
         titles = [title for title in titles if not title.startswith("List of")]
         # "Android (robot)" is masked as "android", and "A" is not masked.
         masked = [re.sub(r"\s*\([^)]*\)$", "", title) for title in titles if words[title] >= 300]
         self._titles = _pattern(title.lower() for title in masked if len(title) > 1)
-        self.topics = [p for title in titles[:TOPICS] for p in self._topic(sections[title])]
-        # {split: {title: passages}} of other articles, whose last fifth is new in Chapter 5.
-        self.articles: dict[str, dict[str, list[Passage]]] = {split: {} for split in CHAPTERS}
-        for splits, share in ((CHAPTERS, 0.8), (("test",), 1)):
-            count = int(settings.articles * share)
-            for title in titles[TOPICS:]:
-                if len(self.articles["test"]) < count and title not in self.articles["test"]:
-                    for split, passages in self._article(sections[title], splits).items():
-                        self.articles[split][title] = passages
-        held = [passages for articles in self.articles.values() for passages in articles.values()]
-        self.passages = [*self.topics, *itertools.chain(*held)]
-        pairs = itertools.chain(*(itertools.product(passages, passages) for passages in held))
-        self._same_section = [(a, b) for a, b in pairs if a.section == b.section]
+        return titles
+
+    def _cut_articles(self, titles: Sequence[str], splits: Sequence[str], count: int) -> None:
+        """Cut passages of new articles for these splits, until so many articles are tested."""
+        tested = self.articles["test"]
+        for title in titles:
+            if len(tested) < count and title not in tested:
+                for split, passages in self._article(self._sections[title], splits).items():
+                    self.articles[split][title] = passages
 
     def topic(self) -> Examples:
         """ARXIV: which of the eleven longest articles is a long passage from?"""
@@ -102,20 +112,23 @@ class MiniTasks:
 
     def copied(self) -> tuple[list[Passage], Examples]:
         """PAN: does a text contain an obfuscated copy of a passage? Its texts, and the examples."""
-        rng, blocks, pairs = self._rng("PAN texts"), self.settings.blocks, list[Pair]()
+        rng, pairs = self._rng("PAN texts"), list[Pair]()
         mixed = [p for p in self.passages if p.use == "mixed"]
         neighbours = find_neighbours(word for p in mixed for word in _words(p.text))
         for split, articles in self.articles.items():
-            for number, title in enumerate(articles):
-                block = [*articles][number % blocks :: blocks]  # which are tested together
-                host = block[block.index(title) - 1]
+            hosts = dict[str, str]()
+            for number in range(self.settings.blocks):
+                block = [*articles][number :: self.settings.blocks]  # which are tested together
+                hosts.update(zip(block, block[-1:] + block[:-1], strict=True))
+            for title in articles:
                 own = [p for p in mixed if (p.article, p.split) == (title, split)]
-                for container in articles[host][: 2 * len(own) // 3]:  # each is copied twice
+                count = 2 * len(own) // 3  # each is copied twice
+                for container in articles[hosts[title]][:count]:
                     chosen, words = shuffled(own, rng)[:3], container.text.split()
-                    parts = [obfuscate(_words(p.text), neighbours, rng) for p in chosen]
-                    parts = [words[:5], *parts, words[5:10]]
-                    named = (f"copies/{title}/{container.id}", " ".join(itertools.chain(*parts)))
-                    copy = Passage(*named, title, host, True, "copies", split)
+                    copies = [obfuscate(_words(p.text), neighbours, rng) for p in chosen]
+                    text = " ".join([*words[:5], *itertools.chain(*copies), *words[5:10]])
+                    name = f"copies/{title}/{container.id}"
+                    copy = Passage(name, text, title, hosts[title], True, "copies", split)
                     pairs += [(copy, p) for p in chosen]
         return [*mixed, *dict.fromkeys(copy for copy, _ in pairs)], self._cross_fit("PAN", pairs)
 
@@ -186,7 +199,9 @@ class MiniTasks:
                 orders = [balance(drawn, wanted, alone, rng) for _ in range(10)]
                 balanced.append(max(orders, key=len))  # the one that keeps most pairs
             size = min(map(len, balanced))
-            pairs = [pair for quartets in balanced for four in quartets[:size] for pair in four]
+            pairs = []
+            for quartets in balanced:
+                pairs += itertools.chain.from_iterable(quartets[:size])
             examples[split] = [((a.id, b.id), label) for (a, b), label in shuffled(pairs, rng)]
         return examples
 

@@ -97,15 +97,19 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
 
 def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) -> None:
     """Write a task from {split: place on the hub} of documents, or from {file: URL} of three tables
-    of pairs, or of articles and gold lists. Downloads lie in `root`."""
+    of pairs, or of articles and a list. Downloads lie in `root`."""
+    target = folder / "tasks" / task
     if "train" in files:
-        texts, gold = _read_singles(files)
+        texts, examples = _read_singles(files)
+        write_examples(target, examples)
     else:
         places = [fetch_file(root, name, url) for name, url in files.items()]
-        read = _read_pairs if len(places) == len(SPLITS) else _read_retrieval
-        texts, gold = read(places)  # three tables, or articles and a list
-    write = write_examples if gold.keys() <= {*SPLITS} else write_relevant
-    write(folder / "tasks" / task, gold)
+        if len(places) == len(SPLITS):
+            texts, examples = _read_pairs(places)
+            write_examples(target, examples)
+        else:
+            texts, relevant = _read_retrieval(*places)
+            write_relevant(target, relevant)
     _write_documents(folder, ((text_id, text, "") for text_id, text in texts.items()))
 
 
@@ -122,10 +126,9 @@ def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
 
 
 def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
-    """Read CSV files without header: label and two texts; equal ones share an id. What a dataset
-    folder refuses is left out: a pair that is repeated with the other label (in either order), or
-    in a later split."""
-    texts, examples, first = dict[str, str](), Examples(), dict[tuple[str, str], Any]()
+    """Read CSV files without header: label and two texts; equal ones share an id. A pair that is
+    repeated, in either order, with the other label or in a later split is left out."""
+    texts, examples, first = dict[str, str](), Examples(), dict[frozenset[str], tuple[str, str]]()
     for split, path in zip(SPLITS, files, strict=True):
         examples[split] = []
         with one_line_errors(f"read {path}"):
@@ -135,27 +138,24 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
         for label, *pair in table.itertuples(index=False):
             pair = [text.replace("\001", " ") for text in pair]  # a mark would leak the label
             a, b = (hashlib.sha256(text.encode()).hexdigest()[:16] for text in pair)
-            ids, given = (a, b if a != b else f"{b}-again"), (split, label)
-            before, turned = first.get(ids, given), first.get(ids[::-1], given)
-            if before != given or (turned != given and turned[0] == split):
-                continue
-            first[ids] = given
-            texts.update(zip(ids, pair, strict=True))
-            examples[split].append((ids, label))
+            ids = (a, b if a != b else f"{b}-again")
+            if first.setdefault(frozenset(ids), (split, label)) == (split, label):
+                texts.update(zip(ids, pair, strict=True))
+                examples[split].append((ids, label))
     return texts, examples
 
 
-def _read_retrieval(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, list[str]]]:
+def _read_retrieval(articles: Path, gold: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Read articles (title and sections are the text) and a pickle, {title: {title: 1}}."""
     texts, relevant = dict[str, str](), {}
-    with one_line_errors(f"read {files[0]} or {files[1]}"):
-        table = pd.read_csv(files[0], dtype=str, na_filter=False)
-        gold = _Plain(io.BytesIO(files[1].read_bytes())).load()
+    with one_line_errors(f"read {articles} or {gold}"):
+        table = pd.read_csv(articles, dtype=str, na_filter=False)
+        similar = _Plain(io.BytesIO(gold.read_bytes())).load()
     for title, sections in table.itertuples(index=False):
         parts = [part for part in ast.literal_eval(sections) if part[1].strip()]
         texts[title] = "\n".join([title, *filter(str.strip, itertools.chain(*parts))])
-    for source in filter(texts.__contains__, gold):
-        if kept := [title for title in gold[source] if title in texts and title != source]:
+    for source in filter(texts.__contains__, similar):
+        if kept := [title for title in similar[source] if title in texts and title != source]:
             relevant[source] = kept
     return texts, relevant
 

@@ -94,8 +94,9 @@ class Notebook:
             "used": sorted(store.used) if store else [],
             "kept": sorted(store.kept) if store else [],
         }
-        for column in records.columns.intersection(NOTED) if records is not None else ():
-            facts[column] = sorted(records[column].dropna().unique().tolist())
+        if records is not None:
+            for column in records.columns.intersection(NOTED):
+                facts[column] = sorted(records[column].dropna().unique().tolist())
         path = paths.run_folder(self.profile) / "provenance" / f"{label}.json"
         write_text(path, json.dumps(facts, indent=1, ensure_ascii=False))
         self.saved.append(label)

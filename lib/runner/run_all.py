@@ -53,6 +53,7 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds")
     parser.add_argument("--jobs")
     parser.add_argument("--dask", default=os.environ.get("THESIS_DASK", ""))
+    # `--set` only makes a command readable: every word with "=" is an override.
     for option in ("--set", "--force", "--keep", "--dry-run"):
         parser.add_argument(option, action="store_true")
     given = parser.parse_intermixed_args(words)
@@ -151,7 +152,8 @@ def prepare(profile: Profile, given: argparse.Namespace) -> None:
         "IPYTHONDIR": str(paths.artifacts() / "ipython"),  # without the user's start-up files
     }
     if profile.name != manifest.PUBLISHED:
-        from lib.data.dataset_folder import find_dataset, find_roots
+        from lib.data.dataset_folder import find_dataset
+        from lib.recipes import find_roots
 
         roots = find_roots(profile.build, profile.data_roots)
         for name in profile.corpus.names:

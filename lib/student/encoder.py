@@ -20,7 +20,7 @@ from transformers.models.longformer.modeling_longformer import LongformerEmbeddi
 
 from lib.student import folders
 from lib.student.attention import sliding_window
-from lib.texts import list_texts, refuse_whole, show_value, tokenize_texts
+from lib.texts import check_several, list_texts, show_value, tokenize_texts
 
 # Token ids of several documents: lists or integer arrays.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
@@ -289,7 +289,7 @@ class Student(nn.Module):
         any batch. Meanwhile the student is in evaluation mode. `ValueError` for other inputs, and
         for embeddings that are not finite.
         """
-        documents = [*refuse_whole(inputs)]
+        documents = [*check_several(inputs)]
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
         lengths = np.array([len(ids) for ids in self._check_ids(documents)], int)  # before any work

@@ -112,7 +112,7 @@ def judge_task(name: str, read: Callable[[], Task], make_models: Callable) -> Me
         chance = ranking.score_chance(queries, "MAP")
         return Measure(f"{name} MAP", scores, groups[queries.examples], chance, len(sources))
     with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
-        examples = read_examples(name, task, "test", cut=0)
+        examples = read_examples(name, task, "test", per_split=0)
     single = examples.inputs.shape[1] == 1
     for key, model in models.items():
         if single and key != TFIDF:

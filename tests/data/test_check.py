@@ -4,7 +4,8 @@ import pytest
 
 from lib.config import profiles
 from lib.data import check, corpus, task_files
-from lib.data.dataset_folder import Documents, find_dataset, find_roots
+from lib.data.dataset_folder import Documents, find_dataset
+from lib.recipes import find_roots
 
 
 def halve(rows):

@@ -13,6 +13,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from lib import recipes
 from lib.config import profiles
 from lib.data import dataset_folder
 from lib.data.dataset_folder import Documents
@@ -141,11 +142,11 @@ def test_roots_of_a_profile(tmp_path, monkeypatch):
     built, own, other = (tmp_path / name for name in ("built", "own", "other"))
     for folder in (built, own, other):
         (folder / "news").mkdir(parents=True)
-    monkeypatch.setattr(dataset_folder, "find_built", lambda build, artifacts: built)
+    monkeypatch.setattr(recipes, "write_folders", lambda build, home: built)
     build = profiles.load("mini").build
 
     def find(build, *names):
-        return dataset_folder.find_roots(build, names)
+        return recipes.find_roots(build, names)
 
     assert find(build, "built", str(own), str(own)) == [built, own]
     assert find(build, str(own)) == [own]

@@ -52,7 +52,7 @@ def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, kind
             pairs = [(row % 20, 20 + row) for row in range(20 * (1 + copies))]
             texts = draw_texts(20 + len(pairs), seed)
             labels = np.array([coins[first] for first, _ in pairs])
-        examples = read_examples("coin", make_task(texts, labels, pairs), "test", cut=0)
+        examples = read_examples("coin", make_task(texts, labels, pairs), "test", per_split=0)
         vectors = Lexical.fit(examples.texts).weigh(examples.texts).toarray()
         shares.append(judge(vectors, examples, "compare" if pairs is not None else kind).mean())
     # In balanced folds, a class that is tested more is trained on less: a little below one half.
@@ -63,14 +63,14 @@ def test_folds_are_the_thesis_own_but_for_groups_and_repeated_texts():
     labels = np.random.default_rng(0).integers(0, 2, 60)
     for pairs in (None, [(row, 60 + row) for row in range(60)]):
         task = make_task(draw_texts(120 if pairs else 60), labels, pairs)
-        parts = read_examples("", task, "test", cut=0).parts
+        parts = read_examples("", task, "test", per_split=0).parts
         for ours, theirs in zip(parts, StratifiedKFold(5).split(labels, labels), strict=True):
             assert all(map(np.array_equal, ours, theirs))
     groups = np.concatenate([np.arange(12), np.random.default_rng(1).integers(0, 12, 48)])
     texts = draw_texts(60)
     texts[7] = texts[groups.tolist().index(groups[7])].replace(" ", "\n")  # of the same group
     task = make_task(texts, labels, groups={str(r): f"g{g}" for r, g in enumerate(groups)})
-    parts = read_examples("", task, "test", cut=0).parts
+    parts = read_examples("", task, "test", per_split=0).parts
     expected = StratifiedGroupKFold(5).split(labels, labels, groups)
     assert {tuple(test) for _, test in parts} == {tuple(test) for _, test in expected}
 
@@ -80,7 +80,7 @@ def test_no_fold_shares_a_text_or_group_with_another():
     texts = [*draw_texts(70), *(text.replace(" ", "\n") for text in draw_texts(70)[:30])]
     groups = {str(row): f"g{random.integers(25)}" for row in range(0, 100, 2)}
     task = make_task(texts, random.integers(0, 2, 100), groups=groups)
-    parts = read_examples("", task, "test", cut=0).parts
+    parts = read_examples("", task, "test", per_split=0).parts
     assert sorted(np.concatenate([test for _, test in parts])) == [*range(100)]
     words = [text.split()[0] + text.split()[1] for text in texts]
     for train, test in parts:
@@ -119,13 +119,13 @@ def test_each_chapter_is_judged_on_its_own_examples():
     labels = np.concatenate([np.arange(30) % 2, np.arange(30) % 3 // 2])
     task = make_task(draw_texts(60), labels, tested=range(30, 60), cross_fit=True)
     for split, first, chance, cut in (("validation", 0, 0.5, 10), ("test", 30, 2 / 3, 30)):
-        examples = read_examples("OC", task, split, cut=1000)
+        examples = read_examples("OC", task, split, per_split=1000)
         assert [int(name) for name in examples.text_ids] == [*range(first, first + 30)]
         assert examples.tested.tolist() == [*range(30)] and examples.chance == chance
-        few = read_examples("OC", task, split, cut=1000, limit=0.5)
+        few = read_examples("OC", task, split, per_split=1000, trained_on=0.5)
         assert {len(train) for train, _ in few.parts} == {12} and len(few.tested) == 30
-        assert len(read_examples("OC", task, split, cut=10).labels) == cut
-    given = read_examples("OC", replace(task, cross_fit=False), "test", cut=0, limit=10)
+        assert len(read_examples("OC", task, split, per_split=10).labels) == cut
+    given = read_examples("OC", replace(task, cross_fit=False), "test", per_split=0, trained_on=10)
     ((train, test),) = given.parts
     assert len(train) == 10 and test.tolist() == [*range(30, 60)] == given.tested.tolist()
 

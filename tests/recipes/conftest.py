@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from lib import recipes
 from lib.config import profiles
-from lib.data import corpus, dataset_folder, task_files
+from lib.data import corpus, task_files
 from lib.data.dataset_folder import Documents
 from tests.data.conftest import artifacts, write  # noqa: F401
 
@@ -16,7 +17,7 @@ def mini(tmp_path_factory):
     profile = profiles.load("mini")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("THESIS_ARTIFACTS", str(place))
-        root = dataset_folder.find_built(profile.build, place)
+        root = recipes.write_folders(profile.build, place)
         tasks = task_files.read_tasks([root], profile.tasks)
         documents = Documents(*(root / name for name in profile.corpus.names))
     selection = corpus.draw(profile.corpus, documents, task_files.held_out_contents(tasks), len)

@@ -11,7 +11,7 @@ import pytest
 from lib import recipes
 from lib.config import profiles
 from lib.data.examples import read_examples
-from lib.recipes import gensim_files, mini_tasks
+from lib.recipes import gensim_files, mini_tasks, write_folders
 
 # Of the texts and examples of mini. The order of rows decides batches, hence bits: whoever changes
 # these changes every number of mini.
@@ -50,11 +50,11 @@ def test_the_corpus_has_no_copies_and_nothing_of_the_tasks(mini):
 def test_settings_and_code_name_the_folder_and_what_is_there_is_kept(tmp_path, monkeypatch):
     settings, written = profiles.load("mini").build, []
     monkeypatch.setattr("lib.recipes.mini._write_folders", lambda *given: written.append(given))
-    root = recipes.write_folders(settings, tmp_path)
-    assert recipes.write_folders(settings, tmp_path) == root and len(written) == 1
-    other = recipes.write_folders(settings.model_copy(update={"seed": 7}), tmp_path)
+    root = write_folders(settings, tmp_path)
+    assert write_folders(settings, tmp_path) == root and len(written) == 1
+    other = write_folders(settings.model_copy(update={"seed": 7}), tmp_path)
     monkeypatch.setattr(recipes, "hash_code", lambda modules: "edited")
-    edited = recipes.write_folders(settings, tmp_path)
+    edited = write_folders(settings, tmp_path)
     assert len({root, other, edited}) == len(written) == 3
 
 

@@ -8,10 +8,9 @@ import pandas as pd
 import pooch
 import pytest
 
-from lib import recipes
 from lib.config import profiles
 from lib.data import check, task_files
-from lib.recipes import thesis
+from lib.recipes import thesis, write_folders
 from tests import thesis_files
 
 PROFILE = profiles.load("thesis")
@@ -55,6 +54,7 @@ def root(tmp_path):
             [0, "shared, text", cited],  # the first pair with the other label
             [0, cited, "shared, text"],  # and the other way round
             [1, "shared, text", "cited  aligned  train"],  # of another split, or the first again
+            [1, "cited  aligned  train", "shared, text"],  # in the other order
         ]
         (tmp_path / file).write_bytes(thesis_files.table(rows))
     parts = [("", "Lead."), ("Empty", ""), ("Taste", "It is dry.")]
@@ -84,7 +84,7 @@ def test_pairs(root):
     assert (first["label"], second["label"], first["a"]) == ("1", "0", second["a"])
     assert texts[first["a"]] == "shared, text" and texts[second["b"]] == "other\ndev"
     assert texts[first["b"]] == "cited  aligned  dev" and texts[twins["a"]] == texts[twins["b"]]
-    assert len(read_lines(folder / "train.jsonl")) == 4, "an example may be there twice"
+    assert len(read_lines(folder / "train.jsonl")) == 5, "an example may be there again"
 
 
 def test_retrieval(root):
@@ -113,7 +113,7 @@ def test_the_whole_profile_is_built_once_and_read(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(thesis, "PIECE", 8)
-    built = recipes.write_folders(PROFILE.build, tmp_path / "home")
+    built = write_folders(PROFILE.build, tmp_path / "home")
     assert check.main([str(built)]) == 0
     assert len(list((built / "wikipedia/documents").iterdir())) == 8
     tasks = task_files.read_tasks([built], PROFILE.tasks)
@@ -122,7 +122,7 @@ def test_the_whole_profile_is_built_once_and_read(tmp_path, monkeypatch):
     assert len(tasks["PAN"].inputs["test"]) == 12
     for folder in ("hub", "data"):  # nothing is asked for again
         shutil.rmtree(tmp_path / folder)
-    assert recipes.write_folders(PROFILE.build, tmp_path / "home") == built
+    assert write_folders(PROFILE.build, tmp_path / "home") == built
 
 
 def test_half_a_set_of_the_hub_and_a_branch_are_refused(tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ def save(label, text="1"):
         file.write_text(text)
     nb._note(label, None)
 """
-ENTRY = '{}: {{notebook: {}, kind: {}, section: "1", minutes: 0.1, title: A title}}\n'
+ENTRY = "{}: {{notebook: {}, kind: {}, minutes: 0.1, title: A title}}\n"
 LABELS = {"fig1_1": ("01_first", "figure"), "tab1_2": ("01_first", "table")}
 LABELS |= {"fig2_1": ("02_second", "figure")}
 MANIFEST = "".join(ENTRY.format(label, *made) for label, made in LABELS.items())
