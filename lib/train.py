@@ -67,7 +67,7 @@ def train(given: argparse.Namespace) -> None:
         def advance(number: int, loss: float) -> None:
             bar.update(number - bar.n)
 
-        losses = model.history([advance])["loss"]
+        losses = model.outcome([advance])["loss"]
     base, told = bench.profile.student.model, f"{losses[0]:.4f} -> {losses[-1]:.4f}"
     facts = {"seed": given.seed, "updates": len(losses), "loss": told}
     card = {

@@ -5,10 +5,9 @@
 The training follows the author's code: frozen embeddings, cross-entropy with label smoothing, AdamW
 with decoupled decay on all parameters including biases, a cosine schedule to 0, no early stopping.
 
-Heads are stacked, the backward pass is written out, and one fused optimiser step updates them all:
-two (pairs) to five times (single texts) as fast as the plain loop in the tests. Each head has its
-own random generator. With one torch thread and `MKL_CBWR` as in `lib.config.environment`, it has
-the same bits in any stack.
+For speed (docs/speed.md) heads are stacked, the backward pass is written out, and one fused
+optimiser step updates them all. Each head has its own random generator. With one torch thread and
+`MKL_CBWR` as in `lib.config.environment`, it has the same bits in any stack.
 """
 
 import functools
@@ -24,22 +23,22 @@ from torch.nn.functional import linear
 from torch.optim.adamw import adamw
 
 from lib.config.schema import HeadSettings
-from lib.evaluation.readouts import Job
+from lib.evaluation.readouts import Trial
 
-_TOGETHER = 20  # heads trained together, 1.2 MB each for 1536 inputs; changes no result
+_TOGETHER = 20  # heads trained together; changes no result
 _ALIGN = 64  # heads fill whole cache lines, so that vectorised loops find all aligned alike
 
 
 @torch.no_grad()
-def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> list[np.ndarray]:
-    """Train one head per job and test it: (test,) predicted classes, int64, of each job.
+def train_heads(trials: Sequence[Trial], classes: int, settings: HeadSettings) -> list[np.ndarray]:
+    """Train one head per trial and test it: (test,) predicted classes, int64, of each trial.
 
     The settings' `features` are "raw" embeddings (the author's code) or "standardized" over the
-    texts of the job's training items: with raw ones their scale decides how far a head gets in a
-    few hundred steps. `clip` is the largest norm of a head's gradient. `ValueError`, with the job's
+    texts of the training items: with raw ones their scale decides how far a head gets in a few
+    hundred steps. `clip` is the largest norm of a head's gradient. `ValueError`, with the trial's
     name, for embeddings or trained weights that are not finite.
     """
-    data = _prepare(jobs, standardized=settings.features == "standardized")
+    data = _prepare(trials, standardized=settings.features == "standardized")
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, item in enumerate(data):
         shape = (item.features.shape[1], len(item.train), item.inputs.shape[1])
@@ -54,18 +53,18 @@ def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> li
     return [predictions[index] for index in range(len(data))]
 
 
-def _prepare(jobs: Sequence[Job], standardized: bool) -> list[Job]:
-    """Jobs of tensors; those that share embeddings and training items share scaled embeddings."""
+def _prepare(trials: Sequence[Trial], standardized: bool) -> list[Trial]:
+    """Trials of tensors; those that share embeddings and training items share scaled embeddings."""
     shared: dict[tuple[int, ...], Tensor] = {}
     data = []
-    for job in jobs:
+    for trial in trials:
         names = ("inputs", "labels", "train", "test")
-        numbers: Any = {name: torch.as_tensor(getattr(job, name)).long() for name in names}
-        key = (id(job.features), id(job.inputs), id(job.train))
+        numbers: Any = {name: torch.as_tensor(getattr(trial, name)).long() for name in names}
+        key = (id(trial.features), id(trial.inputs), id(trial.train))
         if key not in shared:
-            features = torch.as_tensor(job.features, dtype=torch.float32).contiguous()
+            features = torch.as_tensor(trial.features, dtype=torch.float32).contiguous()
             if not features.isfinite().all():
-                raise ValueError(f"{job.name}: NaN or infinity in the embeddings")
+                raise ValueError(f"{trial.name}: NaN or infinity in the embeddings")
             if standardized:
                 seen = features[numbers["inputs"][numbers["train"]].unique()]
                 spread = seen.std(0, correction=0)
@@ -73,11 +72,11 @@ def _prepare(jobs: Sequence[Job], standardized: bool) -> list[Job]:
                 spread[constant] = math.inf  # such features become 0
                 features = (features - seen.mean(0)) / spread
             shared[key] = features
-        data.append(replace(job, features=shared[key], **numbers))
+        data.append(replace(trial, features=shared[key], **numbers))
     return data
 
 
-def _train(data: list[Job], classes: int, settings: HeadSettings) -> list[Tensor]:
+def _train(data: list[Trial], classes: int, settings: HeadSettings) -> list[Tensor]:
     """Train heads of one shape: W1 (heads, hidden, width), b1, W2 (heads, classes, hidden), b2."""
     stack, step = _Stack(data, classes, settings), 0
     batches = math.ceil(stack.rows / settings.batch_size)
@@ -98,7 +97,7 @@ def _train(data: list[Job], classes: int, settings: HeadSettings) -> list[Tensor
 class _Stack:
     """Weights, gradients, optimiser and shuffled items of heads that are stepped together."""
 
-    def __init__(self, data: list[Job], classes: int, settings: HeadSettings):
+    def __init__(self, data: list[Trial], classes: int, settings: HeadSettings):
         self.data, self.settings, self.rows = data, settings, len(data[0].train)
         heads, units = len(data), settings.hidden
         width = data[0].features.shape[1] * data[0].inputs.shape[1]
@@ -181,6 +180,6 @@ def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
     return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _predict(item: Job, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> np.ndarray:
+def _predict(item: Trial, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> np.ndarray:
     x = item.features[item.inputs[item.test]].flatten(1)
     return linear(torch.relu(linear(x, w1, b1)), w2, b2).argmax(1).numpy()
