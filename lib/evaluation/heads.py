@@ -10,7 +10,6 @@ optimiser step updates them all. Each head has its own random generator. With on
 `MKL_CBWR` as in `lib.config.environment`, it has the same bits in any stack.
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
-from torch.optim.adamw import adamw
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
 
 from lib.config.schema import HeadSettings
 from lib.evaluation.readouts import Trial
@@ -48,8 +48,8 @@ def train_heads(trials: Sequence[Trial], classes: int, settings: HeadSettings) -
         for start in range(0, len(indices), _TOGETHER):
             block = indices[start : start + _TOGETHER]
             weights = _train([data[index] for index in block], classes, settings)
-            for row, index in enumerate(block):
-                predictions[index] = _predict(data[index], *(tensor[row] for tensor in weights))
+            for index, *own in zip(block, *weights, strict=True):
+                predictions[index] = _predict(data[index], *own)
     return [predictions[index] for index in range(len(data))]
 
 
@@ -76,18 +76,19 @@ def _prepare(trials: Sequence[Trial], standardized: bool) -> list[Trial]:
     return data
 
 
-def _train(data: list[Trial], classes: int, settings: HeadSettings) -> list[Tensor]:
+def _train(data: list[Trial], classes: int, settings: HeadSettings) -> tuple[Tensor, ...]:
     """Train heads of one shape: W1 (heads, hidden, width), b1, W2 (heads, classes, hidden), b2."""
-    stack, step = _Stack(data, classes, settings), 0
+    stack = _Stack(data, classes, settings)
     batches = math.ceil(stack.rows / settings.batch_size)
     epochs = math.ceil(settings.steps / batches) if settings.steps else settings.epochs
+    steps = epochs * batches
+    schedule = LambdaLR(stack.optimizer, lambda step: 0.5 * (1 + math.cos(math.pi * step / steps)))
     for _ in range(epochs):
         stack.shuffle()
         for start in range(0, stack.rows, settings.batch_size):
             stack.compute_gradients(start, min(start + settings.batch_size, stack.rows))
-            done = step / (epochs * batches)
-            stack.update(lr=settings.learning_rate * 0.5 * (1 + math.cos(math.pi * done)))
-            step += 1
+            stack.optimizer.step()
+            schedule.step()
     for item, healthy in zip(data, stack.weights.isfinite().all(1), strict=True):
         if not healthy:
             raise ValueError(f"{item.name}: infinite weights in the head; lower the learning rate")
@@ -104,23 +105,21 @@ class _Stack:
 
         # Parameters, and their gradients, are views of one (heads, size) tensor.
         shapes = [(units, width), (units,), (classes, units), (classes,)]
-        used = sum(math.prod(shape) for shape in shapes)
-        size = math.ceil(used / _ALIGN) * _ALIGN
-        self.weights, self.gradients = torch.zeros(heads, size), torch.zeros(heads, size)
-        self.parameters = _views(self.weights, shapes)
-        self.parameter_gradients = _views(self.gradients, shapes)
+        sizes = [math.prod(shape) for shape in shapes]
+        size = math.ceil(sum(sizes) / _ALIGN) * _ALIGN
+        self.weights, self.gradients = both = torch.zeros(2, heads, size)
+        parts = both[:, :, : sum(sizes)].split(sizes, dim=2)
+        views = [part.unflatten(2, shape) for part, shape in zip(parts, shapes, strict=True)]
+        self.parameters, self.parameter_gradients = zip(*views, strict=True)
         self.generators = [torch.Generator().manual_seed(item.seed) for item in data]
         for row, generator in enumerate(self.generators):
             for tensor, fan_in in zip(self.parameters, (width, width, units, units), strict=True):
                 bound = fan_in**-0.5  # the default of nn.Linear
                 tensor[row].uniform_(-bound, bound, generator=generator)
 
-        # A step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step.
-        moments = [torch.zeros_like(self.weights)], [torch.zeros_like(self.weights)]
-        state: Any = ([self.weights], [self.gradients], *moments, [], [torch.zeros(())])
-        constants: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "fused": True}
-        constants |= {"amsgrad": False, "maximize": False, "weight_decay": settings.weight_decay}
-        self.update = functools.partial(adamw, *state, **constants)
+        self.weights.grad = self.gradients
+        rates = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
+        self.optimizer = AdamW([self.weights], **rates, fused=True)
 
         smoothing = settings.label_smoothing
         self.smoothed = torch.eye(classes) * (1 - smoothing) + smoothing / classes
@@ -171,13 +170,6 @@ class _Stack:
         shrink = self.settings.clip / (norms + 1e-6)
         if bool((shrink < 1).any()):
             self.gradients.mul_(shrink.clamp_(max=1))
-
-
-def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """Consecutive parts of a (heads, size) tensor as views with these shapes per head."""
-    sizes = [math.prod(shape) for shape in shapes]
-    parts = flat[:, : sum(sizes)].split(sizes, dim=1)
-    return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _predict(item: Trial, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> np.ndarray:
