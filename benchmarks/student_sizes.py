@@ -27,7 +27,7 @@ STUDENTS = ("cosine", "MSE", "max-margin;MSE;γ=1.0")  # the reference students
 def try_words(profile, count):
     """What the base is like after so many epochs of masked words."""
     bench = Bench.load(profile, overrides={"student.language_model": int(count)})
-    note = bench.base.history()
+    note = bench.base.outcome()
     base, teacher = (each.embed(bench.held_out)[:] for each in (bench.base, bench.teacher))
     yield {
         "epochs": count,
@@ -42,7 +42,7 @@ def try_words(profile, count):
 def try_rates(profile, rate):
     """How far the reference students stay from their teacher on held-out documents."""
     bench = Bench.load(profile, overrides={"training.learning_rate": float(rate)})
-    bench.embed([bench.model(label) for label in STUDENTS], bench.held_out)
+    bench.prepare([bench.model(label) for label in STUDENTS], bench.held_out)
     teacher = bench.teacher.embed(bench.held_out)[:]
     for label in STUDENTS:
         student = bench.model(label).embed(bench.held_out)[:]

@@ -18,7 +18,6 @@ from lib.messages import OneLine
 Job = tuple[str, Callable[..., Any], tuple]  # label, function of a module, its arguments
 GONE = (BrokenExecutor, CancelledError)
 ALONE = threading.RLock()  # threads of a Dask worker would share torch's random numbers
-duration = tqdm.format_interval  # formats seconds: `00:07`, `12:30`, `1:05:00`
 
 
 class WorkerError(OneLine, RuntimeError):

@@ -64,10 +64,10 @@ class Store:
     """Products in a folder that processes share."""
 
     folder: Path
-    keep: bool = False  # use products that older code made; `kept` has their names
+    keep: bool = False  # use products that older code made; `outdated` has their names
     reading: bool = False  # raise `NotComputed` instead of computing
     used: set[str] = field(default_factory=set, repr=False)  # names of all, for provenance
-    kept: set[str] = field(default_factory=set, repr=False)
+    outdated: set[str] = field(default_factory=set, repr=False)
 
     def path(self, product: Product, suffix: str) -> Path:
         """Where a product is, or belongs; its name is noted in `used`, and its folder made.
@@ -79,7 +79,7 @@ class Store:
         missing = self.keep and suffix != ".checkpoint" and not path.exists()
         if missing and (older := _list_older(path)):
             path = older[-1]
-            self.kept.add(f"{product.kind}/{path.stem}")
+            self.outdated.add(f"{product.kind}/{path.stem}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -108,22 +108,23 @@ class Store:
         lengths. A row must not depend on the other texts. Equal texts share a row. A killed process
         loses at most the piece that it computes. Rows are read from disk when they are indexed.
         """
-        texts = texts if hasattr(texts, "names") else [*texts]  # a Series is indexed by its labels
-        folder, names = self.path(product, ".rows"), hash_texts(texts)
-        if (_find_places(folder, names) < 0).any():
+        if not hasattr(texts, "text_hashes"):
+            texts = [*texts]  # a Series is indexed by its labels
+        folder, hashes = self.path(product, ".rows"), hash_texts(texts)
+        if (_find_places(folder, hashes) < 0).any():
             folder = self.folder / f"{product.name}.rows"  # no table mixes rows of two codes
             with self._lock(product, folder):
                 folder.mkdir(exist_ok=True)
-                lacking = (_find_places(folder, names) < 0) & ~pd.Index(names).duplicated()
+                lacking = (_find_places(folder, hashes) < 0) & ~pd.Index(hashes).duplicated()
                 missing = np.flatnonzero(lacking)
                 for start in range(0, len(missing), PIECE):
                     places = missing[start : start + PIECE]
                     columns = compute([texts[int(place)] for place in places])
                     arrays = {name: [*values] for name, values in columns.items()}
-                    table = pa.table({"name": names[places], **arrays})
+                    table = pa.table({"name": hashes[places], **arrays})
                     path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
                     write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
-        table, places = _open_table(folder), _find_places(folder, names)
+        table, places = _open_table(folder), _find_places(folder, hashes)
         return {name: Rows(table[name], places) for name in table.column_names[1:]}
 
     def has_rows(self, product: Product, texts: Sequence[str]) -> bool:
@@ -182,9 +183,9 @@ def _open_table(folder: Path) -> pa.Table:
     return pa.concat_tables(pieces or [pa.table({"name": np.empty(0, np.uint64)})])
 
 
-def _find_places(folder: Path, names: np.ndarray) -> np.ndarray:
-    """(names,) the rows of a table that have these names; -1 for those that it lacks."""
-    return pd.Index(_open_table(folder)["name"].to_numpy()).get_indexer(names)
+def _find_places(folder: Path, hashes: np.ndarray) -> np.ndarray:
+    """(texts,) the rows of a table for texts with these hashes; -1 for those that it lacks."""
+    return pd.Index(_open_table(folder)["name"].to_numpy()).get_indexer(hashes)
 
 
 def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
@@ -246,9 +247,9 @@ def hash_value(value: Any, name: Callable[[Any], str] | None = None) -> str:
 
 
 def hash_texts(texts: Iterable[str]) -> np.ndarray:
-    """(texts,) uint64 hashes by content. A sequence may have its own, in an attribute `names`."""
-    if (names := getattr(texts, "names", None)) is not None:
-        return names
+    """(texts,) uint64 hashes by content. A sequence may have its own, as `text_hashes`."""
+    if hasattr(texts, "text_hashes"):
+        return texts.text_hashes
     contents = (text.encode("utf-8", "surrogatepass") for text in texts)
     digests = (hashlib.blake2b(content, digest_size=8).digest() for content in contents)
     return np.frombuffer(b"".join(digests), np.uint64)

@@ -63,7 +63,7 @@ def train(given: argparse.Namespace) -> None:
             model.train()  # without the store's lock, as all processes take part in every update
         return
     with tqdm(desc="training", total=model.updates, unit="update") as bar:
-        losses = model.history([lambda number, loss: bar.update(number - bar.n)])["loss"]
+        losses = model.outcome([lambda number, loss: bar.update(number - bar.n)])["loss"]
     base, told = bench.profile.student.model, f"{losses[0]:.4f} -> {losses[-1]:.4f}"
     facts = {"seed": given.seed, "updates": len(losses), "loss": told}
     card = {

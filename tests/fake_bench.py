@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from lib.config import profiles
-from lib.evaluation.readouts import READOUTS
+from lib.evaluation.readouts import CLASSIFIER_OF
 
 
 class FakeBench:
@@ -19,7 +19,7 @@ class FakeBench:
 
     def __init__(self, profile: Any, readout: str = "thesis", **members: Any):
         self.profile = profiles.load(profile) if isinstance(profile, str) else profile
-        self.members = {"embed": lambda *_: None, "held_out": ["a text"]} | members
+        self.members = {"prepare": lambda *_: None, "held_out": ["a text"]} | members
         self.readout = readout
         for name, member in self.members.items():
             setattr(self, name, partial(member, self) if callable(member) else member)
@@ -28,7 +28,7 @@ class FakeBench:
         return FakeBench(self.profile.changed(section, **values), self.readout, **self.members)
 
     def with_readout(self, name: str) -> FakeBench:
-        profile = self.profile.changed("heads", classifier=READOUTS[name])
+        profile = self.profile.changed("heads", classifier=CLASSIFIER_OF[name])
         return FakeBench(profile, name, **self.members)
 
     def reading(self) -> FakeBench:

@@ -67,6 +67,7 @@ def test_a_table_computes_missing_rows_only_and_keeps_the_order(tmp_path, monkey
     texts = ["ccc", "aa", "ccc", "b", "aaaa"]
     given = pd.Series(texts, index=range(5)[::-1])  # in its order, whatever its index
     rows = kept.rows(ONE, given, remember)[column]
+    assert len(kept.rows(ONE, pd.Index(texts), remember)[column]) == 5
     assert asked == ["aa", "b", "ccc", "aaaa"]
     expected = COLUMNS[column](texts)
     mask = np.array([True, False, False, False, True])
@@ -149,7 +150,7 @@ def test_what_older_code_made_is_made_again_or_used_to_keep(tmp_path, edit_sourc
     new = Product(ONE.kind, ONE.inputs, ONE.modules, label="one")
     keeping = Store(tmp_path, keep=True)
     assert keeping.get(new, pytest.fail)["x"] == 1
-    assert keeping.has_rows(new, ["a"]) and keeping.kept == {old}
+    assert keeping.has_rows(new, ["a"]) and keeping.outdated == {old}
     with pytest.raises(NotComputed, match="kind one is not in"):
         Store(tmp_path, reading=True).get(new, pytest.fail)
     assert Store(tmp_path).get(new, lambda: {"x": 2})["x"] == 2

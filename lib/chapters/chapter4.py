@@ -12,7 +12,7 @@ from lib.config.profiles import grid, matches, read_yaml
 from lib.config.schema import Profile
 from lib.distillation.measures import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
-from lib.evaluation.readouts import READOUTS
+from lib.evaluation.readouts import CLASSIFIER_OF
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics.effects import corrected_runs
@@ -71,7 +71,7 @@ def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
 
 def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
     """`run_figures` by every readout. Students are trained once; only the heads differ."""
-    frames = [run_figures(labels, bench.with_readout(name)) for name in READOUTS]
+    frames = [run_figures(labels, bench.with_readout(name)) for name in CLASSIFIER_OF]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -139,11 +139,11 @@ def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> 
         for group, models in groups.items()
         for name, variant in select_students(models, contextual=True).items()
     }
-    bench.embed(students.values(), bench.held_out)
+    bench.prepare(students.values(), bench.held_out)
     columns, frames = ["update", "embedding", "projected", "share"], []
     for (group, name), student in students.items():
         rows = student.embed(bench.held_out)[:], student.prepare_rows(bench.held_out)[:]
         facts = {"group": group, "model": name, "dimension": name.partition("d;")[0]}
-        frame = pd.DataFrame(student.history()["watched"], columns=columns)
+        frame = pd.DataFrame(student.outcome()["watched"], columns=columns)
         frames.append(frame.assign(**facts, chance=chance_cca(*rows)))
     return pd.concat(frames, ignore_index=True).astype({"update": int})

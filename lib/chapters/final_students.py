@@ -6,7 +6,7 @@ from lib.chapters.chapter4 import assign_seeds, rename_models, select_students
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
-from lib.evaluation.readouts import READOUTS
+from lib.evaluation.readouts import CLASSIFIER_OF
 from lib.experiments.bench import Bench
 
 
@@ -29,7 +29,7 @@ def prepare_bench(bench: Bench) -> Bench:
     """A bench with the training scheme of Table 5.2 and newly trained contextual teachers."""
     final = bench.profile.final
     scheme = final.model_dump(include={"documents", "learning_rate", "accumulation"})
-    updates = bench.profile.changed("training", **scheme).training.updates
+    updates = bench.profile.changed("training", **scheme).training.count_updates(final.documents)
     warmup_share = min(final.warmup_updates / max(updates, 1), 0.5)  # training refuses 0 updates
     longer = bench.changed("training", **scheme, warmup_share=warmup_share)
     return longer.changed("contextual_teacher", seed=bench.profile.contextual_teacher.seed + 1)
@@ -45,7 +45,7 @@ def run_readouts(bench: Bench) -> pd.DataFrame:
     cut = {f"{name};cut": f"{models[name]};cut" for name in shortened}
     seeds |= {f"{identity};cut": numbers for identity, numbers in seeds.items()}
     runs = [(models, *each) for each in profile.final.rounds.items()]
-    for readout in READOUTS:
+    for readout in CLASSIFIER_OF:
         final = prepare_bench(bench.with_readout(readout))
         for run, name, limit in [*runs, (cut, "all", None)]:
             records = final.run([*run.values()], seeds=seeds, split="test", limit=limit)

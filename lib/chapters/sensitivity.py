@@ -13,7 +13,7 @@ from lib.experiments.bench import Bench
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, from_examples, task_scores
 from lib.texts import count_words
 
-READOUTS = {"heads": "thesis", "no head": "none"}  # column of Figure A.4 -> `readouts.READOUTS`
+READOUTS = {"heads": "thesis", "no head": "none"}  # column of Figure A.4 -> that of a bench
 TEACHER, REFERENCE, TARGET = "DBOW;1024d", "LSA", "SBERT"  # the last has the level to reach
 DRAWS = 10_000
 FARTHEST = 6  # decades of words; a level that needs more is never reached
@@ -35,7 +35,9 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
     teacher, frames = bench.teacher.embed(bench.held_out)[:], []
     for times in (0, *grid("beyond")["times"]):
         longer = bench.changed("training", **find_length(bench.profile, times)) if times else bench
-        facts = {"times": times, "updates": longer.profile.training.updates if times else 0}
+        training = longer.profile.training
+        updates = training.count_updates(training.documents) if times else 0
+        facts = {"times": times, "updates": updates}
         for column, readout in READOUTS.items():
             models = students if times else ["Longformer"]
             records = longer.with_readout(readout).run(models, seeds=seeds)

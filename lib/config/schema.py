@@ -122,10 +122,9 @@ class TrainingSettings(declared("training")):  # type: ignore[misc]
     contextual_features: Literal["raw", "standardized"]
     contextual_rows: Literal["own", "dealt"]
 
-    @property
-    def updates(self) -> int:
+    def count_updates(self, documents: int, processes: int = 1) -> int:
         """Updates of a student; each pass leaves out the last update if it is not full."""
-        return self.passes * (self.documents // (self.batch_size * self.accumulation))
+        return self.passes * (documents // (self.batch_size * self.accumulation * processes))
 
 
 class HeadSettings(declared("heads")):  # type: ignore[misc]

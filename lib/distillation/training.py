@@ -3,6 +3,7 @@
 It is on Hugging Face accelerate: one process on a laptop, many under torchrun (docs/scale.md).
 """
 
+import math
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -188,13 +189,14 @@ def draw_batches(
     No update has a document twice or extends into the next pass; `ValueError` if none is full.
     """
     sizes = np.asarray([len(ids) for ids in data.token_ids])
-    per_update = settings.accumulation * processes * settings.batch_size
-    whole = len(sizes) // per_update * per_update
-    if whole == 0:
-        raise ValueError(f"{len(sizes)} documents do not fill one update of {per_update}")
+    updates = settings.count_updates(len(sizes), processes)
+    update = (settings.accumulation, processes, settings.batch_size)
+    if updates == 0:
+        raise ValueError(f"{len(sizes)} documents do not fill one update of {math.prod(update)}")
     bucket, generator = settings.length_bucket, np.random.default_rng(seed)
+    whole = updates // settings.passes * math.prod(update)
     orders = [length_mixed_order(sizes, bucket, generator)[:whole] for _ in range(settings.passes)]
-    return np.concatenate(orders).reshape(-1, settings.accumulation, processes, settings.batch_size)
+    return np.concatenate(orders).reshape(updates, *update)
 
 
 def length_mixed_order(

@@ -1,1 +1,1 @@
-"""Measures how good an embedding is: heads, metrics, baselines (thesis Sections 4.2 and 5.2)."""
+"""Measures how good an embedding is: classifiers, rankings, metrics (thesis Sections 4.2, 5.3)."""

@@ -5,13 +5,11 @@
 The training follows the author's code: frozen embeddings, cross-entropy with label smoothing, AdamW
 with decoupled decay on all parameters including biases, a cosine schedule to 0, no early stopping.
 
-Heads are stacked, the backward pass is written out, and one fused optimiser step updates them all:
-two (pairs) to five times (single texts) as fast as the plain loop in the tests. Each head has its
-own random generator. With one torch thread and `MKL_CBWR` as in `lib.config.environment`, it has
-the same bits in any stack.
+For speed (docs/speed.md) heads are stacked, the backward pass is written out, and one fused
+optimiser step updates them all. Each head has its own random generator. With one torch thread and
+`MKL_CBWR` as in `lib.config.environment`, it has the same bits in any stack.
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,25 +19,26 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
-from torch.optim.adamw import adamw
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
 
 from lib.config.schema import HeadSettings
-from lib.evaluation.readouts import Job
+from lib.evaluation.readouts import Trial
 
-_TOGETHER = 20  # heads trained together, 1.2 MB each for 1536 inputs; changes no result
+_TOGETHER = 20  # heads trained together; changes no result
 _ALIGN = 64  # heads fill whole cache lines, so that vectorised loops find all aligned alike
 
 
 @torch.no_grad()
-def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> list[np.ndarray]:
-    """Train one head per job and test it: (test,) predicted classes, int64, of each job.
+def train_heads(trials: Sequence[Trial], classes: int, settings: HeadSettings) -> list[np.ndarray]:
+    """Train one head per trial and test it: (test,) predicted classes, int64, of each trial.
 
     The settings' `features` are "raw" embeddings (the author's code) or "standardized" over the
-    texts of the job's training items: with raw ones their scale decides how far a head gets in a
-    few hundred steps. `clip` is the largest norm of a head's gradient. `ValueError`, with the job's
+    texts of the training items: with raw ones their scale decides how far a head gets in a few
+    hundred steps. `clip` is the largest norm of a head's gradient. `ValueError`, with the trial's
     name, for embeddings or trained weights that are not finite.
     """
-    data = _prepare(jobs, standardized=settings.features == "standardized")
+    data = _prepare(trials, standardized=settings.features == "standardized")
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, item in enumerate(data):
         shape = (item.features.shape[1], len(item.train), item.inputs.shape[1])
@@ -49,23 +48,23 @@ def train_heads(jobs: Sequence[Job], classes: int, settings: HeadSettings) -> li
         for start in range(0, len(indices), _TOGETHER):
             block = indices[start : start + _TOGETHER]
             weights = _train([data[index] for index in block], classes, settings)
-            for row, index in enumerate(block):
-                predictions[index] = _predict(data[index], *(tensor[row] for tensor in weights))
+            for index, *own in zip(block, *weights, strict=True):
+                predictions[index] = _predict(data[index], *own)
     return [predictions[index] for index in range(len(data))]
 
 
-def _prepare(jobs: Sequence[Job], standardized: bool) -> list[Job]:
-    """Jobs of tensors; those that share embeddings and training items share scaled embeddings."""
+def _prepare(trials: Sequence[Trial], standardized: bool) -> list[Trial]:
+    """Trials of tensors; those that share embeddings and training items share scaled embeddings."""
     shared: dict[tuple[int, ...], Tensor] = {}
     data = []
-    for job in jobs:
+    for trial in trials:
         names = ("inputs", "labels", "train", "test")
-        numbers: Any = {name: torch.as_tensor(getattr(job, name)).long() for name in names}
-        key = (id(job.features), id(job.inputs), id(job.train))
+        numbers: Any = {name: torch.as_tensor(getattr(trial, name)).long() for name in names}
+        key = (id(trial.features), id(trial.inputs), id(trial.train))
         if key not in shared:
-            features = torch.as_tensor(job.features, dtype=torch.float32).contiguous()
+            features = torch.as_tensor(trial.features, dtype=torch.float32).contiguous()
             if not features.isfinite().all():
-                raise ValueError(f"{job.name}: NaN or infinity in the embeddings")
+                raise ValueError(f"{trial.name}: NaN or infinity in the embeddings")
             if standardized:
                 seen = features[numbers["inputs"][numbers["train"]].unique()]
                 spread = seen.std(0, correction=0)
@@ -73,22 +72,23 @@ def _prepare(jobs: Sequence[Job], standardized: bool) -> list[Job]:
                 spread[constant] = math.inf  # such features become 0
                 features = (features - seen.mean(0)) / spread
             shared[key] = features
-        data.append(replace(job, features=shared[key], **numbers))
+        data.append(replace(trial, features=shared[key], **numbers))
     return data
 
 
-def _train(data: list[Job], classes: int, settings: HeadSettings) -> list[Tensor]:
+def _train(data: list[Trial], classes: int, settings: HeadSettings) -> tuple[Tensor, ...]:
     """Train heads of one shape: W1 (heads, hidden, width), b1, W2 (heads, classes, hidden), b2."""
-    stack, step = _Stack(data, classes, settings), 0
+    stack = _Stack(data, classes, settings)
     batches = math.ceil(stack.rows / settings.batch_size)
     epochs = math.ceil(settings.steps / batches) if settings.steps else settings.epochs
+    steps = epochs * batches
+    schedule = LambdaLR(stack.optimizer, lambda step: 0.5 * (1 + math.cos(math.pi * step / steps)))
     for _ in range(epochs):
         stack.shuffle()
         for start in range(0, stack.rows, settings.batch_size):
             stack.compute_gradients(start, min(start + settings.batch_size, stack.rows))
-            done = step / (epochs * batches)
-            stack.update(lr=settings.learning_rate * 0.5 * (1 + math.cos(math.pi * done)))
-            step += 1
+            stack.optimizer.step()
+            schedule.step()
     for item, healthy in zip(data, stack.weights.isfinite().all(1), strict=True):
         if not healthy:
             raise ValueError(f"{item.name}: infinite weights in the head; lower the learning rate")
@@ -98,30 +98,28 @@ def _train(data: list[Job], classes: int, settings: HeadSettings) -> list[Tensor
 class _Stack:
     """Weights, gradients, optimiser and shuffled items of heads that are stepped together."""
 
-    def __init__(self, data: list[Job], classes: int, settings: HeadSettings):
+    def __init__(self, data: list[Trial], classes: int, settings: HeadSettings):
         self.data, self.settings, self.rows = data, settings, len(data[0].train)
         heads, units = len(data), settings.hidden
         width = data[0].features.shape[1] * data[0].inputs.shape[1]
 
         # Parameters, and their gradients, are views of one (heads, size) tensor.
         shapes = [(units, width), (units,), (classes, units), (classes,)]
-        used = sum(math.prod(shape) for shape in shapes)
-        size = math.ceil(used / _ALIGN) * _ALIGN
-        self.weights, self.gradients = torch.zeros(heads, size), torch.zeros(heads, size)
-        self.parameters = _views(self.weights, shapes)
-        self.parameter_gradients = _views(self.gradients, shapes)
+        sizes = [math.prod(shape) for shape in shapes]
+        size = math.ceil(sum(sizes) / _ALIGN) * _ALIGN
+        self.weights, self.gradients = both = torch.zeros(2, heads, size)
+        parts = both[:, :, : sum(sizes)].split(sizes, dim=2)
+        views = [part.unflatten(2, shape) for part, shape in zip(parts, shapes, strict=True)]
+        self.parameters, self.parameter_gradients = zip(*views, strict=True)
         self.generators = [torch.Generator().manual_seed(item.seed) for item in data]
         for row, generator in enumerate(self.generators):
             for tensor, fan_in in zip(self.parameters, (width, width, units, units), strict=True):
                 bound = fan_in**-0.5  # the default of nn.Linear
                 tensor[row].uniform_(-bound, bound, generator=generator)
 
-        # A step of `torch.optim.AdamW` without its bookkeeping, which takes as long as the step.
-        moments = [torch.zeros_like(self.weights)], [torch.zeros_like(self.weights)]
-        state: Any = ([self.weights], [self.gradients], *moments, [], [torch.zeros(())])
-        constants: Any = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "fused": True}
-        constants |= {"amsgrad": False, "maximize": False, "weight_decay": settings.weight_decay}
-        self.update = functools.partial(adamw, *state, **constants)
+        self.weights.grad = self.gradients
+        rates = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
+        self.optimizer = AdamW([self.weights], **rates, fused=True)
 
         smoothing = settings.label_smoothing
         self.smoothed = torch.eye(classes) * (1 - smoothing) + smoothing / classes
@@ -174,13 +172,6 @@ class _Stack:
             self.gradients.mul_(shrink.clamp_(max=1))
 
 
-def _views(flat: Tensor, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """Consecutive parts of a (heads, size) tensor as views with these shapes per head."""
-    sizes = [math.prod(shape) for shape in shapes]
-    parts = flat[:, : sum(sizes)].split(sizes, dim=1)
-    return [part.unflatten(1, shape) for part, shape in zip(parts, shapes, strict=True)]
-
-
-def _predict(item: Job, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> np.ndarray:
+def _predict(item: Trial, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> np.ndarray:
     x = item.features[item.inputs[item.test]].flatten(1)
     return linear(torch.relu(linear(x, w1, b1)), w2, b2).argmax(1).numpy()

@@ -1,26 +1,14 @@
-"""Normalised accuracy, average precision, reciprocal rank and canonical correlation."""
+"""Average precision, reciprocal rank and canonical correlation."""
 
 import warnings
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 
 
-def normalized_accuracy(frame: pd.DataFrame) -> pd.DataFrame:
-    """Divide accuracies by the best of their task (thesis Section 4.2), as a column `normalized`.
-
-    `frame` has columns task and accuracy. A model has different values in different frames.
-    """
-    best = frame.groupby("task")["accuracy"].transform("max")
-    return frame.assign(normalized=frame["accuracy"] / best)
-
-
-def average_precision(
-    relevant: Collection[Hashable], ranking: Sequence[Hashable], top: int | None = None
-) -> float:
+def average_precision(relevant: Collection, ranking: Sequence, top: int | None = None) -> float:
     """Average, over the relevant items, the precision at each one's rank; 0 if none is ranked.
 
         AP = 1/R * sum over relevant ranked items of (relevant items up to its rank) / rank
@@ -33,24 +21,22 @@ def average_precision(
     return float(sum(n / rank for n, rank in enumerate(ranks, 1)) / counted) if ranks else 0.0
 
 
-def reciprocal_rank(
-    relevant: Collection[Hashable], ranking: Sequence[Hashable], top: int | None = None
-) -> float:
+def reciprocal_rank(relevant: Collection, ranking: Sequence, top: int | None = None) -> float:
     """One over the rank of the first relevant item; 0 if none is ranked within `top`."""
     ranks = _find_ranks(relevant, ranking, top)
     return 1.0 / ranks[0] if ranks else 0.0
 
 
-def _find_ranks(relevant: Any, ranking: Sequence[Hashable], top: int | None) -> list[int]:
+def _find_ranks(relevant: Collection, ranking: Sequence, top: int | None) -> list[int]:
     """The ranks of relevant items that are within `top`, ascending from 1."""
     wanted = set(relevant)
     return [rank for rank, name in enumerate(ranking[:top], 1) if name in wanted]
 
 
-def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = None) -> float:
-    """Sum the first k canonical correlations of two sets of vectors (thesis Equation 4.3), 0 to k.
+def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"]) -> float:
+    """Sum the canonical correlations of two sets of vectors (thesis Equation 4.3).
 
-        cca = sum_{j <= k} s_j(Ux' Uy),   Ux, Uy: orthonormal bases of the centred columns
+        cca = sum_j s_j(Ux' Uy),   Ux, Uy: orthonormal bases of the centred columns
 
     (Björck and Golub 1973, Numerical methods for computing angles between linear subspaces.) Row i
     of x and of y, arrays of floats, is the same document. Invariant under invertible affine maps.
@@ -62,7 +48,7 @@ def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"], k: int | None = 
         what = f"cca of {tuple(x.shape)} and {tuple(y.shape)}: {certain} correlations are 1 for any"
         warnings.warn(f"{what} data, because the rows are too few; use more rows", stacklevel=2)
     correlations = np.linalg.svd(x_basis.T @ y_basis, compute_uv=False)
-    return float(np.clip(correlations, 0, 1)[:k].sum())
+    return float(np.clip(correlations, 0, 1).sum())
 
 
 def _orthonormal_columns(values: Any) -> np.ndarray:

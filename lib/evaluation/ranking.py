@@ -39,22 +39,25 @@ def rank(
     function of a fold's queries, which fits them to none of its sources and targets; `folds` are
     places of sources, each in one fold.
     """
-    sources, scores, parts = [*queries.relevant], dict[int, float](), dict[int, np.ndarray]()
+    sources, scored = [*queries.relevant], dict[int, tuple[float, np.ndarray]]()
     for fold in [np.arange(len(sources))] if folds is None else folds:
         relevant = {sources[place]: queries.relevant[sources[place]] for place in fold}
         fitted = vectors(replace(queries, relevant=relevant)) if callable(vectors) else vectors
-        rankings = rank_texts(fitted, [*relevant])
-        for (source, targets), ranking in zip(relevant.items(), rankings, strict=True):
-            scores[source] = METRICS[metric](targets, ranking, top)
-            parts[source] = np.full(len(targets), scores[source])
-            if metric == "MAP" and top is None:  # (targets,) precision at each target's rank
-                ranks = 1 + np.array([ranking.index(target) for target in targets])
-                parts[source] = (ranks <= ranks[:, None]).sum(1) / ranks
-    mean = np.mean([scores[source] for source in sources])
-    examples = np.concatenate([parts[source] for source in sources])
-    counts = np.array([len(parts[source]) for source in sources])
+        for source, ranking in zip(relevant, rank_texts(fitted, [*relevant]), strict=True):
+            scored[source] = _score_query(relevant[source], ranking, metric, top)
+    scores, parts = zip(*map(scored.get, sources), strict=True)
+    mean, counts = np.mean(scores), np.array([*map(len, parts)])
     weights = np.repeat(counts.sum() / (len(sources) * counts), counts)  # queries count the same
-    return float(mean), mean + weights * (examples - mean)
+    return float(mean), mean + weights * (np.concatenate(parts) - mean)
+
+
+def _score_query(targets: list[int], ranking: list[int], metric: str, top: int | None) -> tuple:
+    """The score of a query, and (targets,) scores with that mean."""
+    score = METRICS[metric](targets, ranking, top)
+    if metric != "MAP" or top is not None:
+        return score, np.full(len(targets), score)
+    ranks = 1 + np.array([ranking.index(target) for target in targets])
+    return score, (ranks <= ranks[:, None]).sum(1) / ranks  # the precision at each target's rank
 
 
 def rank_texts(vectors: Any, sources: Sequence[int]) -> Iterator[list[int]]:

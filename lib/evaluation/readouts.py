@@ -1,6 +1,6 @@
 """Classification on frozen embeddings: the examples, classifiers, and how many answers are right.
 
-A classifier maps a `Job` to (test,) predicted classes. The thesis' head is in `heads`.
+A classifier maps a `Trial` to (test,) predicted classes. The thesis' head is in `heads`.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from lib.config.schema import HeadSettings
 
 # Readout -> a profile's `heads.classifier`. "thesis" is the published protocol.
-READOUTS = {"thesis": "head", "compare": "compare", "none": "similarity"}
+CLASSIFIER_OF = {"thesis": "head", "compare": "compare", "none": "similarity"}
 HEAD_SEEDS = 1000  # heads of one model and seed: seeds 1000 * seed, 1000 * seed + 1, ...
 TOLERANCE = 1e-6  # largest entry of the gradient at which logistic regression has converged
 Part = tuple[np.ndarray, np.ndarray]  # the examples to train on and those to test on
@@ -50,7 +50,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Job:
+class Trial:
     """One classifier to train and test.
 
     `features` are (n, dim), one row per text; jobs of one model share one array. `inputs` are
@@ -106,26 +106,29 @@ def judge_models(
     that are not finite.
     """
     heads = settings if classifier == "head" else None
-    repeats, jobs = heads.repeats if heads else 1, []
+    repeats, trials = heads.repeats if heads else 1, []
     for name, seed, vectors in models:
         data = (read_vectors(vectors), examples.inputs, examples.labels)
         for head, part in itertools.product(range(repeats), examples.parts):
-            jobs.append(Job(*data, *part, HEAD_SEEDS * seed + head, name))
+            trials.append(Trial(*data, *part, HEAD_SEEDS * seed + head, name))
     if heads:
         from lib.evaluation.heads import train_heads
 
-        answers = train_heads(jobs, examples.classes, heads)
+        answers = train_heads(trials, examples.classes, heads)
     else:
-        answers = [CLASSIFIERS[classifier](job) for job in jobs]
-    right = [answer == examples.labels[job.test] for answer, job in zip(answers, jobs, strict=True)]
-    shares = np.concatenate(right).reshape(len(models), repeats, -1).mean(1)  # (models, tested)
-    order = np.argsort(np.concatenate([test for _, test in examples.parts]))
-    sizes = np.array([len(test) for _, test in examples.parts])
-    weights = np.repeat(1 / (len(sizes) * sizes), sizes)  # each fold counts the same
-    return [{"accuracy": each @ weights, "scores": each[order]} for each in shares]
+        answers = [CLASSIFIERS[classifier](trial) for trial in trials]
+    right = np.zeros((len(models), len(examples.labels)))  # the share of heads, by example
+    for place, (trial, answer) in enumerate(zip(trials, answers, strict=True)):
+        model = place // (repeats * len(examples.parts))  # its trials follow each other
+        right[model, trial.test] += answer == examples.labels[trial.test]
+    right /= repeats
+    tests = [test for _, test in examples.parts]
+    order, sizes = np.concatenate(tests), np.array([*map(len, tests)])
+    weights = np.repeat(1 / (len(tests) * sizes), sizes)  # each fold counts the same
+    return [{"accuracy": each[order] @ weights, "scores": each[examples.tested]} for each in right]
 
 
-def by_comparing(job: Job) -> np.ndarray:
+def by_comparing(trial: Trial) -> np.ndarray:
     """Classify by logistic regression on features that compare the texts of a pair.
 
         single text: u          pair of texts: |u - v| and u * v, element by element
@@ -135,39 +138,39 @@ def by_comparing(job: Job) -> np.ndarray:
     1 / width (scikit-learn's C): a logit has a standard deviation of about one for any width. The
     loss is convex and minimised to convergence, so no seed or learning rate matters.
     """
-    embeddings = job.features.astype(np.float64)
-    seen = np.unique(job.inputs[job.train])
+    embeddings = trial.features.astype(np.float64)
+    seen = np.unique(trial.inputs[trial.train])
     embeddings = StandardScaler().fit(embeddings[seen]).transform(embeddings)
-    u, v = (embeddings[job.inputs[:, side]] for side in (0, -1))
-    x = u if job.inputs.shape[1] == 1 else np.hstack([abs(u - v), u * v])
-    x = StandardScaler().fit(x[job.train]).transform(x)
-    return job.fit(LogisticRegression(C=1 / x.shape[1], tol=TOLERANCE, max_iter=1000), x)
+    u, v = (embeddings[trial.inputs[:, side]] for side in (0, -1))
+    x = u if trial.inputs.shape[1] == 1 else np.hstack([abs(u - v), u * v])
+    x = StandardScaler().fit(x[trial.train]).transform(x)
+    return trial.fit(LogisticRegression(C=1 / x.shape[1], tol=TOLERANCE, max_iter=1000), x)
 
 
-def by_similarity(job: Job) -> np.ndarray:
+def by_similarity(trial: Trial) -> np.ndarray:
     """Classify by similarity, with almost nothing to train.
 
     A single text gets the class of the nearest centroid of embeddings scaled to norm 1. A pair is
     classified by the threshold on its cosine that separates the training pairs best.
     """
-    embeddings = job.features.astype(np.float64)
-    first = embeddings[job.inputs[:, 0]]
-    if job.inputs.shape[1] == 1:
-        return job.fit(NearestCentroid(), normalize(first))
-    x = 1 - paired_cosine_distances(first, embeddings[job.inputs[:, 1]])[:, None]
-    return job.fit(DecisionTreeClassifier(max_depth=1), x)  # one threshold
+    embeddings = trial.features.astype(np.float64)
+    first = embeddings[trial.inputs[:, 0]]
+    if trial.inputs.shape[1] == 1:
+        return trial.fit(NearestCentroid(), normalize(first))
+    x = 1 - paired_cosine_distances(first, embeddings[trial.inputs[:, 1]])[:, None]
+    return trial.fit(DecisionTreeClassifier(max_depth=1), x)  # one threshold
 
 
-def by_words(job: Job) -> np.ndarray:
+def by_words(trial: Trial) -> np.ndarray:
     """Classify TF-IDF vectors in the usual way: texts by logistic regression, pairs by cosine.
 
     In each article other words matter, so weights of words would say little about pairs. Features,
     sparse or dense with rows of norm 1, are not standardised: the scale of a word or of an LSA
     direction says how much it explains.
     """
-    if job.inputs.shape[1] == 2:
-        return by_similarity(job)
-    return job.fit(LogisticRegression(C=10, max_iter=1000), job.features[job.inputs[:, 0]])
+    if trial.inputs.shape[1] == 2:
+        return by_similarity(trial)
+    return trial.fit(LogisticRegression(C=10, max_iter=1000), trial.features[trial.inputs[:, 0]])
 
 
 # Values of a profile's `heads.classifier` besides "head"; "words" is for TF-IDF.

@@ -6,14 +6,13 @@ records = bench.run(["cosine", "MSE"], seeds=[0, 1, 2])
 
 from __future__ import annotations
 
-import copy
 import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -58,29 +57,36 @@ def shared_property(compute: Callable[[Any], Any]) -> Any:
 
 
 class Texts(Sequence[str]):
-    """The texts of documents, read from disk when needed; parts share their hashes, `names`."""
+    """The texts of documents, read from disk when needed; parts share their hashes."""
 
-    def __init__(self, documents: Sequence[Any], names: np.ndarray | None = None):
+    def __init__(self, documents: Sequence[Any], hashes: np.ndarray | None = None):
         self.documents = documents
-        self.names = hash_texts(each.text for each in documents) if names is None else names
+        self.text_hashes = hash_texts(each.text for each in documents) if hashes is None else hashes
 
     def __len__(self) -> int:
         return len(self.documents)
 
     def __getitem__(self, row: Any) -> Any:
         part = self.documents[row]
-        return Texts(part, self.names[row]) if isinstance(row, slice) else part.text
+        return Texts(part, self.text_hashes[row]) if isinstance(row, slice) else part.text
+
+
+class Judged(NamedTuple):
+    """A model whose heads a job trains, and the record to make."""
+
+    record: Product
+    model: Model
+    seed: int
 
 
 def open_store() -> Store:
-    """The store under the artifact root, as the environment variables of a run ask for it."""
-    asked = {name: os.environ.get(f"THESIS_{name.upper()}") == "1" for name in ("keep", "reading")}
-    return Store(paths.store(), **asked)
+    """The store under the artifact root, as a run asks for it."""
+    return Store(paths.store(), keep=os.environ.get("THESIS_KEEP") == "1")
 
 
 @dataclass(eq=False)
 class Bench:
-    """The experiments of one profile. `readout` is one of `readouts.READOUTS`."""
+    """The experiments of one profile. `readout` is one of `readouts.CLASSIFIER_OF`."""
 
     profile: Profile
     store: Store = field(default_factory=open_store)
@@ -99,8 +105,8 @@ class Bench:
         return replace(self, profile=self.profile.changed(section, **values))
 
     def with_readout(self, name: str) -> Bench:
-        """A bench that reads embeddings in another way, one of `readouts.READOUTS`."""
-        return replace(self.changed("heads", classifier=readouts.READOUTS[name]), readout=name)
+        """A bench that reads embeddings in another way, one of `readouts.CLASSIFIER_OF`."""
+        return replace(self.changed("heads", classifier=readouts.CLASSIFIER_OF[name]), readout=name)
 
     def reading(self) -> Bench:
         """A bench that raises `NotComputed` when this one would compute something."""
@@ -210,11 +216,11 @@ class Bench:
         fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
         return fixed[variant.kind]
 
-    def embed(self, models: Iterable[Model], texts: Sequence[str]) -> None:
+    def prepare(self, models: Iterable[Model], texts: Sequence[str]) -> None:
         """Make missing models and vectors of texts, and what they need, in one queue of jobs."""
-        kept = {model.product.name: model for model in models if model.kept}.values()
-        missing = [model for model in kept if not self.store.has_rows(model.product, texts)]
-        self._run_jobs([(m.product.label, embed_texts, (m, texts)) for m in missing], "models")
+        storing = {model.product.name: model for model in models if model.stores_vectors}.values()
+        missing = [model for model in storing if not self.store.has_rows(model.product, texts)]
+        self._run_jobs([(m.product.label, m.embed_and_unload, (texts,)) for m in missing], "models")
 
     def _run_jobs(self, jobs: list[Job], what: str) -> None:
         if jobs and self.store.reading:
@@ -222,28 +228,21 @@ class Bench:
         run_jobs(jobs, what)
 
     def run(
-        self,
-        wanted: Wanted,
-        *,
-        seeds: Seeds,
-        tasks: Sequence[str] | None = None,
-        split: str = "validation",
-        limit: float | None = None,
+        self, wanted: Wanted, *, seeds: Seeds, split: str = "validation", limit: float | None = None
     ) -> pd.DataFrame:
         """Tidy records of classification: a row for each model, task and seed.
 
         Models that a mapping of `seeds` (identity -> seeds) lacks run with the profile's seeds.
-        `tasks` are by default all classifications. Chapter 4 has the split "validation", Chapter 5
-        "test"; a task without the split is cross-validated. `limit` is how many training examples
-        heads get; below 1, the share of the task's examples.
+        Chapter 4 has the split "validation", Chapter 5 "test"; a task without the split is
+        cross-validated. `limit` is how many training examples heads get; below 1, the share of the
+        task's examples.
         Columns are model, the variant's fields, task, metric, readout, split, seed, value
         (accuracy, mean over folds and heads), scores (of each test example, the share of correct
         heads), groups (of the examples' texts), chance, device, and two products' names.
         """
-        tasks = self.classifications if tasks is None else tasks
-        examples = {task: self.examples(task, split, limit) for task in tasks}
+        examples = {task: self.examples(task, split, limit) for task in self.classifications}
         names = {task: hash_examples(each) for task, each in examples.items()}
-        pairs = itertools.product(self._pair_seeds(wanted, seeds), tasks)
+        pairs = itertools.product(self._pair_seeds(wanted, seeds), examples)
         records = {(pair, task): self._name_record(pair, task, names[task]) for pair, task in pairs}
         self._judge(records, examples)
         facts = {}
@@ -271,7 +270,7 @@ class Bench:
             queries = read_queries(task)
             groups = name_groups(task, queries.text_ids)[queries.examples]
             facts = {"task": name, "readout": "none", "split": "test", "groups": groups}
-            self.embed([self.model(*pair) for pair in pairs], queries.texts)
+            self.prepare([self.model(*pair) for pair in pairs], queries.texts)
             for pair, metric in itertools.product(pairs, ranking.METRICS):
                 vectors = self.model(*pair).embed(queries.texts)
                 value, scores = ranking.rank(vectors, queries, metric, top)
@@ -303,17 +302,15 @@ class Bench:
         label = f"{task}: {variant.identity}, seed {seed}"
         return Product("record", inputs, JUDGING, ("torch", "scikit-learn"), label)
 
-    def _judge(
-        self, records: Mapping[tuple[Pair, str], Product], examples: Mapping[str, Examples]
-    ) -> None:
-        """Make records that are missing. The heads of one task are trained together."""
-        groups: dict[tuple[str, str], list[Any]] = {}
+    def _judge(self, records: Mapping[Any, Product], examples: Mapping[str, Examples]) -> None:
+        """Make missing records of (pair, task). The heads of one task are trained together."""
+        groups: dict[tuple[str, str], list[Judged]] = {}
         for (pair, task), product in records.items():
             if not self.store.has(product):
                 group = groups.setdefault((task, product.inputs["classifier"]), [])
-                group.append((product, self.model(*pair), pair[1]))
-        models = [model for group in groups.values() for _, model, _ in group]
-        self.embed(models, [text for task, _ in groups for text in examples[task].texts])
+                group.append(Judged(product, self.model(*pair), pair[1]))
+        models = [judged.model for group in groups.values() for judged in group]
+        self.prepare(models, [text for task, _ in groups for text in examples[task].texts])
         jobs = []
         for (task, classifier), group in groups.items():
             for start in range(0, len(group), MODELS_PER_JOB):
@@ -334,14 +331,10 @@ def hash_examples(examples: Examples) -> str:
     return hash_arrays(hash_texts(examples.texts), examples.inputs, examples.labels, *folds)
 
 
-def embed_texts(model: Model, texts: Sequence[str]) -> None:
-    """Embed texts with a copy, so that no weights stay in this process."""
-    copy.deepcopy(model).embed(texts)
-
-
-def judge_and_keep(store: Store, given: Sequence[Any], examples: Examples, *how: Any) -> None:
-    """Judge models with their seeds side by side, by classifier and settings; keep the records."""
-    vectors = [(p.label, seed, replace(m).embed(examples.texts)) for p, m, seed in given]
-    records = readouts.judge_models(vectors, examples, *how)
-    for (product, *_), record in zip(given, records, strict=True):
-        store.get(product, functools.partial(dict, record))
+def judge_and_keep(store: Store, group: Sequence[Judged], examples: Examples, *how: Any) -> None:
+    """Judge models side by side, by classifier and settings; keep the records."""
+    models = []
+    for record, model, seed in group:
+        models.append((record.label, seed, model.embed_and_unload(examples.texts)))
+    for each, result in zip(group, readouts.judge_models(models, examples, *how), strict=True):
+        store.get(each.record, functools.partial(dict, result))

@@ -108,10 +108,10 @@ class Words(Model):
 
     Texts are read only as far as the teacher `cut` reads them. `centred` is LSA without words of a
     single document, minus the documents' mean, scaled to norm 1, as own texts are embedded. Vectors
-    are not kept, but LSA's fit is: other processors find other directions.
+    are not stored, but LSA's fit is, unless `centred`: other processors find other directions.
     """
 
-    kept = False
+    stores_vectors = False
 
     documents: Sequence[str]
     dim: int = 0
@@ -157,7 +157,7 @@ def leave_out(documents: Sequence[str], texts: Sequence[str]) -> list[str]:
 class Joined(Model):
     """Vectors of several models side by side; two `scaled` ones have norm 1 and equal weight."""
 
-    kept = False
+    stores_vectors = False
 
     models: tuple[Model, ...]
     scaled: bool = False
@@ -181,7 +181,7 @@ class Joined(Model):
 class Centred(Model):
     """A model's vectors, each of norm 1, without the mean over `documents`, scaled to 1 again."""
 
-    kept = False
+    stores_vectors = False
 
     model: Model
     documents: Sequence[str]

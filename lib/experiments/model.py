@@ -5,6 +5,7 @@ Made of plain values, a model has a name before anything is computed, and can be
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib.util
 import os
@@ -25,7 +26,7 @@ _LOADED = (".safetensors", ".bin", ".json", ".txt", ".model")  # weights, settin
 class Model:
     """Embeds texts. Subclasses say how, in `encode`, and what decides the result, in `product`."""
 
-    kept: ClassVar[bool] = True  # whether vectors are
+    stores_vectors: ClassVar[bool] = True
 
     store: Store
 
@@ -39,8 +40,8 @@ class Model:
         raise NotImplementedError
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """Like `encode`; vectors that are kept are read from disk when they are indexed."""
-        if not self.kept:
+        """Like `encode`; stored vectors are read from disk when they are indexed."""
+        if not self.stores_vectors:
             return self.encode(texts)
         rows = self.store.rows(self.product, texts, lambda part: {"vectors": self.encode(part)})
         return rows["vectors"]
@@ -48,6 +49,10 @@ class Model:
     def fit_outside(self, texts: Sequence[str]) -> Model:
         """The same model, fitted to none of these texts. Most are fitted to nothing."""
         return self
+
+    def embed_and_unload(self, texts: Sequence[str]) -> Any:
+        """Like `embed`; no weights or words of the model and its teachers stay in this process."""
+        return copy.deepcopy(self).embed(texts)
 
     def __getstate__(self) -> dict[str, Any]:
         """Other processes get the fields, and load weights and fit words themselves."""
@@ -81,6 +86,6 @@ def find_device() -> str:
 
 @functools.cache
 def has_bfloat16() -> bool:
-    """Whether the device computes in bfloat16; CPUs that only emulate it are eight times slower."""
+    """Whether the device computes in bfloat16; CPUs that only emulate it are far slower."""
     features = torch.cpu.get_capabilities()
     return find_device() != "cpu" or any(map(features.get, ("avx512_bf16", "amx_bf16", "bf16")))

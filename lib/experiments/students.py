@@ -33,7 +33,7 @@ PACKAGES = ("torch", "transformers", "tokenizers")
 STUDENT = ("experiments.students", "student", "teachers.rows", "texts")
 TRAINING = tuple(f"distillation.{name}" for name in ("measures", "objective", "projection"))
 TRAINING += ("distillation.training", "evaluation.metrics", "losses._checks")
-UNREAD = {"checkpoint_every", "gradient_checkpointing"}  # settings that change no result
+NOT_HASHED = {"checkpoint_every", "gradient_checkpointing"}  # settings that change no result
 IMPORTED = {"contrastive": "cosine", "max_margin": "mse"}  # by modules of lib.losses
 
 
@@ -53,8 +53,8 @@ class Base(Model):
     cut: bool = False
 
     @functools.cached_property
-    def start(self) -> Product:
-        """Its weights."""
+    def weights(self) -> Product:
+        """Weights and losses, if it learns words."""
         inputs = self.section.model_dump(mode="json") | {"files": hash_model(self.section.model)}
         inputs["texts"] = hash_arrays(*map(hash_texts, (self.documents, self.held_out)))
         inputs["computed"] = [find_device(), self.precision]
@@ -62,7 +62,7 @@ class Base(Model):
 
     @functools.cached_property
     def product(self) -> Product:
-        inputs = {"model": self.start, "read": self.read}
+        inputs = {"model": self.weights, "read": self.read}
         return Product("vectors", inputs, STUDENT, PACKAGES, "Longformer")
 
     @property
@@ -70,12 +70,9 @@ class Base(Model):
         """How many tokens of a text are read, special ones included."""
         return self.teacher.section.max_tokens if self.cut else self.section.max_positions
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(texts, dim) float32."""
-        return self.encode_with(self._loaded, texts)
-
-    def encode_with(self, student: Any, texts: Sequence[str]) -> np.ndarray:
-        """(texts, dim) float32, by this student or by a trained copy of it."""
+    def encode(self, texts: Sequence[str], trained: Any = None) -> np.ndarray:
+        """(texts, dim) float32, by this student or by a `trained` copy of it."""
+        student = self._loaded if trained is None else trained
         ids = self.layers.tokenize([cut_text(text) for text in texts], self.read)
         return student.encode(ids, precision=self.precision)
 
@@ -90,13 +87,13 @@ class Base(Model):
 
     def load(self, dropout: float | None = None) -> Any:
         """A fresh copy with `dropout`. It learns its words if need be."""
-        student, learned = load_layers(self.section, dropout), self.history()
+        student, learned = load_layers(self.section, dropout), self.outcome()
         return student if learned is None else unpack_weights(student, learned)
 
-    def history(self) -> Arrays | None:
+    def outcome(self) -> Arrays | None:
         """Its weights and what is in `WordLosses`; None without a language model."""
         learns = self.section.language_model is not None
-        return self.store.get(self.start, self._learn_words) if learns else None
+        return self.store.get(self.weights, self._learn_words) if learns else None
 
     def _learn_words(self) -> Arrays:
         student = load_layers(self.section, dropout=0.0).to(find_device())
@@ -108,10 +105,10 @@ class Base(Model):
 
     def tokens(self, texts: Sequence[str]) -> dict[str, Rows]:
         """The token `ids` of texts, special ones included, truncated, and their length `whole`."""
-        inputs = self.section.model_dump(
-            mode="json", include={"model", "revision", "max_positions"}
-        )
-        inputs |= {"files": hash_model(self.section.model)}
+        section, read = self.section, {"model", "revision", "max_positions"}
+        inputs = section.model_dump(mode="json", include=read) | {
+            "files": hash_model(section.model)
+        }
 
         def tokenize(part: list[str]) -> Arrays:
             ids = [np.array(row, np.int32) for row in self.layers.tokenize(part)]
@@ -162,13 +159,15 @@ class TrainedStudent(Model):
     def weights(self) -> Product:
         """Weights and losses, named by what goes in: nothing is computed for this name."""
         variant, read = replace(self.variant, cut=False), {"training", "width"}
-        inputs = self.profile.model_dump(mode="json", include=read, exclude={"training": UNREAD})
+        inputs = self.profile.model_dump(
+            mode="json", include=read, exclude={"training": NOT_HASHED}
+        )
         inputs |= {
             "variant": asdict(variant),
             "losses": variant.losses,
             "arguments": variant.structural and variants.structural_loss(variant.structural),
             "seed": self.seed,
-            "base": self.base.start,
+            "base": self.base.weights,
             "processes": RANKS,
             "texts": hash_arrays(*map(hash_texts, (self.documents, self.held_out))),
             "teachers": [each and each.product for each in (self.structural, self.contextual)],
@@ -194,19 +193,18 @@ class TrainedStudent(Model):
 
     @property
     def updates(self) -> int:
-        per_update = self.settings.batch_size * self.settings.accumulation * RANKS
-        return self.settings.passes * (len(self.documents) // per_update)
+        return self.settings.count_updates(len(self.documents), RANKS)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, dim) float32. The student is trained if it is missing."""
-        return self.base.encode_with(self.loaded, texts)
+        return self.base.encode(texts, self.loaded)
 
     @functools.cached_property
     def loaded(self) -> Any:
         """The trained student, a `lib.student.Student`."""
-        return unpack_weights(self._build(), self.history()).to(find_device())
+        return unpack_weights(self._build(), self.outcome()).to(find_device())
 
-    def history(self, callbacks: Sequence[Callable] = ()) -> Arrays:
+    def outcome(self, callbacks: Sequence[Callable] = ()) -> Arrays:
         """Its weights, and how it was trained; it is trained if it is missing.
 
         `loss` (updates,), the mean loss of each; with a contextual teacher also `watched`
@@ -218,38 +216,43 @@ class TrainedStudent(Model):
         return arrays
 
     def train(self, callbacks: Sequence[Callable] = ()) -> Arrays:
-        """Train the student, from its last checkpoint if there is one, and return its `history`."""
+        """Train the student, from its last checkpoint if there is one, and return its `outcome`."""
         settings, student = self.settings, self._build().to(find_device())
         student.gradient_checkpointing = settings.gradient_checkpointing
         if settings.freeze_token_embeddings:
             student.freeze_token_embeddings()
-        dealt = settings.contextual_rows == "dealt"
-        data, watched = self.read_data(self.documents, dealt), []
+        data = self.read_data(self.documents, dealt=settings.contextual_rows == "dealt")
         torch.manual_seed(self.seed)  # of the projections' first weights
         sizes = (student.dim, None if data.contextual is None else data.contextual.shape[1])
         options = {"width": self.profile.width, "max_structural_len": settings.max_structural_len}
         objective = Objective(self.variant, *sizes, **options).to(find_device())
+        before = []
         if self.contextual is not None:
-            held_out, end = self.read_data(self.held_out), self.updates
-            every = end if dealt else math.ceil(end / MEASUREMENTS)  # controls at the end alone
-
-            def measure(rows: np.ndarray, number: int) -> tuple[float, ...]:
-                return number, *measures.measure(objective, rows, held_out, settings.batch_size)
-
-            def watch(number: int, loss: float) -> tuple[float, ...] | None:
-                if number % every and number != end:
-                    return None
-                ids = held_out.token_ids[:]
-                return measure(student.encode(ids, precision=settings.precision), number)
-
-            watched = [measure(self.base.embed(self.held_out)[:], 0)]
+            before, watch = self._watch(student, objective)
             callbacks = (*callbacks, watch)
-        options = {"seed": self.seed, "callbacks": callbacks}
-        if self.updates > settings.checkpoint_every:
-            options["checkpoint"] = self.store.path(self.weights, ".checkpoint")
-        history = training.distill(student, objective, data, settings, **options)
-        facts = {"loss": history["loss"], "watched": watched + history["measured"]}
+        long = self.updates > settings.checkpoint_every
+        checkpoint = self.store.path(self.weights, ".checkpoint") if long else None
+        given = {"seed": self.seed, "callbacks": callbacks, "checkpoint": checkpoint}
+        history = training.distill(student, objective, data, settings, **given)
+        facts = {"loss": history["loss"], "watched": before + history["measured"]}
         return facts | pack_weights(student)
+
+    def _watch(self, student: Any, objective: Objective) -> tuple[list, Callable]:
+        """The measurement before training, and a callback that measures while it goes on."""
+        settings, held_out, end = self.settings, self.read_data(self.held_out), self.updates
+        controls = settings.contextual_rows == "dealt"  # are measured at the end alone
+        every = end if controls else math.ceil(end / MEASUREMENTS)
+
+        def measure(number: int, rows: np.ndarray) -> tuple[float, ...]:
+            return number, *measures.measure(objective, rows, held_out, settings.batch_size)
+
+        def watch(number: int, loss: float) -> tuple[float, ...] | None:
+            if number % every and number != end:
+                return None
+            ids = held_out.token_ids[:]
+            return measure(number, student.encode(ids, precision=settings.precision))
+
+        return [measure(0, self.base.embed(self.held_out)[:])], watch
 
     def _build(self) -> Any:
         """The student before training; a `[CLS]` variant has the pooling of the drafts."""

@@ -94,7 +94,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     def embed(variant: Variant, seed: int = first) -> Any:
         return bench.model(variant, seed).embed(bench.held_out)[:]
 
-    bench.embed([bench.model(each, first) for each in students.values()], bench.held_out)
+    bench.prepare([bench.model(each, first) for each in students.values()], bench.held_out)
     columns = ["start", "end", "chance", "control", "share", "context", "another_seed", "alike"]
     table = pd.DataFrame(index=[*students], columns=columns, dtype=float)
     table["alike"] = [geometry.mean_cosine(embed(variant)) for variant in students.values()]

@@ -15,7 +15,7 @@ from torch.utils.data import ConcatDataset
 from lib.data import task_files
 from lib.data.dataset_folder import Documents, content, find_dataset
 from lib.data.files import read_rows
-from lib.experiments.bench import Bench, Texts
+from lib.experiments.bench import Bench
 from lib.experiments.embedders import Words
 from lib.experiments.model import Model
 from lib.news import training
@@ -112,16 +112,19 @@ def draw_triplets(side: Side, seed: int) -> np.ndarray:
     return np.array(rows)
 
 
-class Windows(Texts):
+class Windows(Sequence[str]):
     """Windows of words from documents to distil on, read from disk when needed."""
 
     def __init__(self, folders: Sequence[Documents], rows: np.ndarray, words: int):
         self.folders, self.words = folders, words
-        self.documents = rows  # (windows, 3) int64: folder, document, and first word
-        self.names = hash_texts(iter(self))
+        self.rows = rows  # (windows, 3) int64: folder, document, and first word
+        self.text_hashes = hash_texts(iter(self))
 
-    def __getitem__(self, row: Any) -> str:
-        folder, document, first = self.documents[row].tolist()
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, window: Any) -> str:
+        folder, document, first = self.rows[window].tolist()
         words = split_words(self.folders[folder][document].text)
         return " ".join(words[first : first + self.words])
 
@@ -201,7 +204,7 @@ class News:
     def prepare(self, pairs: Iterable[tuple[str, int]]) -> None:
         """Make what the students among (model, seed) pairs lack, in one queue of jobs."""
         students = [self.model(*pair) for pair in pairs if pair[0] not in NOT_TRAINED]
-        self.bench.embed(students, [text for side in self.sides.values() for text in side.texts])
+        self.bench.prepare(students, [text for side in self.sides.values() for text in side.texts])
 
     def embed(self, name: str, seed: int = 0) -> dict[str, Any]:
         """Vectors of each side's texts, {side: (documents, dim)}; those of words are sparse."""

@@ -29,9 +29,7 @@ CHOSEN = "BiGRU(2)+1 linear;attentive;64d;MSE;plateau"
 TIMED, REPEATS = 10, 3  # documents whose embedding is timed, one at a time; and times of each
 NEAR_ONE_CLUSTER = 0.02  # a model whose F1 is within this of one cluster's is marked as collapsed
 DRAWS = 2000  # bootstrap draws of a side's events
-# Standard deviation of a student's mean F1 due to the processor: between two sets of kernels mini's
-# 50 students differed by .0140 = .0099 * sqrt(2). Cutting a tree turns last bits into clusters.
-PROCESSOR_SD = 0.0099
+F1_PROCESSOR_SD = 0.0099  # of a student's mean F1, due to the processor: docs/reproducibility.md
 
 
 def link(vectors: np.ndarray | csr_array) -> np.ndarray:
@@ -62,7 +60,7 @@ def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
     same = np.equal(*clusters[side.pairs].T)
     columns = np.stack([same & side.positive, same, side.positive], 1)
     hits, together, positive = columns.sum(0)
-    drawn = (draw_pairs(side, seed) @ columns).T
+    drawn = (redraw_events(side, seed) @ columns).T
     f1, single = 2 * hits / (together + positive), 2 * positive / (len(same) + positive)
     (_, wrong), (missed, hit) = pair_confusion_matrix(side.events, clusters)
     count = len(np.unique(clusters))
@@ -77,7 +75,7 @@ def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
     }
 
 
-def draw_pairs(side: Side, seed: int) -> np.ndarray:
+def redraw_events(side: Side, seed: int) -> np.ndarray:
     """(DRAWS, pairs) float64: how often each pair counts when events are redrawn. A positive one
     counts as often as its event is drawn, a negative one as often as both of its events."""
     names, events = np.unique(side.events, return_inverse=True)
@@ -152,7 +150,7 @@ def collect_evidence(scores: pd.DataFrame) -> Evidence:
     draws = scores.groupby("model")["draws"].agg(lambda parts: np.mean([*parts], axis=0))[names]
     runs = np.where(names.isin(NOT_TRAINED), np.inf, evidence.runs)
     events = float(scores.groupby("side")["events"].first().sum())
-    noise = {"sampling": np.cov(np.stack(draws)), "processor": PROCESSOR_SD**2 / runs}
+    noise = {"sampling": np.cov(np.stack(draws)), "processor": F1_PROCESSOR_SD**2 / runs}
     return replace(evidence, runs=runs, groups=events, **noise)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import psutil
+from tqdm import tqdm
 
 from lib import jobs
 from lib.config import environment, manifest, paths, profiles
@@ -110,7 +111,7 @@ class Run:
         self.note.unlink(missing_ok=True)
         began = time.time()
         self.problem = execute(self.path, parameters, self.target, heading)
-        took = jobs.duration(time.time() - began)
+        took = tqdm.format_interval(time.time() - began)
         print(f"{heading}  {'failed after' if self.problem else 'made in'} {took}", flush=True)
         if not self.problem:
             note = {"settings": self.settings, "began": began, "took": f"took {took} last time"}
@@ -178,7 +179,8 @@ def report(runs: list[Run], profile: Profile, seconds: float) -> int:
         print(f"\n{run.path.stem} failed: {run.problem}")
         print(f"    to see where it failed: {jupyter} lab {executed}")
         print(f"    log: {executed[:-6]}.log; without it: {' '.join(run.makes)}")
-    print(f"\n{len(runs) - len(failed)} of {len(runs)} notebooks done in {jobs.duration(seconds)}")
+    took = tqdm.format_interval(seconds)
+    print(f"\n{len(runs) - len(failed)} of {len(runs)} notebooks done in {took}")
     places = (paths.figures(profile), paths.run_folder(profile) / "executed")
     figures, executed = map(os.path.relpath, places)
     print(f"to open: figures and tables in {figures}, notebooks as they ran in {executed}")

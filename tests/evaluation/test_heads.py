@@ -11,7 +11,8 @@ from torch import nn
 
 from lib.config.schema import HeadSettings
 from lib.evaluation import heads
-from lib.evaluation.heads import Job, train_heads
+from lib.evaluation.heads import train_heads
+from lib.evaluation.readouts import Trial
 
 SIZES = {"hidden": 50, "epochs": 10, "batch_size": 32, "repeats": 1}
 RATES = {"learning_rate": 1e-3, "weight_decay": 0.1, "clip": 1.0}
@@ -23,22 +24,22 @@ def change(**changes):
     return SETTINGS.model_copy(update=changes)
 
 
-def make_job(rows=75, dim=9, columns=2, classes=2, seed=0, data_seed=0):
-    """A job whose label is a linear function of its input; the last 30 rows are the test split."""
+def make_trial(rows=75, dim=9, columns=2, classes=2, seed=0, data_seed=0):
+    """A label is a linear function of its input; the last 30 rows are the test split."""
     random = np.random.default_rng(data_seed)
     features = random.standard_normal((40, dim)).astype(np.float32)
     inputs = random.integers(0, 40, (rows + 30, columns))
     weights = random.standard_normal((dim * columns, classes))
     labels = (features[inputs].reshape(len(inputs), -1) @ weights).argmax(1)
     train, test = np.split(np.arange(rows + 30), [rows])
-    return Job(features, inputs, labels, train, test, seed)
+    return Trial(features, inputs, labels, train, test, seed)
 
 
-def plain(job, classes, settings):
+def plain(trial, classes, settings):
     """One head from torch's own parts, with the same random draws: its weights and predictions."""
-    generator = torch.Generator().manual_seed(job.seed)
-    features, inputs = torch.tensor(job.features), torch.tensor(job.inputs)
-    labels, train = torch.tensor(job.labels), torch.tensor(job.train)
+    generator = torch.Generator().manual_seed(trial.seed)
+    features, inputs = torch.tensor(trial.features), torch.tensor(trial.inputs)
+    labels, train = torch.tensor(trial.labels), torch.tensor(trial.train)
     first = nn.Linear(features.shape[1] * inputs.shape[1], settings.hidden)
     second = nn.Linear(settings.hidden, classes)
     for layer in (first, second):
@@ -64,42 +65,42 @@ def plain(job, classes, settings):
             optimizer.step()
             scheduler.step()
     with torch.no_grad():
-        test = features[inputs[torch.tensor(job.test)]].flatten(1)
+        test = features[inputs[torch.tensor(trial.test)]].flatten(1)
         predictions = second(torch.relu(first(test))).argmax(1).numpy()
     return [tensor.detach() for tensor in parameters], predictions
 
 
-def trained(jobs, classes=2, settings=SETTINGS):
+def trained(trials, classes=2, settings=SETTINGS):
     """The weights that these heads are trained to together."""
     with torch.no_grad():
-        return heads._train(heads._prepare(jobs, standardized=False), classes, settings)
+        return heads._train(heads._prepare(trials, standardized=False), classes, settings)
 
 
 @pytest.mark.parametrize(
-    "job, classes, changes",
+    "trial, classes, changes",
     [
-        (make_job(), 2, {}),
-        (make_job(columns=1, classes=11, rows=64), 11, {}),
-        (make_job(seed=5), 2, {"clip": 0.02}),  # always clipped
-        (make_job(), 2, {"dropout": 0.0, "label_smoothing": 0.0, "weight_decay": 0.0}),
-        (make_job(rows=20), 2, {"batch_size": 32, "hidden": 7}),  # less than one batch
+        (make_trial(), 2, {}),
+        (make_trial(columns=1, classes=11, rows=64), 11, {}),
+        (make_trial(seed=5), 2, {"clip": 0.02}),  # always clipped
+        (make_trial(), 2, {"dropout": 0.0, "label_smoothing": 0.0, "weight_decay": 0.0}),
+        (make_trial(rows=20), 2, {"batch_size": 32, "hidden": 7}),  # less than one batch
     ],
 )
-def test_equals_a_plain_training_loop(job, classes, changes):
+def test_equals_a_plain_training_loop(trial, classes, changes):
     settings = change(**changes)
-    expected, predictions = plain(job, classes, settings)
-    for ours, reference in zip(trained([job], classes, settings), expected, strict=True):
+    expected, predictions = plain(trial, classes, settings)
+    for ours, reference in zip(trained([trial], classes, settings), expected, strict=True):
         assert ours[0].shape == reference.shape
         torch.testing.assert_close(ours[0], reference, atol=1e-5, rtol=0)
-    np.testing.assert_array_equal(train_heads([job], classes, settings)[0], predictions)
+    np.testing.assert_array_equal(train_heads([trial], classes, settings)[0], predictions)
 
 
 def test_steps_are_made_in_whole_epochs_instead_of_those_of_the_settings():
-    job = make_job()
-    batches = -(-len(job.train) // SETTINGS.batch_size)
+    trial = make_trial()
+    batches = -(-len(trial.train) // SETTINGS.batch_size)
     for steps, epochs in ((1, 1), (3 * batches, 3), (3 * batches + 1, 4)):
-        expected = trained([job], settings=change(epochs=epochs))
-        assert all(map(torch.equal, trained([job], settings=change(steps=steps)), expected))
+        expected = trained([trial], settings=change(epochs=epochs))
+        assert all(map(torch.equal, trained([trial], settings=change(steps=steps)), expected))
 
 
 @pytest.mark.parametrize(("dim", "classes"), [(9, 2), (100, 2), (384, 11)])
@@ -110,52 +111,52 @@ def test_a_head_is_the_same_bits_alone_and_among_any_neighbours(dim, classes):
     place of a head's matrices in memory too, and padding a stack with dummies does not help.
     """
     assert os.environ.get("MKL_CBWR") in ("AUTO", "AVX2")
-    jobs = []
+    trials = []
     for seed in range(23):
         rows = 75 if seed % 3 else 53
-        jobs.append(make_job(rows, dim, classes=classes, seed=seed, data_seed=seed))
+        trials.append(make_trial(rows, dim, classes=classes, seed=seed, data_seed=seed))
     # A neighbour whose gradient is clipped hard.
-    jobs[4] = replace(jobs[4], features=jobs[4].features * 1000)
+    trials[4] = replace(trials[4], features=trials[4].features * 1000)
     same_size = [index for index in range(23) if index % 3]
-    stacked = trained([jobs[index] for index in same_size], classes)
+    stacked = trained([trials[index] for index in same_size], classes)
     for chosen in ([1], [2], [22], [5, 1], same_size[3:10], same_size[::-1]):
         places = [same_size.index(index) for index in chosen]
-        weights = trained([jobs[index] for index in chosen], classes)
+        weights = trained([trials[index] for index in chosen], classes)
         for ours, reference in zip(weights, stacked, strict=True):
             assert torch.equal(ours, reference[places]), chosen
-    together = train_heads(jobs, classes, SETTINGS)
+    together = train_heads(trials, classes, SETTINGS)
     for index in (0, 1, 4, 22):
-        (alone,) = train_heads([jobs[index]], classes, SETTINGS)
+        (alone,) = train_heads([trials[index]], classes, SETTINGS)
         np.testing.assert_array_equal(alone, together[index])
 
 
 def test_standardized_by_the_texts_of_the_training_items_of_its_fold_alone():
-    job = make_job()
-    job = replace(job, inputs=job.inputs % 30, train=np.arange(70))
-    seen = np.unique(job.inputs[job.train])
-    features = job.features.copy()
+    trial = make_trial()
+    trial = replace(trial, inputs=trial.inputs % 30, train=np.arange(70))
+    seen = np.unique(trial.inputs[trial.train])
+    features = trial.features.copy()
     features[:, 3] = 0.1  # never changes: no infinity
-    job = replace(job, features=features)
+    trial = replace(trial, features=features)
     spread = features[seen].std(0)
     spread[3] = np.inf
-    by_hand = replace(job, features=(features - features[seen].mean(0)) / spread)
+    by_hand = replace(trial, features=(features - features[seen].mean(0)) / spread)
     # A text that only a test item has, and another fold beside it.
     outlier = np.concatenate([features, np.full((1, 9), 1e6, np.float32)])
-    inputs = np.concatenate([job.inputs, [[40, 40]]])
-    test, labels = np.append(job.test, 105), np.append(job.labels, 0)
-    far = replace(job, features=outlier, inputs=inputs, labels=labels, test=test)
+    inputs = np.concatenate([trial.inputs, [[40, 40]]])
+    test, labels = np.append(trial.test, 105), np.append(trial.labels, 0)
+    far = replace(trial, features=outlier, inputs=inputs, labels=labels, test=test)
     other = replace(far, train=np.arange(30, 90), test=np.arange(30))
     (expected,) = train_heads([by_hand], 2, SETTINGS)
-    ours, with_outlier, _ = train_heads([job, far, other], 2, change(features="standardized"))
+    ours, with_outlier, _ = train_heads([trial, far, other], 2, change(features="standardized"))
     np.testing.assert_array_equal(ours, expected)
     np.testing.assert_array_equal(with_outlier[:-1], expected)
 
 
 def test_what_would_be_silently_wrong_is_refused():
-    features = make_job().features.copy()
+    features = make_trial().features.copy()
     features[7, 2] = np.nan
-    spoilt = replace(make_job(), name="cosine", features=features)
+    spoilt = replace(make_trial(), name="cosine", features=features)
     with pytest.raises(ValueError, match="cosine: NaN or infinity in the embeddings"):
-        train_heads([make_job(), spoilt], 2, SETTINGS)
+        train_heads([make_trial(), spoilt], 2, SETTINGS)
     with pytest.raises(ValueError, match="infinite weights"):
-        train_heads([make_job()], 2, change(learning_rate=1e30))
+        train_heads([make_trial()], 2, change(learning_rate=1e30))

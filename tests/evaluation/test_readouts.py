@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 from lib.evaluation.readouts import (
     CLASSIFIERS,
     Examples,
-    Job,
+    Trial,
     by_comparing,
     by_similarity,
     by_words,
@@ -118,36 +118,36 @@ def test_vectors_may_be_fitted_anew_for_each_fold():
 # ---- classifiers --------------------------------------------------------------------------------
 
 
-def make_job(features, inputs, labels, tested=2):
+def make_trial(features, inputs, labels, tested=2):
     """The last items are tested."""
     train, test = np.split(np.arange(len(labels)), [len(labels) - tested])
     inputs = np.arange(len(labels))[:, None] if inputs is None else inputs
-    return Job(np.asarray(features), inputs, np.asarray(labels), train, test)
+    return Trial(np.asarray(features), inputs, np.asarray(labels), train, test)
 
 
 def test_a_text_goes_to_the_nearest_centroid():
     features = [[1, 0], [2, 0.1], [0, 1], [0.1, 3], [5, 1], [1, 5]]
-    assert by_similarity(make_job(features, None, [0, 0, 1, 1, 0, 1])).tolist() == [0, 1]
+    assert by_similarity(make_trial(features, None, [0, 0, 1, 1, 0, 1])).tolist() == [0, 1]
 
 
 def test_a_pair_is_divided_by_the_threshold_that_training_pairs_ask_for():
     angles = np.radians([0, 10, 20, 70, 80, 30, 60])  # each beside the first text
     features = np.stack([np.cos(angles), np.sin(angles)], 1) * np.arange(1, 8)[:, None]
     inputs = np.stack([np.zeros(6, int), np.arange(1, 7)], 1)
-    assert by_similarity(make_job(features, inputs, [1, 1, 0, 0, 1, 0])).tolist() == [1, 0]
+    assert by_similarity(make_trial(features, inputs, [1, 1, 0, 0, 1, 0])).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("columns", [1, 2])
 def test_lengths_play_no_role_for_cosines_nor_scale_and_shift_when_comparing(columns):
     random = np.random.default_rng(0)
     features, inputs = random.standard_normal((40, 5)), random.integers(0, 40, (60, columns))
-    job = make_job(features, inputs, random.integers(0, 2, 60), tested=10)
-    longer = replace(job, features=features * random.uniform(0.1, 10, (40, 1)))
-    np.testing.assert_array_equal(by_similarity(job), by_similarity(longer))
-    moved = replace(job, features=features * random.uniform(0.1, 10, 5) + random.normal(size=5))
-    np.testing.assert_array_equal(by_comparing(job), by_comparing(moved))
-    turned = replace(job, inputs=inputs[:, ::-1])
-    np.testing.assert_array_equal(by_comparing(job), by_comparing(turned))
+    trial = make_trial(features, inputs, random.integers(0, 2, 60), tested=10)
+    longer = replace(trial, features=features * random.uniform(0.1, 10, (40, 1)))
+    np.testing.assert_array_equal(by_similarity(trial), by_similarity(longer))
+    moved = replace(trial, features=features * random.uniform(0.1, 10, 5) + random.normal(size=5))
+    np.testing.assert_array_equal(by_comparing(trial), by_comparing(moved))
+    turned = replace(trial, inputs=inputs[:, ::-1])
+    np.testing.assert_array_equal(by_comparing(trial), by_comparing(turned))
 
 
 def test_comparing_has_the_penalty_of_weights_with_variance_one_over_width():
@@ -161,18 +161,20 @@ def test_comparing_has_the_penalty_of_weights_with_variance_one_over_width():
         error = 1 / (1 + np.exp(-(x[:50] @ weights + bias))) - labels[:50]
         weights -= 0.01 * (error @ x[:50] + 3 * weights)
         bias -= 0.01 * error.sum()
-    answers = by_comparing(make_job(features, None, labels, 1950))
+    answers = by_comparing(make_trial(features, None, labels, 1950))
     assert answers.tolist() == (x[50:] @ weights + bias > 0).astype(int).tolist()
 
 
 def test_words_decide_a_texts_class_and_common_words_a_pairs():
     vectors = [[1.0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1]]
-    job = make_job(vectors, None, [1, 1, 0, 0, 1, 0])
-    assert by_words(replace(job, features=sparse.csr_array(job.features))).tolist() == [1, 0]
+    trial = make_trial(vectors, None, [1, 1, 0, 0, 1, 0])
+    assert by_words(replace(trial, features=sparse.csr_array(trial.features))).tolist() == [1, 0]
     articles = np.repeat(range(8), 25)  # no word of the tested pairs occurs in a training pair
     random = np.random.default_rng(0)
     train, test = random.integers(0, 100, (200, 2)), random.integers(100, 200, (100, 2))
     inputs = np.concatenate([train, test])
     labels = (articles[inputs[:, 0]] == articles[inputs[:, 1]]).astype(int)
-    job = replace(make_job([], inputs, labels, 100), features=sparse.csr_array(np.eye(8)[articles]))
-    assert (by_words(job) == labels[200:]).all()
+    trial = replace(
+        make_trial([], inputs, labels, 100), features=sparse.csr_array(np.eye(8)[articles])
+    )
+    assert (by_words(trial) == labels[200:]).all()

@@ -50,8 +50,7 @@ def test_another_readout_and_another_task_train_nothing(make_bench, monkeypatch)
     more = bench.profile.tasks.model_dump(mode="json")["folders"]
     ninth = {"folder": "sentences/sentiment", "folds": 3}
     extended = make_bench(tasks__folders={**more, "NINTH": ninth})
-    records = extended.run(MODELS, seeds=[0], tasks=["NINTH"])
-    assert {*records["task"]} == {"NINTH"}
+    assert "NINTH" in {*extended.run(MODELS, seeds=[0])["task"]}
 
 
 @pytest.mark.parametrize("label", ["Longformer", "cosine", "SBERT"])
@@ -83,7 +82,7 @@ def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
     monkeypatch.setattr(TrainedStudent, "train", fail_for_one)
     bench = make_bench()
     with pytest.warns(UserWarning, match="contrastive, seed 0 failed"), pytest.raises(ValueError):
-        bench.run(["contrastive", "max-margin;MSE;γ=1.0"], seeds=[0], tasks=["IMDB"])
+        bench.run(["contrastive", "max-margin;MSE;γ=1.0"], seeds=[0])
     assert bench.store.has(bench.model("max-margin;MSE;γ=1.0").weights)
 
 
@@ -94,9 +93,9 @@ def test_the_base_is_what_guessing_words_left(make_bench, monkeypatch):
     started = bench.base.load().state_dict()
     moved = {name for name in layers if not np.array_equal(started[name], layers[name])}
     assert {*layers} - moved == {"embeddings.word_embeddings.weight"}
-    assert len(bench.base.history()["loss"]) == 13  # batches of 8
+    assert len(bench.base.outcome()["loss"]) == 13  # batches of 8
     plain = make_bench(student__language_model=None)
-    assert plain.base.history() is None
+    assert plain.base.outcome() is None
     for name, value in plain.base.load().state_dict().items():
         assert_array_equal(value, layers[name])
 
@@ -161,7 +160,7 @@ def test_controls_get_each_others_rows_and_are_measured_on_their_own(make_bench,
 
 
 def test_a_contextual_student_is_measured_before_and_after(make_bench):
-    history = make_bench().model(CONTEXTUAL).history()
+    history = make_bench().model(CONTEXTUAL).outcome()
     assert history["watched"][0, 0] == 0 and history["watched"][-1, 0] == len(history["loss"])
     assert history["watched"].shape[1] == 4
 
@@ -172,6 +171,9 @@ def test_models_travel_without_what_they_loaded(make_bench):
     sent = pickle.dumps(base)
     assert_array_equal(pickle.loads(sent).encode(["one text", "another"]), vectors)
     assert len(sent) < 200_000
+    fresh = make_bench().base
+    assert_array_equal(fresh.embed_and_unload(["one text", "another"])[:], vectors)
+    assert not {*vars(fresh)} & {"_loaded", "layers"}
 
 
 RUN = """
