@@ -9,13 +9,12 @@ import pandas as pd
 from jaxtyping import Float
 
 
-def normalized_accuracy(frame: pd.DataFrame) -> pd.DataFrame:
-    """Divide accuracies by the best of their task (thesis Section 4.2), as a column `normalized`.
+def normalized_accuracy(accuracies: pd.Series, tasks: pd.Series) -> pd.Series:
+    """Divide accuracies by the best of their task (thesis Section 4.2).
 
-    `frame` has columns task and accuracy. A model has different values in different frames.
+    A model has different values among different models.
     """
-    best = frame.groupby("task")["accuracy"].transform("max")
-    return frame.assign(normalized=frame["accuracy"] / best)
+    return accuracies / accuracies.groupby(tasks).transform("max")
 
 
 def average_precision(
