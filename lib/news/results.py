@@ -31,7 +31,7 @@ NEAR_ONE_CLUSTER = 0.02  # a model whose F1 is within this of one cluster's is m
 DRAWS = 2000  # bootstrap draws of a side's events
 # Standard deviation of a student's mean F1 due to the processor: between two sets of kernels mini's
 # 50 students differed by .0140 = .0099 * sqrt(2). Cutting a tree turns last bits into clusters.
-PROCESSOR_SD = 0.0099
+F1_PROCESSOR_SD = 0.0099
 
 
 def link(vectors: np.ndarray | csr_array) -> np.ndarray:
@@ -152,7 +152,7 @@ def collect_evidence(scores: pd.DataFrame) -> Evidence:
     draws = scores.groupby("model")["draws"].agg(lambda parts: np.mean([*parts], axis=0))[names]
     runs = np.where(names.isin(NOT_TRAINED), np.inf, evidence.runs)
     events = float(scores.groupby("side")["events"].first().sum())
-    noise = {"sampling": np.cov(np.stack(draws)), "processor": PROCESSOR_SD**2 / runs}
+    noise = {"sampling": np.cov(np.stack(draws)), "processor": F1_PROCESSOR_SD**2 / runs}
     return replace(evidence, runs=runs, groups=events, **noise)
 
 

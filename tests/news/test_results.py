@@ -124,7 +124,7 @@ def test_evidence_has_the_noise_of_seeds_events_and_processors(smoke):
     evidence = results.collect_evidence(smoke[1])
     assert evidence.noise[""].df == 2
     assert np.isinf(evidence.runs[evidence.means.index == "teacher"]).all()
-    assert evidence.processor == pytest.approx(results.PROCESSOR_SD**2 / evidence.runs)
+    assert evidence.processor == pytest.approx(results.F1_PROCESSOR_SD**2 / evidence.runs)
     judged = verdicts.compare([("teacher", chapter.ONE)], evidence)
     expected = evidence.means.loc["teacher"].mean() - evidence.means.loc[chapter.ONE].mean()
     assert judged["difference"][0] == pytest.approx(expected)
