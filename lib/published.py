@@ -10,6 +10,7 @@ from itertools import product
 import pandas as pd
 
 from lib.config import manifest, paths, profiles
+from lib.evaluation.metrics import normalized_accuracy
 
 FOLDER = paths.PARAMS / "published"
 # The figures that rank models.
@@ -68,13 +69,12 @@ def load(label: str) -> pd.DataFrame:
     rows = _read_csv("boxplots")
     rows = rows.loc[rows["label"] == label, ["row", "model", "identity"]]
     frame = rows.merge(scores, on="identity", how="left", validate="one_to_many")
-    frame["normalized"] = frame["accuracy"] / frame.groupby("task")["accuracy"].transform("max")
+    frame["normalized"] = normalized_accuracy(frame["accuracy"], frame["task"])
     return frame.assign(mean=frame.groupby("model")["normalized"].transform("mean"))
 
 
 def load_chances(split: str, metric: str = "accuracy") -> dict[str, float]:
-    """Load task -> score of guessing on the thesis' data: the share of the largest class, or the
-    expected MAP or MRR of a random ranking."""
+    """Load task -> the score of guessing on the thesis' data, by accuracy, MAP or MRR."""
     rows = _read_csv("chances").query("split == @split and metric == @metric")
     return rows.set_index("task")["chance"].to_dict()
 
@@ -119,7 +119,6 @@ def news_students() -> tuple[str, ...]:
 
 
 def names(labels: Iterable[str]) -> set[str]:
-    """Return the names that the filter `only` may match: those of models in the labels' figures,
-    or if none of them shows models, in all figures of Chapter 4; and those of the news paper."""
+    """Return the names that the filter `only` may match in these figures and the news paper."""
     figures = [label for label in labels if label in CHAPTER_4] or CHAPTER_4
     return {*news_students(), *OWN_NEWS}.union(*map(shown, figures))

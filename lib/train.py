@@ -91,8 +91,7 @@ def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     documents = {each.text: each.group or each.id for each in bench.corpus.validation}
     for task in bench.tasks.values():
         documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
-    tasks = {name: partial(bench.tasks.get, name) for name in bench.tasks}
-    judged = judge_all([*documents], [*documents.values()], tasks, lambda texts: models)
+    judged = judge_all([*documents], [*documents.values()], bench.tasks, lambda texts: models)
     report = compare_models(judged)
     print(report["line"])
     return {"scores": report["table"], "verdict": report["line"]}

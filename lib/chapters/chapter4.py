@@ -33,7 +33,7 @@ def tabulate_settings(label: str, profile: Profile, **searched: str) -> pd.DataF
 
 
 def list_references(label: str = "") -> tuple[str, ...]:
-    """Identities of the models that measure the seed noise of a figure; by default, of all."""
+    """Identities of the models that measure a figure's seed noise; "": all but Figure 4.5's."""
     if label == "fig4_5":
         return tuple(CONTEXTUAL_TEACHERS)
     structural = tuple(grid("structural")["reference"])
@@ -76,9 +76,8 @@ def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
 
 
 def assign_seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
-    """Identity -> seeds of the models that also run with the reference seeds, `repeated`. By
-    default they are the references and the contextual teachers, and if the profile's `repeated` is
-    "compared" also what findings compare one by one."""
+    """Identity -> seeds of the models that also run with the reference seeds: `repeated`, or what
+    the profile's `repeated` says."""
     models = [*(repeated or (*list_references(), *CONTEXTUAL_TEACHERS))]
     if profile.repeated == "compared" and not repeated:
         models += [*published.printed("fig4_3").values(), *published.printed("fig4_12").values()]

@@ -9,11 +9,9 @@ from lib import published
 from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import SeedNoise
 
-# Section 4.5.3: the first sums the losses, the second halves the sum. For AdamW, which is nearly
-# invariant to the scale of a loss, these are two runs of one model, in Figures 4.10 and 4.11 each.
+# Section 4.5.3: the first sums the losses, the second halves the sum, which AdamW hardly notices.
 RERUN = ("no-weighting", "None;λ=0.5")
-# Two models disagree on about half as many examples as if their errors were independent; ours, with
-# heads of 3,130 steps, on .29 to .57 of that by task.
+# Two models disagree on about half as many examples as if their errors were independent.
 DISAGREEMENT = 0.5
 
 
@@ -28,11 +26,9 @@ def tabulate_reruns() -> pd.DataFrame:
 
 
 def measure_rerun_noise(*, without: str = "") -> SeedNoise:
-    """How far a published run may be off on one task: sd^2 is the mean of gap^2 / 2 over re-runs.
-    The twelve gaps give .0138, so .0056 for a mean over six tasks; the gaps of the two means give
-    .0061, so tasks vary nearly independently. A claim about a pair leaves it out (`without`)."""
+    """How far a published run may be off on one task, from re-runs but those of `without`."""
     gaps = tabulate_reruns().loc[lambda table: table["label"] != without, "gap"]
-    return SeedNoise(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
+    return SeedNoise.from_gaps(gaps)
 
 
 def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:

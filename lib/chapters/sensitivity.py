@@ -13,7 +13,7 @@ from lib.experiments.bench import Bench
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, from_examples, task_scores
 from lib.texts import count_words
 
-READOUTS = {"heads": "thesis", "no head": "none"}  # column of Figure A.4 -> that of a bench
+COLUMNS = {"heads": "thesis", "no head": "none"}  # of Figure A.4 -> readout
 TEACHER, REFERENCE, TARGET = "DBOW;1024d", "LSA", "SBERT"  # the last has the level to reach
 DRAWS = 10_000
 FARTHEST = 6  # decades of words; a level that needs more is never reached
@@ -28,7 +28,7 @@ def find_length(profile: Profile, times: float) -> dict[str, int]:
 
 def run_lengths(bench: Bench) -> pd.DataFrame:
     """Records of the "base", and of the students of Figure A.4 after each length of training. They
-    have at most three reference seeds, and the columns readout (one of `READOUTS`), times (0 for
+    have at most three reference seeds, and the columns readout (one of `COLUMNS`), times (0 for
     the base), updates, and cosine (to the structural teacher, mean over held-out documents)."""
     names = {identity: name for name, identity in grid("beyond")["students"].items()}
     students, seeds = [*names][: bench.profile.max_variants], bench.profile.reference_seeds[:3]
@@ -38,7 +38,7 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
         training = longer.profile.training
         updates = training.count_updates(training.documents) if times else 0
         facts = {"times": times, "updates": updates}
-        for column, readout in READOUTS.items():
+        for column, readout in COLUMNS.items():
             models = students if times else ["Longformer"]
             records = longer.with_readout(readout).run(models, seeds=seeds)
             for run, part in records.assign(readout=column).groupby(["model", "seed"], sort=False):
@@ -49,7 +49,7 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
 
 
 def collect_evidence(records: pd.DataFrame, readout: str) -> Evidence:
-    """Evidence on the students of `run_lengths` by one of `READOUTS`, named "<model> ×<times>"."""
+    """Evidence on the students of `run_lengths` by one of `COLUMNS`, named "<model> ×<times>"."""
     identities = {"base": "Longformer"} | grid("beyond")["students"]
     shown = records[records["readout"] == readout]
     named = shown.assign(model=shown["model"] + " ×" + shown["times"].map("{:g}".format))

@@ -1,11 +1,20 @@
-"""Average precision, reciprocal rank and canonical correlation."""
+"""Normalised accuracy, average precision, reciprocal rank and canonical correlation."""
 
 import warnings
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
+
+
+def normalized_accuracy(accuracies: pd.Series, tasks: pd.Series) -> pd.Series:
+    """Divide accuracies by the best of their task (thesis Section 4.2).
+
+    A model has different values among different models.
+    """
+    return accuracies / accuracies.groupby(tasks).transform("max")
 
 
 def average_precision(relevant: Collection, ranking: Sequence, top: int | None = None) -> float:

@@ -14,6 +14,7 @@ from matplotlib.patches import Patch
 
 from lib import published
 from lib.config import manifest
+from lib.evaluation.metrics import normalized_accuracy
 from lib.figures.style import DARK, INK, WIDTH, labelled, panels, rows_from_top, settings, style
 from lib.statistics.intervals import SeedNoise
 
@@ -26,8 +27,6 @@ _PRINTED = dict(zip(("accuracy", "normalized", "chance"), _PANELS["published"], 
 _COLUMNS = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
 _COLUMNS += ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
 _ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches for a row, a line of the legend, and the rest
-_AXES = {True: "normalised accuracy", False: "accuracy above chance,\nminus the best of the task"}
-_BEST = {True: "best of the figure on every task", False: "best on every task"}
 
 
 def boxplot_frame(
@@ -47,7 +46,7 @@ def boxplot_frame(
         theirs = published.load(label)[[*theirs]]
     names = {identity: model for model, identity in published.shown(label).items()}
     frame = ours.merge(theirs.rename(columns=_PRINTED), how="left")
-    frame["normalized"] = frame["value"] / frame.groupby("task")["value"].transform("max")
+    frame["normalized"] = normalized_accuracy(frame["value"], frame["task"])
     for side, (*_, column) in _PANELS.items():
         frame[column] = noise[side].least_difference if noise and side in noise else np.nan
     frame["model"] = frame["identity"].replace(names)
@@ -122,9 +121,11 @@ def _draw_panel(axis: Axes, data: pd.DataFrame, name: str, fills: list, sides: l
     as_printed = sides == ["published"]
     if as_printed:  # the thesis' scale
         first, shown, guessed = 1, scores / best, chances / best
+        scale, leader = "normalised accuracy", "best of the figure on every task"
     else:
         room = 1 - chances.fillna(0)
         first, shown, guessed = 0, (scores - best) / room, (chances - best) / room
+        scale, leader = "accuracy above chance,\nminus the best of the task", "best on every task"
     models = shown.groupby(data["model"], sort=False)
     boxes = [box.dropna().to_numpy() for _, box in models]
     drawn = axis.boxplot(boxes, positions=range(len(boxes)), **settings()["boxes"])
@@ -134,13 +135,13 @@ def _draw_panel(axis: Axes, data: pd.DataFrame, name: str, fills: list, sides: l
     front, width = models.mean().max(), data[noise].iloc[0]
     if np.isfinite(width) and not as_printed:
         axis.axvspan(front - width, front, **settings()["noise"])
-    axis.axvline(first, color=INK, linewidth=0.9, zorder=0.6, label=_BEST[as_printed])
+    axis.axvline(first, color=INK, linewidth=0.9, zorder=0.6, label=leader)
     if np.isfinite(level := guessed.groupby(tasks).first().mean()):
         axis.axvline(level, **settings()["chance"], label="guessing, mean of the tasks")
     shared = manifest.ordered(data.loc[data["published"].notna(), "task"])
     if name == "published" and {*shared} != {*manifest.CLASSIFICATION}:
         name += ",\n" + textwrap.fill(f"but on {' '.join(shared)} only", 24)  # as wide as a panel
-    axis.set(title=name, xlabel=_AXES[as_printed])
+    axis.set(title=name, xlabel=scale)
     axis.grid(axis="y", visible=False)
     if column == "value":
         rows = data.groupby("model", sort=False)[["seeds", "collapsed"]].max()
@@ -184,8 +185,7 @@ def _categorize(label: str, models: Iterable[str]) -> tuple[list[str], dict[str,
 
 @style()
 def block_diagram(label: str) -> tuple[Figure, pd.DataFrame]:
-    """Draw Figure 3.1 (fig3_1) or 4.6, as laid out in `params/figures.yaml`; returns it, and its
-    arrows as a table for the CSV: from, to, label."""
+    """Draw Figure 3.1 or 4.6 as laid out in `params/figures.yaml`; also returns its arrows."""
     parts, boxes = settings()["diagram_parts"], settings()["diagrams"][label]
     figure, ((axes,),) = panels(1, 4.2)
     axes.set(xlim=(0.1, 7.1), ylim=(0.1, 4.9))

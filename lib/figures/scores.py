@@ -17,7 +17,7 @@ from lib.statistics.intervals import PROCESSOR_SD, from_examples, task_scores
 
 # Not trained here, the same by every seed.
 GIVEN = (*UNTRAINED, "TF-IDF", "SBERT, mean of chunks", "LSA", "chunks + LSA")
-READOUTS = {"compare": "heads that compare", "none": "no head", "thesis": "the thesis' heads"}
+READOUT_WORDS = {"compare": "heads that compare", "none": "no head", "thesis": "the thesis' heads"}
 _SHIFTS = (-0.15, 0.15, 0)  # of a readout's marks
 # Figure -> columns that tell its rows and its columns of panels.
 _PANELS = {"fig5_4": ("round", "task"), "fig5_5": ("", "metric"), "fig5_6": ("metric", "task")}
@@ -65,9 +65,8 @@ def _half_intervals(records: pd.DataFrame, processor_sd: float) -> dict[tuple[st
 def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -> Figure:
     """Draw the data of `score_frame`: a row for each model, ours filled, published hollow.
 
-    The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.4 has a panel for each task
-    and round, 5.6 for each task and metric, 5.5 for each metric with means over tasks, whose
-    intervals take tasks as independent. `rounds` are those of the profile."""
+    The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.5 has means over tasks,
+    whose intervals take tasks as independent. `rounds` are those of the profile."""
     models = manifest.ordered(data["model"], published.CHAPTER_5)
     by_row, by_column = _PANELS[label]
     ours, theirs = data["chance"].fillna(0), data["published_chance"].fillna(0)
@@ -114,10 +113,10 @@ def differences(data: pd.DataFrame) -> Figure:
     """Draw differences with their intervals: a row for each step, a mark for each readout. `data`
     has the columns step, readout (a name or what it is called in figures), difference, low, high. A
     step may lack a readout."""
-    data, steps = data.replace({"readout": READOUTS}), [*data["step"].unique()]
+    data, steps = data.replace({"readout": READOUT_WORDS}), [*data["step"].unique()]
     figure, ((axis,),) = panels(1, "figB_2")
     axis.axvline(0, color=INK, linewidth=0.9)
-    for (name, readout), marker, shift in zip(READOUTS.items(), "osD", _SHIFTS, strict=True):
+    for (name, readout), marker, shift in zip(READOUT_WORDS.items(), "osD", _SHIFTS, strict=True):
         rows = data[data["readout"] == readout]
         ends = [rows["difference"] - rows["low"], rows["high"] - rows["difference"]]
         look = {"color": settings()["readouts"][name], "fmt": marker, "ms": 5, "linewidth": 1.2}

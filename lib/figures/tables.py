@@ -24,8 +24,7 @@ def _texts() -> dict[str, dict[str, Any]]:
 
 
 def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> None:
-    """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need.
-    `caption` replaces that of `params/tables.yaml`."""
+    """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need."""
     caption = caption or _texts()["captions"].get(label, "")
     texts = {kind: render(kind, frame, caption, label) for kind in ("md", "tex")}
     write(label, frame, texts, folder)
@@ -87,7 +86,11 @@ class _People(string.Formatter):
             return f"{Decimal(value):f}" if re.fullmatch(r"[\d.]+e-?\d+", value) else _words(value)
         if isinstance(value, bool):
             return "yes" if value else "no"
-        digits = 0 if isinstance(value, int) or abs(value) >= 1000 else 1 if abs(value) >= 10 else 3
+        digits = 3
+        if isinstance(value, int) or abs(value) >= 1000:
+            digits = 0
+        elif abs(value) >= 10:
+            digits = 1
         return re.sub(r"^-(?=[0.]*$)", "", format(value, format_spec or f",.{digits}f"))
 
 

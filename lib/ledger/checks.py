@@ -19,19 +19,17 @@ from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.experiments.bench import Bench
 from lib.ledger.kinds import RANKING, load_claims
 from lib.statistics.intervals import task_scores
-from lib.statistics.verdicts import CEILING, above_chance
+from lib.statistics.verdicts import CEILING, mean_score
 
 SHARE = 0.1  # the least share of the gradient that the contextual loss must have
 CONFIDENCE = 0.99  # of the control's interval; strict, because it is a second look at the data
 # The published share of documents above the structural teacher's limit, and the allowed distance.
 ABOVE_LIMIT, LENGTHS = 0.71, 0.05
-# A Paragraph Vector may need at most this multiple of the corpus' words to reach SBERT's level. The
-# curve has four points and spans a factor of eight; its line says little beyond as much again.
+# A Paragraph Vector may need at most this multiple of the corpus' words to reach SBERT's level.
 WORDS = 10
 FINAL = "fig5_3"  # the figure of the final students
 STUDENTS = (*published.PROJECTIONS, *published.WEIGHTINGS, "fig4_12", FINAL)
 HAS_READ = "contextual_teacher_has_read"
-ALL, BY_HEADS = "all tasks", " by the thesis' heads"
 # Check of each encoder alone.
 _ENCODERS = {"SBERT": "structural_teacher_above_chance", "Longformer": "base_above_chance"}
 _ENCODERS |= dict.fromkeys(CONTEXTUAL_TEACHERS, "contextual_teacher_above_chance")
@@ -57,10 +55,7 @@ class Check(NamedTuple):
 
 
 def run_checks(scores: Mapping[str, pd.DataFrame], bench: Bench) -> pd.DataFrame:
-    """A row for each `Check` that `scores`, those of `claims.collect_scores`, allow.
-
-    This trains control students, see `measure_students`.
-    """
+    """A row for each `Check` that the scores of figures allow. This trains control students."""
     parts = [bench.teacher.lengths(texts)[:] for texts in (bench.train, bench.held_out)]
     rows = [check_lengths(np.concatenate(parts), bench.profile.structural_teacher.max_tokens)]
     rows += check_scores(scores)
@@ -75,12 +70,11 @@ def run_checks(scores: Mapping[str, pd.DataFrame], bench: Bench) -> pd.DataFrame
 def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     """What a figure's students were taught, a row for each by name; NaN where nothing applies.
 
-    start, end and chance are the held-out CCA with the contextual teacher, the last one that of
-    documents paired at random. control is the end of a student of the contextual loss alone whose
-    teacher's rows belong to other documents. Students of both losses have share (of the contextual
-    loss in the gradient) and the cosines of the student without context to this one (context) and
-    to its second seed (another_seed), in Chapter 5 if that one is final too. alike is the mean
-    cosine of different documents.
+    start and end are the first and last held-out CCA with the contextual teacher; for chance and
+    share see `collect_histories`. control is the end of a student of the contextual loss alone
+    whose teacher's rows belong to other documents. Students of both losses have the cosines of the
+    student without context to this one (context) and to its second seed (another_seed), in Chapter
+    5 if that one is final too.
     """
     if label == FINAL:
         models, bench = final_students.load_models(), final_students.prepare_bench(bench)
@@ -133,36 +127,43 @@ def check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
     learn decides nothing. Retrieval is checked by MRR alone: MAP varies more from text to text, so
     a ranking that is random by MRR is random by MAP too.
     """
-    parts, rows = list[tuple[str, str, str, pd.DataFrame]](), list[tuple[Any, ...]]()
     figures = [frame for label, frame in scores.items() if label.startswith("fig4_")]
     if figures := [frame for frame in figures if frame["model"].eq("SBERT").any()]:
         most = max(figures, key=lambda frame: len({*_ENCODERS} & {*frame["model"]}))
         comparing, trained = (most[most["readout"] == name] for name in ("compare", "thesis"))
-        rows = [(check, "", ALL, [name], comparing) for name, check in _ENCODERS.items()]
-        parts = [("task_not_at_chance", "", "", comparing)]
-        parts.append(("task_not_at_chance", "", BY_HEADS, trained))
+        for name, check in _ENCODERS.items():
+            alone = comparing[comparing["model"] == name]
+            yield from _check_level(check, "", "all tasks", alone, ceiling=np.inf)
+        for task, own in comparing.groupby("task", sort=False):
+            yield from _check_level("task_not_at_chance", "", f"{task}", own)
+        for task, own in trained.groupby("task", sort=False):
+            where = f"{task} by the thesis' heads"
+            for row in _check_level("task_not_at_chance", "", where, own):
+                yield row._replace(needed="", passed=None)
     if FINAL in scores:
         final = scores[FINAL][scores[FINAL]["readout"] == "compare"]
-        for name, frame in final.groupby("round", sort=False):
-            parts.append(("round_not_at_chance", FINAL, f" in round {name}", frame))
+        for (name, task), own in final.groupby(["round", "task"], sort=False):
+            where = f"{task} in round {name}"
+            yield from _check_level("round_not_at_chance", FINAL, where, own)
     for label in ("fig5_5", "fig5_6"):
         if label in scores:
-            parts.append((RANKING, label, " by MRR", scores[label].query("metric == 'MRR'")))
-    for check, label, part, frame in parts:
-        models = published.CHAPTER_5 if label else _ENCODERS
-        for task, own in frame.groupby("task", sort=False):
-            rows.append((check, label, f"{task}{part}", models, own))
-    for check, label, where, models, frame in rows:
-        shown = frame[frame["model"].isin([*models])]
-        if names := [name for name in models if name in {*shown["model"]}]:
-            score, low, high = above_chance(task_scores(shown), names)
-            who = names[0] if len(names) == 1 else f"mean of {len(names)} models"
-            needed, passed = "low above 0, below .97", bool(low > 0 and score < CEILING)
-            if where == ALL:
-                needed, passed = "low above 0", bool(low > 0)
-            what, decides = f"{who} on {where}, chance-corrected", not where.endswith(BY_HEADS)
-            outcome = (needed, passed) if decides else ()
-            yield Check(check, label, what, score, low, high, *outcome)
+            by_mrr = scores[label].query("metric == 'MRR'")
+            for task, own in by_mrr.groupby("task", sort=False):
+                yield from _check_level(RANKING, label, f"{task} by MRR", own)
+
+
+def _check_level(
+    check: str, label: str, where: str, scores: pd.DataFrame, *, ceiling: float = CEILING
+) -> Iterator[Check]:
+    """Whether the mean of encoders or Chapter 5's models is above chance and below the ceiling."""
+    models = published.CHAPTER_5 if label else _ENCODERS
+    shown = scores[scores["model"].isin([*models])]
+    if names := [name for name in models if name in {*shown["model"]}]:
+        score, low, high = mean_score(task_scores(shown), names)
+        who = names[0] if len(names) == 1 else f"mean of {len(names)} models"
+        what, passed = f"{who} on {where}, chance-corrected", bool(low > 0 and score < ceiling)
+        needed = "low above 0, below .97" if ceiling == CEILING else "low above 0"
+        yield Check(check, label, what, score, low, high, needed, passed)
 
 
 def check_words(reach: pd.DataFrame) -> Check:

@@ -1,10 +1,8 @@
 """The ledger: the thesis' findings, judged on the published numbers and on ours by each readout.
 
-The kind of a finding in `params/claims.yaml` turns it into differences of chance-corrected scores
-(or F1) for `lib.statistics.verdicts`. By the readout "thesis" a finding may *repeat*; by the two
-that need little training, heads that compare and no head, it may *survive*. Our noise comes from
-seeds, test texts (or events) and processors, that of published scores from near re-runs and the
-number of test examples.
+By the readout "thesis" a finding may *repeat*; by the two that need little training, heads that
+compare and no head, it may *survive*. Our noise comes from seeds, test texts (or events) and
+processors, that of published scores from near re-runs and the number of test examples.
 """
 
 import contextlib
@@ -45,9 +43,6 @@ SHOWN = "finding decided_by published_effect effect low high holding verdict".sp
 SHOWN += "compare_effect compare_verdict none_effect none_verdict survives".split()
 
 
-# ---- verdicts -----------------------------------------------------------------------------------
-
-
 def judge_claims(
     scores: Scores,
     *,
@@ -59,12 +54,9 @@ def judge_claims(
     """Table "claims", a row for each finding of the figures that begin with `label`.
 
     `scores` are records as of `Bench.run`, by one or more readouts, with models named by identity
-    or as printed; models that the figure does not print only help to measure the seed noise.
-    Retrieval and F1 have no readouts: their columns are the same by each. A claim is "not testable
-    here" if a check that it needs has failed in `checked`. `numbers` are ours, for kind `number`.
-
-    Columns of the published numbers begin with "published_", ours with one of `PREFIXES`: those of
-    `Judgement`, with q over the thesis or the news paper. survives is the verdict that the readouts
+    or as printed. Retrieval and F1 have no readouts: their columns are the same by each. A claim is
+    "not testable here" if a check that it needs has failed in `checked`. `numbers` are ours, for
+    kind `number`. q is over the thesis or the news paper. survives is the verdict that the readouts
     with little training share, survives_p their larger p, 1 if their effects differ in sign.
     """
     collect = functools.cache(functools.partial(collect_evidence, scores))
@@ -172,14 +164,8 @@ def _judge_published(claim: Claim) -> Mapping[str, Any]:
     return asdict(claim.judge_scores(evidence, models))
 
 
-# ---- scores -------------------------------------------------------------------------------------
-
-
 def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
-    """Our scores, for `judge_claims`, of every figure whose runs are in the store by all readouts.
-
-    Raises `NotComputed` if no figure is complete.
-    """
+    """Our scores of the figures whose runs are all in the store; `NotComputed` if none is."""
     figures, scores = [*theirs.BOXPLOTS] if bench.classifications else [], {}
     if any(task.kind == "retrieval" for task in bench.tasks.values()):
         figures += RETRIEVAL
@@ -245,15 +231,11 @@ def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
 
 @functools.cache
 def measure_twin_noise() -> SeedNoise:
-    """How noisy the F1 of a published student of the news paper is, a mean of both sides' F1.
-
-    sd^2 is the mean of gap^2 / 2 over students of the cosine loss that have a twin, which was
-    trained with another schedule.
-    """
+    """The noise of the news paper's F1, a mean of both sides, from twins of another schedule."""
     table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value")
     twins = table[table.index.str.endswith(";cosine;plateau")]
     gaps = (table.loc[twins.index.str.removesuffix(";plateau")].to_numpy() - twins).mean(axis=1)
-    return SeedNoise(float(np.sqrt(np.square(gaps).mean() / 2)), len(gaps))
+    return SeedNoise.from_gaps(gaps)
 
 
 def _find_student(source: str, model: str) -> str:

@@ -107,10 +107,7 @@ class Beats(Claim):
 
 
 class BeatsOnAverage(Claim):
-    """The models of `better` have a higher average than those of `worse`.
-
-    `scale` multiplies the effect; 2, for example, makes it a sum over two groups.
-    """
+    """The average of `better` is higher than that of `worse`; `scale` multiplies the effect."""
 
     better: Patterns
     worse: Patterns
@@ -166,8 +163,8 @@ class EasierTask(Claim):
 class Alike(Claim):
     """Each of `models` scores as well with another treatment, up to `verdicts.MARGIN`.
 
-    Only our own runs can show this. A model's name gets the treatment before the round, such as
-    "cosine;cut;all" for texts that are cut at the teacher's limit.
+    Only our own runs of Figure 5.3 can show this. A model's name gets the treatment before the
+    round, such as "cosine;cut;all" for texts that are cut at the teacher's limit.
     """
 
     models: Patterns
@@ -177,8 +174,8 @@ class Alike(Claim):
     def units(self, models: Sequence[str]) -> Statement:
         units = []
         for whole in match_models(self.models, models):
-            name, separator, rest = whole.partition(";" if self.source == "fig5_3" else "\n")
-            treated = f"{name};{self.treatment}{separator}{rest}"
+            name, _, run = whole.partition(";")
+            treated = f"{name};{self.treatment};{run}"
             for names in ((whole, treated), (treated, whole)):  # is each above -MARGIN?
                 units.append([replace(pair(*names), offset=verdicts.MARGIN)])
         return units

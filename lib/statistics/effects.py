@@ -22,6 +22,10 @@ class Comparison:
         names = dict.fromkeys([*self.plus, *self.minus])
         return {name: self.plus.get(name, 0.0) - self.minus.get(name, 0.0) for name in names}
 
+    def turned(self) -> "Comparison":
+        """The same difference with its sides exchanged."""
+        return Comparison(self.minus, self.plus, self.right, self.left, -self.offset)
+
 
 def pair(better: str, worse: str) -> Comparison:
     """Compare one model with another."""

@@ -8,7 +8,7 @@ form, corrected for few seeds and groups. Tasks are not sampled: a finding is ab
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,11 @@ class SeedNoise(NamedTuple):
 
     sd: float
     df: float
+
+    @classmethod
+    def from_gaps(cls, gaps: np.ndarray | pd.Series) -> Self:
+        """The noise of runs, two of each model, that differ by `gaps`: sd^2 = mean of gap^2 / 2."""
+        return cls(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
 
     @property
     def least_difference(self) -> float:
@@ -97,11 +102,10 @@ class Evidence:
             R_c = sum over models m, n of class c of w_m w_n r_mn / sqrt(runs_m runs_n)
 
         T is the variance due to test examples, the larger of w' sampling w and w' independent w.
-        S_c is the variance of one run over seeds, pooled over a class; pooling unlike classes made
-        up to 28% of verdicts false where there was no effect. r is `together`: three rounds of
-        heads read the same students. P is the variance over processors; S contains part of it, so
-        the sum is conservative. NaN where the seed noise of trained models is unknown. Degrees of
-        freedom are Satterthwaite's; T has (groups - 1) / 2, as its variation in simulations says.
+        S_c is the variance of one run over seeds, pooled over a class, and r is `together`. P is
+        the variance over processors; S contains part of it, so the sum is conservative. NaN where
+        the seed noise of trained models is unknown. Degrees of freedom are Satterthwaite's; T has
+        (groups - 1) / 2, as its variation in simulations says.
         """
         scaled = sums / np.sqrt(self.runs)
         seeds, contained, seed_part = np.zeros((3, len(sums)))
@@ -134,8 +138,7 @@ class Evidence:
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
     """Collect the scores of records by task: a row for each model, task and seed.
 
-    Columns: scores (of test examples), groups (as in `TaskScores`, the same in every row of a task)
-    and chance.
+    Columns: scores (of test examples), groups (as in `TaskScores`) and chance.
     """
     runs = frame[["model", "task", "seed"]]
     if runs.duplicated().any():  # it would count as another seed
@@ -164,8 +167,7 @@ def from_examples(
     not trained here, so they have no seed noise. It is pooled within the classes of `class_of`. If
     the student behind a model (`student_of`) is judged several times, its seeds add degrees of
     freedom once, and the correlation of their effects is measured. `processor_sd` is `PROCESSOR_SD`
-    for trained heads. `ValueError` if tasks differ in models or seeds, or a mean score is not in
-    [0, 1].
+    for trained heads.
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     weight = np.array([*weights.values()])
@@ -235,7 +237,7 @@ def _vary_examples(
         parts = weight * (scores - values[:, [column]]) / scores.shape[1]
         sizes += abs(weight) * belongs[column].sum(0) / scores.shape[1]
         alone += parts @ parts.T
-        parts *= np.sqrt(_correct_bias(belongs[column], in_cell[column]))
+        parts *= np.sqrt(_bias_factor(belongs[column], in_cell[column]))
         by_group += parts @ belongs[column]
         by_cell += parts @ in_cell[column]
     # Pairs of the same two articles have two groups in common, and would be counted twice.
@@ -313,7 +315,7 @@ def _share_groups(
     return [belongs[part] for part in parts], [in_cell[part] for part in parts]
 
 
-def _correct_bias(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float:
+def _bias_factor(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float:
     """The factor by which the variance of a mean is underestimated, as residuals add up to zero.
 
     If each group adds an effect of its own, x = A a with independent a of variance 1, the variance

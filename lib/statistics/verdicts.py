@@ -85,31 +85,29 @@ def judge(
     comparisons = [*itertools.chain(*units)]
     if len(comparisons) != math.prod(shape):
         raise ValueError("units differ in their number of comparisons")
-    count, sign = len(units) if at_least is None else at_least, 1
+    count = len(units) if at_least is None else at_least
     if at_most is not None:
-        count, sign = at_most + 1, -1
+        count = at_most + 1
     sums = _matrix([each.weights for each in comparisons], evidence)
     offsets = [each.offset for each in comparisons]
     effects = (sums @ evidence.scores + offsets).reshape(shape)
     errors, df = (values.reshape(shape) for values in evidence.errors(sums))
     unit = np.argsort(-effects.min(1), kind="stable")[count - 1]
     rival = int(effects[unit].argmin())
-    effect, decisive = sign * float(effects[unit, rival]), units[unit][rival]
-    if sign < 0:
-        turned = decisive.minus, decisive.plus, decisive.right, decisive.left
-        decisive = Comparison(*turned, offset=-decisive.offset)
+    effect, decisive = float(effects[unit, rival]), units[unit][rival]
+    if at_most is not None:
+        effect, decisive = -effect, decisive.turned()
     if np.isnan(errors).any():
         return _judgement(effect, _UNKNOWN, decisive, evidence)
-    # A unit holds by itself if it is ahead of all rivals; for "at most", if it is behind one.
-    clear = sign * effects > special.stdtrit(df, 1 - ALPHA / sides) * errors
-    alone = clear.all(1) if sign > 0 else clear.any(1)
-    holding = f"{alone.sum()} of {len(units)}" if len(comparisons) > 1 else ""
     tails = _draw_tails(sums, shape, count, evidence)
     low, high, p, p_equivalent = _bound(effects, errors, df, count, tails, sides)
-    if sign < 0:  # the bounds of the negation change sides
-        low, high = -high, -low
-    numbers = low, high, p, p_equivalent
-    return replace(_judgement(effect, numbers, decisive, evidence), holding=holding)
+    margins = special.stdtrit(df, 1 - ALPHA / sides) * errors
+    alone = (effects > margins).all(1)  # the units that hold, each by itself
+    if at_most is not None:  # they are behind one rival; the bounds change sides
+        low, high, alone = -high, -low, (-effects > margins).any(1)
+    judgement = _judgement(effect, (low, high, p, p_equivalent), decisive, evidence)
+    holding = f"{alone.sum()} of {len(units)}" if len(comparisons) > 1 else ""
+    return replace(judgement, holding=holding)
 
 
 @dataclass(frozen=True)
@@ -157,21 +155,23 @@ def _bound(
     effects: np.ndarray, errors: np.ndarray, df: np.ndarray, count: int, tails: Any, sides: int
 ) -> Numbers:
     """The numbers of the count-th best unit; arrays are (units, rivals)."""
-    limits = []
-    for way, tail in zip((-1, 1), tails, strict=True):
-        margins = -special.stdtrit(df, tail.level(ALPHA / sides)) * errors
-        limits.append(float(np.sort((effects + way * margins).min(1))[-count]))
+    above, below = tails
 
-    def find_tails(shift: float) -> tuple[float, float]:
-        """One-sided p-values of the hypotheses that the effect is at most, and at least, -shift."""
+    def margins(tail: _Tail) -> np.ndarray:
+        return -special.stdtrit(df, tail.level(ALPHA / sides)) * errors
+
+    low = float(np.sort((effects - margins(above)).min(1))[-count])
+    high = float(np.sort((effects + margins(below)).min(1))[-count])
+
+    def p_values(shift: float) -> tuple[float, float]:
+        """One-sided, of the hypotheses that the effect is at most, and at least, -shift."""
         t = (effects + shift) / errors
         # The error that is as improbable in the distribution of the draws.
-        z = -np.sign(t) * special.stdtrit(tails[0].df, special.stdtr(df, -abs(t)))
-        upper = tails[0].p(np.sort(z.min(1))[-count])
-        return upper, tails[1].p(np.sort((-z).max(1))[count - 1])
+        z = -np.sign(t) * special.stdtrit(above.df, special.stdtr(df, -abs(t)))
+        return above.p(np.sort(z.min(1))[-count]), below.p(np.sort((-z).max(1))[count - 1])
 
-    p_equivalent = max(find_tails(MARGIN)[0], find_tails(-MARGIN)[1]) if sides == 2 else np.nan
-    return limits[0], limits[1], min(1.0, sides * min(find_tails(0.0))), p_equivalent
+    p_equivalent = max(p_values(MARGIN)[0], p_values(-MARGIN)[1]) if sides == 2 else np.nan
+    return low, high, min(1.0, sides * min(p_values(0.0))), p_equivalent
 
 
 def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:
@@ -205,10 +205,7 @@ def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Eviden
 
 
 def compare(pairs: Iterable[tuple[str, str] | Comparison], evidence: Evidence) -> pd.DataFrame:
-    """Judge pairs of models, one row per pair, with q over all rows.
-
-    A pair is two names or a comparison. It is "not run" if one of its models has no scores.
-    """
+    """Judge pairs, a row for each, with q over all; "not run" if a model of one has no scores."""
     rows: list[tuple[Any, ...]] = []
     for names in pairs:
         each = names if isinstance(names, Comparison) else pair(*names)
@@ -223,10 +220,8 @@ def compare(pairs: Iterable[tuple[str, str] | Comparison], evidence: Evidence) -
     return table
 
 
-def above_chance(
-    tasks: Mapping[str, TaskScores], models: Sequence[str]
-) -> tuple[float, float, float]:
-    """The mean of models over tasks, chance-corrected, with its interval over test texts alone."""
+def mean_score(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> tuple[float, ...]:
+    """The chance-corrected mean of models over tasks, and low and high over test texts alone."""
     evidence = from_examples(tasks, given=models)
     average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, "mean", "chance")
     judged = judge([[average]], evidence)

@@ -3,6 +3,5 @@
 BASE = "base"  # all layers of the teacher's encoder, extended to read 4,096 tokens
 CUT, CHUNKS, STUDENT = "teacher, cut", "mean of chunks", "student"
 TFIDF, LSA, BOTH = "TF-IDF", "LSA", "both"  # base and LSA side by side
-# The models that can be saved, the easiest to deploy first: they read a whole text in one pass, its
-# beginning, it in pieces; need training; are fitted to the documents; have two parts.
+# The models that can be saved, the easiest to deploy first.
 SIMPLEST_FIRST = (BASE, CUT, CHUNKS, STUDENT, LSA, BOTH)

@@ -40,11 +40,11 @@ class Measure(NamedTuple):
 
 
 def judge_all(texts: Sequence, groups: Sequence, tasks: Mapping, make_models: Callable) -> list:
-    """Judge models by the halves of texts and by tasks, name -> what reads the task: a `Measure` of
-    each, but those that cannot be taken, which are printed. `groups` are what each text shares with
-    others. `make_models` maps the texts that a measure reads to models by name."""
+    """Judge models by the halves of texts and by tasks: a `Measure` of each, but those that cannot
+    be taken, which are printed. `groups` are what each text shares with others. `make_models` maps
+    the texts that a measure reads to models by name."""
     judges = {"halves of documents": partial(judge_halves, texts, groups)}
-    judges |= {name: partial(judge_task, name, read) for name, read in tasks.items()}
+    judges |= {name: partial(judge_task, name, task) for name, task in tasks.items()}
     measures = []
     for name, judge in judges.items():
         print(f"judging by {name}", flush=True)
@@ -91,15 +91,14 @@ def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: Calla
     return Measure("halves of documents MRR", scores, drawn, chance, len(drawn))
 
 
-def judge_task(name: str, read: Callable[[], Task], make_models: Callable) -> Measure:
+def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
     """Judge models on a task. Equal texts of it must be equal character by character.
 
     Single texts are classified by logistic regression on rows of norm 1, centred but not
     standardised: the scale of an LSA direction says how much it explains. Pairs are classified by
     comparing texts, for TF-IDF by their cosine. A clustering is the retrieval of the cluster's
     other texts (MAP)."""
-    task, scores = read(), {}
-    models = make_models([*dict.fromkeys(task.texts.values())])
+    scores, models = {}, make_models([*dict.fromkeys(task.texts.values())])
     shared = task.groups | {i: f"cluster {each}" for i, each in task.clusters.items()}
     names = {i: name_group(shared.get(i), text) for i, text in task.texts.items()}
     if task.kind != "classification":
@@ -111,7 +110,7 @@ def judge_task(name: str, read: Callable[[], Task], make_models: Callable) -> Me
             scores[key] = ranking.rank(embed, queries, "MAP", folds=folds)[1]
         chance = ranking.score_chance(queries, "MAP")
         return Measure(f"{name} MAP", scores, groups[queries.examples], chance, len(sources))
-    with warnings.catch_warnings(action="ignore"):  # small classes are reported elsewhere
+    with warnings.catch_warnings(action="ignore"):  # of classes with fewer examples than folds
         examples = read_examples(name, task, "test", per_split=0)
     single = examples.inputs.shape[1] == 1
     for key, model in models.items():
@@ -137,12 +136,11 @@ def name_group(group: str | None, text: str) -> str:
 def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
     """Print the table of models, and choose one; plain values for scripts and model cards.
 
-    Chosen is the first of `SIMPLEST_FIRST` whose difference from the one with the highest mean has
-    a 95% interval that spans zero, or the model that is `asked` for. The interval of its
-    `difference` from the base accounts for the choice, and `line` says all of it. What does not
-    vary has no interval (None), and without measures there are no numbers."""
-    table, low, high = pd.DataFrame(), np.nan, np.nan
-    chosen, means = asked or BASE, pd.Series(np.nan, [*SIMPLEST_FIRST])
+    Chosen is the model that is `asked` for, or the simplest that is not clearly worse than the
+    best. `line` says how far it is from the base. What does not vary has no interval (None), and
+    without measures there are no numbers."""
+    table, means = pd.DataFrame(), pd.Series(np.nan, [*SIMPLEST_FIRST])
+    chosen, low, high = asked or BASE, np.nan, np.nan
     if measures:
         facts = [(each.name, each.examples, each.chance) for each in measures]
         frames = [_tabulate([each], [*each.scores])[0] for each in measures]
@@ -151,24 +149,34 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
         models = [model for model in SIMPLEST_FIRST if model in measures[0].scores]
         overall, evidence = _tabulate(measures, models)
         means = overall.set_index("model")["value"]
-        against = verdicts.compare([(means.idxmax(), model) for model in models], evidence)
-        as_good = against["right"][~(against["low"] > VARIES)]  # NaN if nothing varies
-        chosen = asked or as_good.iloc[0]
+        chosen = asked or _choose(means, evidence)
         others = overall["model"][overall["against_low"].notna()].tolist()
         if chosen in others:  # it is neither the base nor as far from it on every text
             units = [[pair(other, BASE)] for other in others]
             rank = 1 + int((means[others] > means[chosen]).sum())
-            judged = verdicts.judge(units, evidence, at_least=rank)
+            judged = verdicts.judge(units, evidence, at_least=rank)  # accounts for the choice
             low, high = max(judged.low, -1.0), min(judged.high, 1.0)
     print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
     score, base = means[[chosen, BASE]]
-    verdict = "WIN" if low > 0 else "LOSS" if high < 0 else "EQUAL"
+    verdict = "EQUAL"
+    if low > 0:
+        verdict = "WIN"
+    elif high < 0:
+        verdict = "LOSS"
     line = f"VERDICT: {verdict} | {chosen} | {score:.3f} | {base:.3f} | {score - base:+.3f}"
     line += "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
     numbers = {"score": score, "base": base, "difference": score - base, "low": low, "high": high}
     report = {name: None if np.isnan(each) else float(each) for name, each in numbers.items()}
     report["table"] = table.astype(object).replace({np.nan: None}).to_dict("records")
     return report | {"verdict": verdict, "model": chosen, "line": line}
+
+
+def _choose(means: pd.Series, evidence: Evidence) -> str:
+    """The first model, the simplest first, whose distance from the best has an interval with 0."""
+    best = means.idxmax()
+    gaps = verdicts.compare([(best, model) for model in means.index], evidence)["low"]
+    worse = gaps > VARIES  # not if it is NaN: nothing varies, as between the best and itself
+    return means.index[worse.argmin()]
 
 
 def _tabulate(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.DataFrame, Evidence]:
@@ -178,7 +186,7 @@ def _tabulate(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.Da
         runs = {model: each.scores[model][None] for model in models}
         scores[each.name] = TaskScores(runs, each.groups, 0.0)
     evidence = from_examples(scores, given=models)
-    rows = [(model, *verdicts.above_chance(scores, [model])) for model in models]
+    rows = [(model, *verdicts.mean_score(scores, [model])) for model in models]
     table = pd.DataFrame(rows, columns=["model", "value", "low", "high"])
     against = verdicts.compare([(model, BASE) for model in models], evidence)
     table[["against_base", "against_low", "against_high"]] = against[["difference", "low", "high"]]

@@ -43,8 +43,7 @@ NEIGHBOURS, COLOURS = 10, 8  # of a text; of classes, which have none if they ar
 def list_models(
     store: Store, documents: Sequence[str], profile: Profile, student: Path | None = None
 ) -> dict[str, Model]:
-    """The models by name: dense ones with the encoder of a profile, and words of documents.
-    `student` is the folder of a trained one; `ValueError`, in one line, if there is none."""
+    """The models by name: a profile's encoder, a trained student's folder, words of documents."""
     precision = "bf16" if has_bfloat16() else "fp32"
     teacher = Teacher(store, profile.structural_teacher, precision=precision)
     section = profile.student.model_copy(update={"layers": None, "language_model": None})
@@ -73,7 +72,7 @@ class OwnTexts:
         if given.model == STUDENT and given.student is None:
             raise ValueError("--model student needs --student, the folder of a trained one")
         student = given.student and given.student.expanduser().resolve()
-        self.asked, self.labels = given.model, dict[str, str]()
+        self.asked = given.model
         self.folder, self.name, notes = find_dataset_folder(given.texts, given.text, given.label)
         self.out = check_target(given.out or Path(f"{self.name}_vectors"), KIND)
         self.notes = [*notes, *(line for line in check.findings(self.folder) if ": note: " in line)]
@@ -94,14 +93,27 @@ class OwnTexts:
         """Judge the models, embed all texts with one, write all; plain values for a script."""
         print(f"{self.name}: {len(self.texts)} texts", *self.notes, sep="\n")
         groups = [judging.name_group(each.group, each.text) for each in self.texts.documents]
-        places = sorted(self.folder.glob("tasks/[!.]*"))
-        tasks = {place.name: partial(self._read_task, place) for place in places}
+        tasks = self._read_tasks()
         measures = judging.judge_all(self.texts, groups, tasks, self.combine)
         report = judging.compare_models(measures, self.asked)
         print(f"chosen: {report['model']}; embedding all texts with it", flush=True)
-        self._write(report)
+        labels = dict[str, str]()
+        for task in tasks.values():
+            named = zip(task.examples["ids"], task.examples["label"], strict=True)
+            labels |= {ids[0]: label for ids, label in named if len(ids) == 1}
+        self._write(report, labels)
         print(f"written to {self.out}: vectors.parquet, encoder, index.html, table.csv")
         return report | {"documents": len(self.documents), "out": str(self.out)}
+
+    def _read_tasks(self) -> dict[str, task_files.Task]:
+        """Tasks by name, but those that cannot be read, which are printed."""
+        tasks = {}
+        for place in sorted(self.folder.glob("tasks/[!.]*")):
+            try:
+                tasks[place.name] = self._read_task(place)
+            except (ValueError, OSError) as error:
+                print(f"note: {place.name} is not judged: {error}")
+        return tasks
 
     def _read_task(self, place: Path) -> task_files.Task:
         """A task with the texts that models are fitted to, so that none is fitted to a copy."""
@@ -111,17 +123,15 @@ class OwnTexts:
         task = task_files.limit_texts(whole, limit, seed=42)
         if task is not whole:
             print(f"note: {place.name}: judged by {limit} of its {len(whole.texts)} texts")
-        named = zip(task.examples["ids"], task.examples["label"], strict=True)
-        self.labels |= {ids[0]: label for ids, label in named if len(ids) == 1}
         texts = {i: self.texts[self.places[content(text)]] for i, text in task.texts.items()}
         return replace(task, texts=texts)
 
-    def _write(self, report: dict[str, Any]) -> None:
-        """Embed all texts with the chosen model, fitted to all, and write the folder whole."""
+    def _write(self, report: dict[str, Any], labels: Mapping[str, str]) -> None:
+        """Embed all texts with the chosen model, fitted to all; write the folder whole."""
         name = report["model"]
         model = self.combine(self.texts)[name]
         vectors = np.asarray(model.embed(self.texts))
-        if name == CUT:
+        if name == CUT:  # what is saved ends in Normalize, which our teacher leaves out
             vectors = scale_rows(vectors)
         arrays, counted, dense = dict[str, Any](), list[str](), None
         for part in getattr(model, "models", (model,)):
@@ -140,7 +150,7 @@ class OwnTexts:
         card = facts | {"title": f"Vectors of {self.name}: {name}", "provenance": made}
         shown = np.sort(np.random.default_rng(0).permutation(len(self.texts))[:SHOWN])
         documents = [self.texts.documents[place] for place in shown.tolist()]
-        texts = [(each.title or each.id, each.text, self.labels.get(each.id)) for each in documents]
+        texts = [(each.title or each.id, each.text, labels.get(each.id)) for each in documents]
         html = render_page(self.name, texts, vectors[shown], facts)
 
         def write(new: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_round_or_a_ranking_at_random_is_told():
 def test_whether_a_task_can_be_read_is_asked_by_heads_that_compare():
     """What the thesis' heads guess is told, and decides nothing."""
     names = ("SBERT", "PV;2048d")
-    both = pd.concat([draw(0.8, names), draw(0.5, names).assign(readout="thesis")])
+    both = pd.concat([draw(0.99, names), draw(0.5, names).assign(readout="thesis")])
     fewer = draw(0.5, ("SBERT", "cosine"))  # a figure with fewer encoders is not asked
     told = [*checks.check_scores({"fig4_2": fewer, "fig4_10": both})]
     told.append(checks.check_lengths(np.array([1, 100]), 50))

@@ -109,9 +109,9 @@ def test_spread_is_a_difference_of_standard_deviations():
     ],
 )
 def test_alike_needs_equivalence_and_no_difference_is_not_enough(cut, sd, verdict):
-    fields = {"kind": "alike", "models": ["cosine"], "treatment": "cut"}
-    evidence = weigh({"cosine": 0.9, "cosine;cut": cut}, sd)
-    assert make_claim(**fields).judge_scores(evidence, ["cosine"]).verdict == verdict
+    fields = {"kind": "alike", "models": ["cosine;all"], "treatment": "cut"}
+    evidence = weigh({"cosine;all": 0.9, "cosine;cut;all": cut}, sd)
+    assert make_claim(**fields).judge_scores(evidence, ["cosine;all"]).verdict == verdict
     rounds = make_claim(**fields | {"models": ["cosine;all"], "source": "fig5_3"})
     assert rounds.named(["cosine;all", "MSE;all"]) == {"cosine;all", "cosine;cut;all"}
 

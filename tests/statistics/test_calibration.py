@@ -108,7 +108,7 @@ def test_runs_alone_with_two_known_pairs():
     rng, false = np.random.default_rng(0), 0
     index = pd.MultiIndex.from_tuples([("m0", 0), ("m1", 0)], names=["model", "seed"])
     for _ in range(400):
-        noise = SeedNoise(float(np.sqrt((rng.normal(0, np.sqrt(2), 2) ** 2).mean() / 2)), 2)
+        noise = SeedNoise.from_gaps(rng.normal(0, np.sqrt(2), 2))
         runs = pd.DataFrame(rng.normal(size=(2, 1)), index, ["mean"])
         false += PAIRS[0](from_runs(runs, noise=noise)).verdict in (HOLDS, REVERSED)
     assert false <= 400 * limit(400)

@@ -44,5 +44,5 @@ def test_scores_that_would_not_compare_are_named(broken, message):
 def test_an_effect_is_left_minus_right():
     single = pair("a", "b")
     assert (single.left, single.right, single.weights) == ("a", "b", {"a": 1, "b": -1})
-    shared = Comparison({"a": 0.5, "b": 0.5}, {"b": 0.5, "c": 0.5}, "", "")
-    assert shared.weights == {"a": 0.5, "b": 0, "c": -0.5}
+    shared = Comparison({"a": 0.5, "b": 0.5}, {"b": 0.5, "c": 0.5}, "", "", 0.1)
+    assert shared.weights == {"a": 0.5, "b": 0, "c": -0.5} and shared.turned().offset == -0.1

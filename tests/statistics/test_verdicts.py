@@ -15,10 +15,10 @@ from lib.statistics.verdicts import (
     NOT_RUN,
     OPEN,
     REVERSED,
-    above_chance,
     compare,
     judge,
     judge_spread,
+    mean_score,
     q_values,
 )
 
@@ -154,10 +154,10 @@ def test_q_values_leave_out_what_was_not_tested():
 
 def test_a_model_that_guesses_is_not_above_chance(simulate):
     scores = simulate(np.random.default_rng(0), 3, effects=[0.0, -0.5, 0.25], seeds=1)
-    above, guessing = (above_chance(scores, [name])[1] for name in ("m0", "m1"))
+    above, guessing = (mean_score(scores, [name])[1] for name in ("m0", "m1"))
     assert above > 0 > guessing
     # On a pair task, an accuracy of three in four is .5 of the way from chance to 1.
-    score, low, high = above_chance({"task 5": scores["task 5"]}, ["m0"])
+    score, low, high = mean_score({"task 5": scores["task 5"]}, ["m0"])
     assert score == pytest.approx(0.5, abs=0.15) and low < score < high
-    both = above_chance(scores, ["m0", "m1"])[0]
-    assert 2 * both == pytest.approx(sum(above_chance(scores, [name])[0] for name in ("m0", "m1")))
+    both = mean_score(scores, ["m0", "m1"])[0]
+    assert 2 * both == pytest.approx(sum(mean_score(scores, [name])[0] for name in ("m0", "m1")))

@@ -62,7 +62,7 @@ TASKS = {
 @pytest.mark.parametrize("name", TASKS)
 def test_no_tested_text_is_fitted_to(tmp_path, name):
     spy = Spy(Store(tmp_path))
-    measure = judging.judge_task(name, lambda: TASKS[name], lambda texts: {BASE: spy})
+    measure = judging.judge_task(name, TASKS[name], lambda texts: {BASE: spy})
     tested = {text for held_out, _ in spy.calls for text in held_out}
     kept = [{*held_out} for held_out, _ in spy.calls if held_out]
     assert len(measure.scores[BASE]) and kept
@@ -101,7 +101,7 @@ def combiner(tmp_path, documents):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_measure_has_scores_of_each_model(tmp_path, name):
-    measure = judging.judge_task(name, lambda: TASKS[name], combiner(tmp_path, TEXTS))
+    measure = judging.judge_task(name, TASKS[name], combiner(tmp_path, TEXTS))
     assert {*measure.scores} == {*DENSE, TFIDF, LSA, BOTH}
     means = np.array([each.mean() for each in measure.scores.values()])
     assert (means >= 0).all() and (means <= 1).all()
