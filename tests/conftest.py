@@ -26,7 +26,8 @@ _SHAPE = re.compile(r"\b(Float|Int|Integer|Bool|Num|Shaped)\d*\[")
 
 def _own_errors_first(*, typechecker):
     """jaxtyping's decorator for functions with array annotations. A wrong argument goes to the
-    function first, whose own ValueError is what users see."""
+    function first, whose own ValueError is what users see.
+    """
 
     def decorate(target):
         notes = map(str, getattr(target, "__annotations__", {}).values())
@@ -112,7 +113,8 @@ def edit_source(monkeypatch):
 @pytest.fixture(scope="session")
 def with_examples():
     """A function that gives records the scores of ten test examples each, whose mean is the
-    record's value. Examples add the same to every model."""
+    record's value. Examples add the same to every model.
+    """
     spread = np.tile([0.05, -0.05], 5)
     groups = np.array([f"article {number}" for number in range(10)])
 
@@ -128,7 +130,8 @@ def with_examples():
 
 def pytest_collection_modifyitems(items):
     """What takes longest begins first, so that no process waits for another at the end. Tests
-    marked `gpu` are skipped where there is none."""
+    marked `gpu` are skipped where there is none.
+    """
     longest = ["test_smoke.py", "test_lab.py", "test_rehearsal.py"]
     marked = {item for item in items if any(map(item.get_closest_marker, ("smoke", "slow")))}
     places = {name: place for place, name in enumerate(longest)}

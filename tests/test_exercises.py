@@ -57,7 +57,8 @@ def test_a_solution_runs_on_what_the_notebook_has(name, given, capsys):
 
 def solve(name):
     """The names after a notebook's toy examples, which need no bench, and after the solution, whose
-    last value is `shown`."""
+    last value is `shown`.
+    """
     names, (cells, solution) = {}, read(name)
     for source in cells:
         if "notebook.start" not in source:

@@ -1,5 +1,6 @@
 """All notebooks, at the smallest scale, through the runner: what they leave behind is what
-counts."""
+counts.
+"""
 
 import json
 import os

@@ -24,7 +24,8 @@ _SETTINGS["bf16"] = "Yes, where the device supports bfloat16"
 
 def tabulate_settings(label: str, profile: Profile, **searched: str) -> pd.DataFrame:
     """A table of hyperparameters, such as tab4_3: parameter, value (of this run) and published.
-    `params/hyperparameters.yaml` says what of the profile, or of what was `searched`, rows show."""
+    `params/hyperparameters.yaml` says what of the profile, or of what was `searched`, rows show.
+    """
     forms, settings = read_yaml("hyperparameters.yaml")[label], dict(profile) | searched
     frame = published.load(label).rename(columns={"value": "published"})
     values = [forms[name].format(**settings) for name in frame["parameter"]]
@@ -76,8 +77,7 @@ def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
 
 
 def assign_seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
-    """Identity -> seeds of the models that also run with the reference seeds: `repeated`, or what
-    the profile's `repeated` says."""
+    """Identity -> seeds of models with several: those `repeated`, or as the profile says."""
     models = [*(repeated or (*list_references(), *CONTEXTUAL_TEACHERS))]
     if profile.repeated == "compared" and not repeated:
         models += [*published.printed("fig4_3").values(), *published.printed("fig4_12").values()]
@@ -132,7 +132,8 @@ def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> 
 
     `groups` are group -> name -> identity. A row is a measurement of a student with the first seed:
     group, model, dimension, update, embedding and projected (held-out CCA of both with the
-    teacher), share (of the contextual loss in the gradient), chance (CCA of random documents)."""
+    teacher), share (of the contextual loss in the gradient), chance (CCA of random documents).
+    """
     students = {
         (group, name): bench.model(variant, bench.profile.seeds[0])
         for group, models in groups.items()

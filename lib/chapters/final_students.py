@@ -38,7 +38,8 @@ def prepare_bench(bench: Bench) -> Bench:
 def run_readouts(bench: Bench) -> pd.DataFrame:
     """Test accuracies of all models, by name in Chapter 5, in every round and by every readout. In
     the round with all examples, base, students and the profile's further baselines also read only
-    as far as the structural teacher; they are then called "<name>;cut"."""
+    as far as the structural teacher; they are then called "<name>;cut".
+    """
     profile, frames = bench.profile, []
     models, seeds = list_models(profile), _assign_seeds(profile)
     shortened = ("Longformer", *list_students(), *profile.final.baselines)

@@ -16,8 +16,7 @@ DISAGREEMENT = 0.5
 
 
 def tabulate_reruns() -> pd.DataFrame:
-    """The two pairs of near re-runs, task by task, in chance-corrected accuracies. Columns: label
-    (of the figure), task, first, second, gap (first - second)."""
+    """Both pairs of near re-runs, chance-corrected: label of figure, task, first, second, gap."""
     frames = [published.load(figure).assign(label=figure) for figure in published.WEIGHTINGS]
     scores = pd.concat(frames).rename(columns={"accuracy": "value"}).assign(score=chance_corrected)
     table = scores.pivot(index=["label", "task"], columns="model", values="score")
@@ -36,7 +35,8 @@ def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:
 
         variance = sum over tasks of weight^2 DISAGREEMENT a (1 - a) / (examples (1 - chance)^2)
 
-    a is the mean accuracy of the figure's models; each of two gets half of their difference's."""
+    a is the mean accuracy of the figure's models; each of two gets half of their difference's.
+    """
     tasks = published.load(figure).groupby("task")
     accuracy, examples, chance = (tasks[name].mean() for name in ("accuracy", "examples", "chance"))
     weight = pd.Series(weights).reindex(accuracy.index).fillna(0.0)
@@ -50,7 +50,8 @@ def measure_published_noise(
     """How far a published score may be off: the variances of re-runs and of test examples add up.
 
     This errs on the safe side, as re-runs contain part of the second, which is taken as known in
-    Satterthwaite's degrees of freedom. `weights` are those of a score's tasks, by default equal."""
+    Satterthwaite's degrees of freedom. `weights` are those of a score's tasks, by default equal.
+    """
     tasks = published.load(figure)["task"].unique()
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     rerun = measure_rerun_noise(without=without)

@@ -29,7 +29,8 @@ def find_length(profile: Profile, times: float) -> dict[str, int]:
 def run_lengths(bench: Bench) -> pd.DataFrame:
     """Records of the "base", and of the students of Figure A.4 after each length of training. They
     have at most three reference seeds, and the columns readout (one of `COLUMNS`), times (0 for
-    the base), updates, and cosine (to the structural teacher, mean over held-out documents)."""
+    the base), updates, and cosine (to the structural teacher, mean over held-out documents).
+    """
     names = {identity: name for name, identity in grid("beyond")["students"].items()}
     students, seeds = [*names][: bench.profile.max_variants], bench.profile.reference_seeds[:3]
     teacher, frames = bench.teacher.embed(bench.held_out)[:], []
@@ -63,7 +64,8 @@ def collect_evidence(records: pd.DataFrame, readout: str) -> Evidence:
 
 def run_words(bench: Bench) -> pd.DataFrame:
     """Records of a Paragraph Vector and of LSA that read growing parts of the corpus, and of SBERT.
-    Columns documents and words say how many were read. Those that read all have reference seeds."""
+    Columns documents and words say how many were read. Those that read all have reference seeds.
+    """
     settings, profile, frames = grid("beyond")["words"], bench.profile, []
     texts = bench.train[: profile.contextual_teacher.documents]
     read = np.cumsum([count_words(text) for text in texts])
@@ -83,7 +85,8 @@ def run_words(bench: Bench) -> pd.DataFrame:
 def extrapolate_words(records: pd.DataFrame) -> pd.DataFrame:
     """How many times the corpus' words would raise the Paragraph Vector of `run_words` to SBERT.
     The line score = gain log10(words) + b is assumed to stay straight; 95% intervals account for
-    test texts and seeds. Columns: readout, gain, times, low, high (inf above a million), words."""
+    test texts and seeds. Columns: readout, gain, times, low, high (inf above a million), words.
+    """
     rows = []
     for readout, part in records.groupby("readout", sort=False):
         part = part[part["model"].isin([TEACHER, TARGET])]

@@ -1,7 +1,8 @@
 """`python -m lib.data.check <root or dataset folder>`: describe and check dataset folders.
 
 A `note` is something that readers of results should know. An `error` must be fixed first; only the
-first one of each file is shown. The exit code is 2 if there is an error."""
+first one of each file is shown. The exit code is 2 if there is an error.
+"""
 
 import argparse
 import sys
@@ -26,7 +27,8 @@ READ, TOKEN = 4096, 4  # tokens that a student of `lab` reads, and characters of
 def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[str, Any], str]:
     """Sizes for `lib.train --data`: changes to the profile `lab`, {dotted key: value}; in words.
     `tasks` are those to judge by, `<folder>/<task>`; None takes all but clusterings. `ValueError`
-    if they leave fewer than eight documents."""
+    if they leave fewer than eight documents.
+    """
     folders, places = _find_places(path)
     judged = {}
     for name in places if tasks is None else tasks:

@@ -47,7 +47,8 @@ def draw(
     (texts,) uint64, or repeats an earlier one, even of another folder. The first documents are for
     validation. Every prefix has the given shares, until a folder runs out. `count_tokens` maps a
     list of texts to their lengths in the student's tokens, for `min_tokens`. Returns "validation"
-    and "train", (documents,) rows of `documents`, and "left_out" as JSON."""
+    and "train", (documents,) rows of `documents`, and "left_out" as JSON.
+    """
     reasons, sources = find_reasons(documents, held_out), documents.table["source"].to_numpy()
     ranked = []
     for number, entry in enumerate(section.folders):
@@ -73,8 +74,7 @@ def draw(
 def _find_long(
     rows: np.ndarray, least: int, documents: Documents, count_tokens: Callable, reasons: np.ndarray
 ) -> Iterator[int]:
-    """Yield rows of documents with enough tokens, counted a thousand at a time. In `reasons`, mark
-    those before them that are too short."""
+    """Yield rows of documents with enough tokens; mark shorter ones, met before, in `reasons`."""
     for part in np.array_split(rows, range(1000, len(rows), 1000)):
         lengths = count_tokens([documents[row].text for row in part])
         for row, length in zip(part.tolist(), lengths, strict=True):
@@ -85,7 +85,6 @@ def _find_long(
 
 
 def _rank(rows: Iterable[int], number: int, share: float) -> Iterator[tuple[float, int, int]]:
-    """Yield (rank, folder's number, row). By Webster's method, the next document is that of the
-    lowest rank, of the folder that is furthest below its share."""
+    """Yield (rank, folder's number, row); the lowest rank is drawn next (Webster's method)."""
     for turn, row in enumerate(rows):
         yield (turn + 0.5) / share, number, row

@@ -2,7 +2,8 @@
 
 No row is skipped, and the file format makes no difference: names (ids, titles, groups, labels) are
 text in Unicode's composed form (NFC), so 1, 1.0 and "1" are the same name, and null and NaN are
-missing names. An Arrow copy keeps a corpus larger than memory on disk."""
+missing names. An Arrow copy keeps a corpus larger than memory on disk.
+"""
 
 import functools
 import hashlib
@@ -54,7 +55,8 @@ class Document(BaseModel, frozen=True):
 class Documents(Sequence[Document]):
     """The documents of dataset folders in file order, read from disk when they are indexed.
     `rows` are those that are chosen, by default all, and `contents`, (documents,) uint64, the
-    checksums of their texts. `table` has all documents. `ValueError` for an invalid folder."""
+    checksums of their texts. `table` has all documents. `ValueError` for an invalid folder.
+    """
 
     def __init__(self, *folders: Path, rows: np.ndarray | None = None):
         self.folders, self.table = folders, pyarrow.concat_tables(map(_open, folders))

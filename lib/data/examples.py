@@ -1,7 +1,8 @@
 """What models are judged by: the examples of a classification in their folds, and queries.
 
 Folds part neither groups nor texts: not the pairs that share one, nor what repeats its words.
-Otherwise a classifier is tested on what it has read."""
+Otherwise a classifier is tested on what it has read.
+"""
 
 import itertools
 from collections import Counter
@@ -25,7 +26,8 @@ def read_examples(
     """The examples that models are judged by. `ValueError` if folds cannot be made.
     A task without `split` is cross-validated on "train", a `cross_fit` task on that split. For
     "validation" (Chapter 4) at most `per_split` examples of each split are taken. `trained_on` is
-    the number of training examples (Chapter 5), or below 1 their share."""
+    the number of training examples (Chapter 5), or below 1 their share.
+    """
     folded = task.cross_fit or split not in task.inputs
     trained = "test" if task.cross_fit and split == "test" else "train"
     inputs, labels = list[tuple[str, ...]](), list[np.ndarray]()
@@ -52,8 +54,7 @@ def read_examples(
 
 
 def read_queries(task: Task) -> Queries:
-    """The queries of a retrieval, or of a clustering: each text that shares its cluster, but for
-    copies, which would find each other. `ValueError` if no cluster has two texts."""
+    """The queries of a retrieval, or of a clustering without copies; `ValueError` if none."""
     ids, targets = pd.Series(task.texts.keys()), task.relevant
     if task.kind == "clustering":
         ids = ids[~ids.map(task.contents).duplicated()]
@@ -89,7 +90,8 @@ def number_linked(names: Iterable[Iterable[Hashable]]) -> np.ndarray:
 def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> list[Part]:
     """Make stratified folds in file order (the author's code, IMDB) that part no `texts`.
     These are each example's texts, as `number_texts` numbers them. If pairs hang together through
-    them, the texts are dealt into folds. `ValueError` for too few groups or examples of a class."""
+    them, the texts are dealt into folds. `ValueError` for too few groups or examples of a class.
+    """
     groups = number_linked(texts)
     sizes = np.bincount(groups)  # pairs hang together if most are of one group
     if max(map(len, texts)) > 1 and (len(sizes) < count or 2 * sizes.max() > sizes.sum()):
@@ -106,7 +108,8 @@ def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> lis
 def _deal_texts(pairs: Sequence[set[int]], count: int) -> list[Part]:
     """Make folds of texts, dealt in random order, those first that most pairs use.
     A pair is tested if both texts are in the fold, and trained on if neither is. A pair of two
-    folds is tested by none, so a text of one pair alone goes where the other text goes."""
+    folds is tested by none, so a text of one pair alone goes where the other text goes.
+    """
     uses = Counter(itertools.chain.from_iterable(pairs))
     shuffled = np.random.default_rng(42).permutation([*uses]).tolist()
     shuffled.sort(key=lambda text: -uses[text])
@@ -121,7 +124,8 @@ def _deal_texts(pairs: Sequence[set[int]], count: int) -> list[Part]:
 
 def make_group_folds(groups: Sequence[str], contents: Sequence[int]) -> list[np.ndarray]:
     """Make at least two folds, (places,) of items that have a group and a text each. The largest
-    has at most one group more than the smallest. A single group is ignored."""
+    has at most one group more than the smallest. A single group is ignored.
+    """
     numbers = number_linked(zip(groups, contents, strict=True))
     if not numbers.any():
         numbers = number_linked((each,) for each in contents)
@@ -136,7 +140,8 @@ def make_group_folds(groups: Sequence[str], contents: Sequence[int]) -> list[np.
 
 def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
     """Choose at most `limit` examples, the first ones of each class (the author's code). Each class
-    keeps floor(its share x limit), the smallest also the remainder. Ascending rows."""
+    keeps floor(its share x limit), the smallest also the remainder. Ascending rows.
+    """
     if len(labels) <= limit:
         return np.arange(len(labels), dtype=np.int64)
     classes, counts = np.unique(labels, return_counts=True)

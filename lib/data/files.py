@@ -1,7 +1,8 @@
 """Reads rows of JSON Lines, CSV and Parquet files as they stand, and writes dataset folders.
 
 Nothing is guessed: ids such as 007, dates, and texts such as NA come out as they went in. What a
-library cannot read is a `ValueError` that names the file."""
+library cannot read is a `ValueError` that names the file.
+"""
 
 import gzip
 import json

@@ -1,7 +1,8 @@
 """Reads the tasks of dataset folders. The names of its files decide the kind of a task.
 
 Mistakes that would make results wrong are refused. What lets them mean less, such as a text that is
-in two splits, is counted in `notes`."""
+in two splits, is counted in `notes`.
+"""
 
 import functools
 import itertools
@@ -79,7 +80,8 @@ class Task:
 
     def held_out(self) -> set[str]:
         """The ids of texts that a distillation corpus must not contain: those of validation and
-        test examples, or with folds of all examples. Candidates of a retrieval may be in it."""
+        test examples, or with folds of all examples. Candidates of a retrieval may be in it.
+        """
         tested = self.examples if self.folds else self.examples[self.examples["split"] != "train"]
         return {*itertools.chain.from_iterable(tested["ids"])}
 
@@ -110,7 +112,8 @@ def kind(folder: Path) -> str:
 def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
     """Read and check the task in a folder `<dataset folder>/tasks/<task>`; `options` are those of
     `lib.config.schema.TaskFolder`. Without validation.jsonl (Chapter 4) or test.jsonl (Chapter 5),
-    train is cross-validated. What `without` matches is left out with its examples."""
+    train is cross-validated. What `without` matches is left out with its examples.
+    """
     asked = TaskFolder(folder="any/task", **options)  # checks them; `folder` says where it is
     documents = Documents(folder.parents[1]).table.to_pandas().set_index("id")
     examples = _read_examples(folder, {*documents.index})
@@ -170,7 +173,8 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
 def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
     """Reduce a task to `limit` texts; None keeps all. Examples in random order, in turn from each
     split, are taken whole while their texts fit: a pair with both texts, a source with its targets.
-    Other candidates of a retrieval fill what is left. `ValueError` if a class is lost."""
+    Other candidates of a retrieval fill what is left. `ValueError` if a class is lost.
+    """
     if limit is None or len(task.texts) <= limit:
         return task
     generator = np.random.default_rng(seed)

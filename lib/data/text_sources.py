@@ -1,7 +1,8 @@
 """Turns tables (JSON Lines, CSV, Parquet) and folders of plain text into dataset folders.
 
 They are written under the artifact root, once for each content. The columns `text`, `id` (else row
-numbers), `title`, `group` and `label` of a table are read. Labels become a task."""
+numbers), `title`, `group` and `label` of a table are read. Labels become a task.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,7 +25,8 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
     """Find or write the dataset folder with the texts of a file or folder.
     `path` is a dataset folder, a table, a folder with one table, or one of .txt and .md files.
     `text` and `label` are columns of a table that have other names. Returns the folder, a name from
-    the original, and notes on files that are not read. `ValueError` for what cannot be read."""
+    the original, and notes on files that are not read. `ValueError` for what cannot be read.
+    """
     path = path.expanduser().resolve(strict=True)
     asked = {key: column for key, column in (("text", text), ("label", label)) if column}
     if not asked and any(any(path.glob(form)) for form in FORMS):

@@ -1,5 +1,4 @@
-"""Figures in three steps: `boxplot_frame` puts our values next to the published ones, `boxplot`
-draws them, and `save` writes the files."""
+"""Figures: `boxplot_frame` puts values next to published ones, `boxplot` draws, `save` writes."""
 
 from lib.figures.boxplots import block_diagram, boxplot, boxplot_frame
 from lib.figures.distributions import ecdf, ecdf_frame, histogram, histogram_frame, violins

@@ -36,7 +36,8 @@ def boxplot_frame(
 
     `records` have the columns model (identity), task, seed, value, and optionally chance and
     collapsed. Models get their names in that figure; rows ascend by mean normalized accuracy, in
-    Figure 5.3 within each round. `noise` is that of a run's mean, "ours" and "published"."""
+    Figure 5.3 within each round. `noise` is that of a run's mean, "ours" and "published".
+    """
     ours = seed_means(label, records, ["model", "task"]).rename(columns={"model": "identity"})
     runs = records.pivot(index=["model", "seed"], columns="task", values="value")
     if runs.isna().any(axis=None):  # its mean would be one over other tasks
@@ -61,7 +62,8 @@ def boxplot_frame(
 
 def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The keys, value (mean over seeds), seeds (their number), chance and collapsed (any);
-    `ValueError` for a repeated record, such as one of another split."""
+    `ValueError` for a repeated record, such as one of another split.
+    """
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}")
@@ -87,7 +89,8 @@ def boxplot(
     The scale is chance-corrected accuracy minus the task's best, so two means differ by as much as
     the ledger says; without ours it is the thesis', accuracy divided by the task's best. Rows are
     in the published order, behind models that the thesis lacks. `rounds` are those of the profile;
-    `untrained` describes our models of `UNTRAINED`."""
+    `untrained` describes our models of `UNTRAINED`.
+    """
     printed = manifest.printed_rounds(rounds)
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
     places = {identity: row for row, identity in enumerate(published.printed(label).values())}

@@ -31,7 +31,8 @@ def histogram_frame(label: str, lengths: pd.DataFrame, *, scale: float = 1.0) ->
 
     `lengths` have the columns split, source, longformer_tokens, sbert_tokens; `scale` is a factor
     on them, and if it is not 1, four published bins become one. value and published are percent of
-    the source's documents with bin_lo <= tokens < bin_hi; over_384 is that of the whole split."""
+    the source's documents with bin_lo <= tokens < bin_hi; over_384 is that of the whole split.
+    """
     theirs = published.load(label)
     shares = published.load(label.replace("fig", "tab")).set_index("split")["over_384_percent"]
     over = 100 * (lengths["sbert_tokens"] * scale > _TEACHER_LIMIT).groupby(lengths["split"]).mean()
@@ -82,8 +83,7 @@ def _finish(figure: Figure, axes: np.ndarray, data: pd.DataFrame, counted: str) 
 
 
 def ecdf_frame(lengths: pd.DataFrame, *, scale: float = 1.0) -> pd.DataFrame:
-    """Cumulative lengths of the tasks' texts of train and test (Figure 5.2), ours and published.
-    `lengths` are as for `histogram_frame`, with a column task."""
+    """Cumulative lengths of texts (Figure 5.2); columns as for `histogram_frame`, and task."""
     curves, shown = [], lengths[lengths["split"].isin(_LINES)]
     for (task, split), texts in shown.groupby(["task", "split"], sort=False):
         tokens = texts["longformer_tokens"].sort_values() * scale
@@ -131,7 +131,8 @@ def ecdf(data: pd.DataFrame) -> Figure:
 def violins(distances: pd.DataFrame) -> Figure:
     """Distances to the teacher, a panel for each kind of distance and way of pairing negatives.
     `distances` have the columns model, distance, negatives (the way), to ("positives", which are
-    drawn above a model's line, or "negatives") and value, which is missing where none is ours."""
+    drawn above a model's line, or "negatives") and value, which is missing where none is ours.
+    """
     theirs = published.load("fig4_4").assign(negatives="as published")
     models, halves = [*distances["model"].unique()], settings()["halves"]
     parts, kinds = distances.groupby(["distance", "negatives"], sort=False), distances["distance"]

@@ -28,7 +28,8 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
 
     `records` have the columns model, task, seed, value, optionally chance, scores and groups (of
     test examples), and round or metric; only those that were published are kept. low and high bound
-    our value over seeds and test texts (95%); they are NaN without scores of examples."""
+    our value over seeds and test texts (95%); they are NaN without scores of examples.
+    """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     group, parts = keys[0], []
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
@@ -66,7 +67,8 @@ def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -
     """Draw the data of `score_frame`: a row for each model, ours filled, published hollow.
 
     The scale is chance-corrected: 0 is guessing, 1 is perfect. Figure 5.5 has means over tasks,
-    whose intervals take tasks as independent. `rounds` are those of the profile."""
+    whose intervals take tasks as independent. `rounds` are those of the profile.
+    """
     models = manifest.ordered(data["model"], published.CHAPTER_5)
     by_row, by_column = _PANELS[label]
     ours, theirs = data["chance"].fillna(0), data["published_chance"].fillna(0)
@@ -112,7 +114,8 @@ def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -
 def differences(data: pd.DataFrame) -> Figure:
     """Draw differences with their intervals: a row for each step, a mark for each readout. `data`
     has the columns step, readout (a name or what it is called in figures), difference, low, high. A
-    step may lack a readout."""
+    step may lack a readout.
+    """
     data, steps = data.replace({"readout": READOUT_WORDS}), [*data["step"].unique()]
     figure, ((axis,),) = panels(1, "figB_2")
     axis.axvline(0, color=INK, linewidth=0.9)

@@ -33,8 +33,7 @@ def settings() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Apply the project's look in a `with` block. `rc_context` would also reset `interactive`, and
-    a kernel would show no later figure."""
+    """Apply the project's look; `rc_context` would reset `interactive` too, and hide figures."""
     look = seaborn.axes_style("whitegrid") | seaborn.plotting_context("paper")
     look |= settings()["style"]
     before = {key: mpl.rcParams[key] for key in look}
@@ -47,7 +46,8 @@ def style() -> Iterator[None]:
 
 def panels(columns: int, height: Any, *, rows: int = 1, **shared: Any) -> tuple[Figure, Any]:
     """Make a figure as wide as a page, and its (rows, columns) axes. The height is in inches, or
-    that of the figure with this label in `params/figures.yaml`."""
+    that of the figure with this label in `params/figures.yaml`.
+    """
     inches = settings()["heights"].get(height, height)
     return plt.subplots(rows, columns, figsize=(WIDTH, inches), squeeze=False, **shared)
 
@@ -67,7 +67,8 @@ def labelled(axes: Iterable[Axes]) -> Collection[Artist]:
 def save(figure: Figure, label: str, data: pd.DataFrame, folder: Path) -> None:
     """Save `<label>.svg` and `<label>.csv`, a row for each value that is drawn. The same data give
     the same bytes. The background is transparent, and what is drawn in `INK` is light on a dark
-    page. `ValueError` if `data` is empty."""
+    page. `ValueError` if `data` is empty.
+    """
     picture = io.BytesIO()
     with style():
         metadata = {"Date": None, "Title": label}

@@ -33,7 +33,8 @@ def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") ->
 def readable(frame: pd.DataFrame) -> Parts:
     """A frame in words and with sensible digits. `frame.attrs` may hold "label", whose layout is
     used if the frame has its columns; else all are shown. It may also hold "rounds", the names of
-    Chapter 5's rounds."""
+    Chapter 5's rounds.
+    """
     frame = frame.round(6).convert_dtypes()  # the numbers of the CSV decide
     frame = frame.replace({"round": frame.attrs.get("rounds", {})})
     layout = _texts()["layouts"].get(frame.attrs.get("label"), {"columns": {}})
@@ -50,7 +51,8 @@ def readable(frame: pd.DataFrame) -> Parts:
 
 def render(kind: str, frame: pd.DataFrame, caption: str = "", label: str = "") -> str:
     """Render a frame for people, with columns of numbers aligned to the right; `kind` is "md"
-    (GitHub's), "tex" (floats that need only booktabs) or "html" (long tables open with a click)."""
+    (GitHub's), "tex" (floats that need only booktabs) or "html" (long tables open with a click).
+    """
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, trim_blocks=True)
     escapes = str.maketrans({"\n": " "} | _texts()["escapes"][kind])

@@ -49,7 +49,8 @@ def read_sides(task: Path, positives: float, seed: int) -> dict[str, Side]:
     It has `clusters.jsonl`, or a file of pairs for each side, whose documents have the side as
     `group`. An event `<topic>_<name>` belongs to a topic, and a topic to the side that it is named
     after, or else to the sides in turn. Of known events, so many negative pairs are drawn with
-    `seed` that `positives` is the share of positive ones."""
+    `seed` that `positives` is the share of positive ones.
+    """
     sides, complete = {}, (task / "clusters.jsonl").is_file()
     if complete:
         known = task_files.read_task(task)
@@ -100,8 +101,7 @@ def _read_pairs(path: Path, ids: list[str]) -> tuple[np.ndarray, ...]:
 
 
 def draw_triplets(side: Side, seed: int) -> np.ndarray:
-    """(triplets, 3) rows of documents: anchor, positive, or itself if it has none, and a drawn
-    negative; documents without a negative pair are no anchors."""
+    """(triplets, 3) documents: anchor with a negative pair, positive (else itself), negative."""
     ends = np.stack([side.pairs, side.pairs[:, ::-1]], axis=1).reshape(-1, 2)  # both ways
     positive, order, rows = np.repeat(side.positive, 2), np.random.default_rng(seed), []
     for anchor in np.unique(ends):
@@ -134,7 +134,8 @@ def draw_windows(
 ) -> Windows:
     """Windows with a token in random order, of documents that share no text or group with a tested
     side. A document's last window is left out if it has fewer than half the words, unless it is the
-    whole document."""
+    whole document.
+    """
     contents = {content(text) for name in TESTED for text in sides[name].texts}
     groups = {group for name in TESTED for group in sides[name].groups} - {""}
     rows = array("q")

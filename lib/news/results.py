@@ -33,15 +33,15 @@ F1_PROCESSOR_SD = 0.0099  # of a student's mean F1, due to the processor: docs/r
 
 
 def link(vectors: np.ndarray | csr_array) -> np.ndarray:
-    """The (documents - 1, 4) merges of average linkage by cosine distance. A row of zeros, a
-    document without known words, has distance 1 to all others."""
+    """(documents - 1, 4) merges of average linkage by cosine distance, 1 from a row of zeros."""
     distances = cosine_distances(vectors.astype(np.float64))
     return hierarchy.linkage(squareform(distances, checks=False), "average")
 
 
 def choose_threshold(merges: np.ndarray, side: Side) -> float:
     """The distance that cuts the tree for the best F1 on the side's labelled pairs: halfway between
-    the best merge height, the lowest of equally good ones, and the next."""
+    the best merge height, the lowest of equally good ones, and the next.
+    """
     heights = np.unique(merges[:, 2])
     joined = squareform(hierarchy.cophenet(merges))[*side.pairs.T]
     # Of the pairs joined at or below each height: how many are positive, and how many in all.
@@ -56,7 +56,8 @@ def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
 
     On the labelled pairs: `f1`, `precision` and `recall`, from 0 to 1, and `draws`, (DRAWS,) F1
     with redrawn events (bootstrap). `f1_all` is F1 on all pairs, NaN if not all events are known.
-    `collapsed`: there is one cluster, or F1 is near that of one, which joins every pair."""
+    `collapsed`: there is one cluster, or F1 is near that of one, which joins every pair.
+    """
     same = np.equal(*clusters[side.pairs].T)
     columns = np.stack([same & side.positive, same, side.positive], 1)
     hits, together, positive = columns.sum(0)
@@ -76,8 +77,7 @@ def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
 
 
 def redraw_events(side: Side, seed: int) -> np.ndarray:
-    """(DRAWS, pairs) float64: how often each pair counts when events are redrawn. A positive one
-    counts as often as its event is drawn, a negative one as often as both of its events."""
+    """(DRAWS, pairs) how often pairs count: as their event is redrawn, or both of their events."""
     names, events = np.unique(side.events, return_inverse=True)
     shares = np.full(len(names), 1 / len(names))
     counts = np.random.default_rng(seed).multinomial(len(names), shares, DRAWS)
@@ -101,7 +101,8 @@ def list_models(news: News) -> dict[str, tuple[int, ...]]:
 
 def make_records(news: News) -> pd.DataFrame:
     """A row for each model, seed and tested side: these, size_mb, ms_per_document, threshold (the
-    best on the training pairs), events (how many), and `score`. Missing models are trained."""
+    best on the training pairs), events (how many), and `score`. Missing models are trained.
+    """
     pairs = [(model, seed) for model, seeds in list_models(news).items() for seed in seeds]
     news.prepare(pairs)
     sides, records = news.sides, []
@@ -118,7 +119,8 @@ def make_records(news: News) -> pd.DataFrame:
 
 def measure_cost(news: News, name: str) -> tuple[float, float]:
     """Megabytes of a model, and CPU milliseconds for a document alone, the least of several times;
-    NaN for none. Weights do not matter. They are kept: a second measurement would differ."""
+    NaN for none. Weights do not matter. They are kept: a second measurement would differ.
+    """
     if name in {*NOT_TRAINED} - {TEACHER, TOKENS}:
         return np.nan, np.nan
     teacher, texts, width = news.teacher, news.sides["public"].texts[:TIMED], news.profile.width

@@ -2,7 +2,8 @@
 
 They follow the paper's tables and printed sizes, which do not say the convolutions (but how many
 weights they have), what is between two linear layers, and tanh after CLS. Transformers have no
-positions: they are blind to word order."""
+positions: they are blind to word order.
+"""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +35,8 @@ _IDENTITY = re.compile(
 class Design:
     """A student's structure and training. `tokens`, its token embeddings, are "new" (they start as
     the profile says), "random", or "teacher" (its own, not trained). `alpha` weighs the triplet
-    loss in the complex loss."""
+    loss in the complex loss.
+    """
 
     architecture: str
     loss: str
@@ -70,7 +72,8 @@ def scale_width(number: int, width: float) -> int:
 class NewsStudent(nn.Module):
     """(batch, tokens) ids -> (batch, output) embeddings; padding never changes them. `table` is the
     shape of the teacher's token embeddings, `output` the width of its embeddings of texts. All
-    other widths are the paper's times `width`."""
+    other widths are the paper's times `width`.
+    """
 
     def __init__(self, identity: str, table: tuple[int, int], output: int, width: float = 1.0):
         super().__init__()

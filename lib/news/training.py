@@ -37,7 +37,8 @@ def triplet(anchor: Rows, positive: Rows, negative: Rows) -> Float[Tensor, " bat
 
         triplet_i = max(0, |a_i - p_i| - |a_i - n_i| + margin)
 
-    A document that is its own positive has distance 0 to it, and no gradient from that distance."""
+    A document that is its own positive has distance 0 to it, and no gradient from that distance.
+    """
     # `stack` refuses shapes that differ, which the difference would broadcast.
     anchor, positive, negative = map(unit_rows, torch.stack([anchor, positive, negative]))
     near, far = ((anchor - other).norm(dim=1) for other in (positive, negative))
@@ -47,7 +48,8 @@ def triplet(anchor: Rows, positive: Rows, negative: Rows) -> Float[Tensor, " bat
 def complex_loss(students: Three, teachers: Three, *, alpha: float) -> Float[Tensor, " batch"]:
     """Triplet loss and distillation together, for anchors, positives and negatives (Eq. 1).
 
-    complex_i = alpha * triplet_i + (1 - alpha) * mean of the three MSE(student, teacher)"""
+    complex_i = alpha * triplet_i + (1 - alpha) * mean of the three MSE(student, teacher)
+    """
     copied = sum(mse(*pair) for pair in zip(students, teachers, strict=True)) / 3
     return alpha * triplet(*students) + (1 - alpha) * copied
 
@@ -56,7 +58,8 @@ def complex_loss(students: Three, teachers: Three, *, alpha: float) -> Float[Ten
 class DistilledStudent(Model):
     """One of the paper's students. Only its vectors are kept: who lacks some trains it again.
     `teacher` reads the texts that are embedded, `taught` the `documents` that the student learns
-    from, whose rows are `examples`, see `train`."""
+    from, whose rows are `examples`, see `train`.
+    """
 
     identity: str
     seed: int
@@ -104,7 +107,8 @@ def train(
     """Train the student in place; it keeps the best epoch's weights. Returns held-out losses.
     `rows` are documents' token ids, `teacher` their (documents, dim) vectors. `examples` are those
     to train on and those held out, (count, 1 or 3) rows of documents. After `patience` epochs
-    without improvement training ends; after `plateau_patience` "plateau" divides rates by ten."""
+    without improvement training ends; after `plateau_patience` "plateau" divides rates by ten.
+    """
     (learned, held_out), size, rates = examples, settings.batch_size, settings.rates
     order = np.random.default_rng(seed)
     torch.manual_seed(seed)  # of dropout

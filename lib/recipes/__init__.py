@@ -1,5 +1,6 @@
 """Recipes write dataset folders: mini from files of installed packages, thesis from downloads. The
-result of `write(build, root)` depends on `build`, `MODULES`, and the versions of `PACKAGES`."""
+result of `write(build, root)` depends on `build`, `MODULES`, and the versions of `PACKAGES`.
+"""
 
 import importlib
 import os
@@ -14,7 +15,8 @@ from lib.store import hash_code, hash_value, read_version
 def find_roots(build: MiniBuild | ThesisBuild | None, data_roots: Sequence[str]) -> list[Path]:
     """Return the folders that contain dataset folders. `data_roots` are "built", which the recipe
     writes if it is missing, and folders relative to the checkout. With a recipe, `THESIS_DATA` adds
-    a folder before a person's own; without, it replaces them."""
+    a folder before a person's own; without, it replaces them.
+    """
     roots = [(paths.ROOT / name).resolve() for name in data_roots if name != "built"]
     if named := os.environ.get("THESIS_DATA"):
         own = roots if build else []

@@ -1,7 +1,8 @@
 """The real texts inside gensim's wheel, and the distillation corpus that is cut from them.
 
 Tasks take their passages from the beginnings of some sections, and the corpus the rest, without
-sentences that repeat eight consecutive words of a task: students are not trained on their tests."""
+sentences that repeat eight consecutive words of a task: students are not trained on their tests.
+"""
 
 import functools
 import itertools
@@ -121,7 +122,8 @@ def published_lengths(count: int) -> np.ndarray:
 
 def corpus_texts(documents: int, used: Mapping[Section, int], seed: int) -> tuple[list[Row], ...]:
     """Cut documents of the published lengths, half from articles and half from news stories; `used`
-    is {section: number of sentences that the tasks have taken from its beginning}."""
+    is {section: number of sentences that the tasks have taken from its beginning}.
+    """
     rng = default_rng(seed)
     wanted = rng.permutation(published_lengths(documents)).tolist()
     news = list(_pieces([*list_stories().items()], wanted, documents // 2, rng))

@@ -3,7 +3,8 @@
 The folders wikipedia, passages and copies are made from a shortened dump of English Wikipedia
 (licence: CC BY-SA and GFDL, the articles' authors). No licence is stated for news, stories, reports
 (stories of the Australian Broadcasting Corporation; Lee, Pincombe and Welsh 2005) and sentences
-(film reviews; Pang and Lee 2005)."""
+(film reviews; Pang and Lee 2005).
+"""
 
 import zlib
 from collections.abc import Iterable

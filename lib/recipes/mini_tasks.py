@@ -3,7 +3,8 @@
 Texts above the structural teacher's limit are *long*, about as many in each task as in Table 5.4.
 In all passages, an "X" replaces the titles of all articles, and every longer word of the passage's
 own title. Pair tasks are cross-fitted: both texts of a pair are from the same block of articles,
-which heads are tested on that never saw it. Chapter 5 has passages of its own."""
+which heads are tested on that never saw it. Chapter 5 has passages of its own.
+"""
 
 import itertools
 import re
@@ -208,7 +209,8 @@ class MiniTasks:
 
 def balance(positives: Sequence[Pair], wanted: int, alone: bool, rng: Generator) -> list[list]:
     """Draw at most `wanted` pairs, in quartets of two positives and two negatives: the positives
-    with second texts exchanged, so that no text alone reveals the label."""
+    with second texts exchanged, so that no text alone reveals the label.
+    """
 
     def is_negative(a: Passage, b: Passage) -> bool:
         # The section of a text of PAN is its host, of which it contains a few words.
@@ -236,7 +238,8 @@ def shuffled(values: Sequence[Any], rng: Generator) -> list[Any]:
 
 def obfuscate(words: list[str], neighbours: dict[str, list[str]], rng: Generator) -> list[str]:
     """Hide a stretch of text as in PAN's corpora (Potthast et al. 2010): content words become a
-    neighbour or are lost. Then words move past fewer than three others."""
+    neighbour or are lost. Then words move past fewer than three others.
+    """
     length = int(rng.choice(range(16, 28)))
     start = int(rng.integers(max(1, len(words) - length + 1)))
     kept = list[str]()
@@ -251,7 +254,8 @@ def obfuscate(words: list[str], neighbours: dict[str, list[str]], rng: Generator
 
 def find_neighbours(words: Iterable[str]) -> dict[str, list[str]]:
     """{word: at most five neighbours in the teacher's tokens, best first}; PAN's authors took such
-    words from WordNet. Function words, and forms of the word, which begin alike, are none."""
+    words from WordNet. Function words, and forms of the word, which begin alike, are none.
+    """
     ids = gensim_files.load_tokenizer().get_vocab()
     known = sorted(word for word in ids if re.fullmatch("[a-z]{3,}", word))
     with safe_open(f"{get_model_path()}/model.safetensors", framework="np") as weights:

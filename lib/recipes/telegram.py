@@ -5,7 +5,8 @@
 `archives` is a folder of the Telegram contest's `.tar.gz` files with one HTML page per document,
 unpacked or not, named `20200525.tar.gz`. `pairs` is one of `ru_clustering_<day>*.tsv` from the
 organisers' repository: first_url, second_url, quality (OK or BAD). Documents of the annotated days
-have their side as group; those of other days are the texts to distil on."""
+have their side as group; those of other days are the texts to distil on.
+"""
 
 import csv
 import sys
@@ -23,8 +24,7 @@ LABELS = {"OK": "yes", "BAD": "no"}  # of a pair's quality
 
 
 def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
-    """Write the dataset folder, without pairs of which a URL is missing from the archive of their
-    day. Returns these URLs, which `missing_urls.txt` lists."""
+    """Write the dataset folder; returns URLs that the archives lack, whose pairs are left out."""
     sides: dict[str, str] = {}
     write_lines(folder / "documents.jsonl", _read_documents(archives, sides))
     missing = set[str]()

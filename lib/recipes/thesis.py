@@ -1,5 +1,6 @@
 """The recipe of thesis: the published corpora and tasks (Sections 4.1 and 5.2.1), downloaded to the
-hub's cache (`HF_HOME`) and to `THESIS_DATA`, or below the artifact root, unless they are there."""
+hub's cache (`HF_HOME`) and to `THESIS_DATA`, or below the artifact root, unless they are there.
+"""
 
 import ast
 import glob
@@ -97,7 +98,8 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
 
 def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) -> None:
     """Write a task from {split: place on the hub} of documents, or from {file: URL} of three tables
-    of pairs, or of articles and a list. Downloads lie in `root`."""
+    of pairs, or of articles and a list. Downloads lie in `root`.
+    """
     target = folder / "tasks" / task
     if "train" in files:
         texts, examples = _read_singles(files)
@@ -127,7 +129,8 @@ def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
 
 def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
     """Read CSV files without header: label and two texts; equal ones share an id. A pair that is
-    repeated, in either order, with the other label or in a later split is left out."""
+    repeated, in either order, with the other label or in a later split is left out.
+    """
     texts, examples, first = dict[str, str](), Examples(), dict[frozenset[str], tuple[str, str]]()
     for split, path in zip(SPLITS, files, strict=True):
         examples[split] = []

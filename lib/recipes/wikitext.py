@@ -1,5 +1,6 @@
 """Extracts clean paragraphs from a MediaWiki dump. One with a formula, an unknown template or
-markup is dropped: it would have a gap."""
+markup is dropped: it would have a gap.
+"""
 
 import bz2
 import html
@@ -38,8 +39,7 @@ _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*$")
 
 
 def read_dump(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield (article, top-level heading, clean prose) of the paragraphs of articles in a MediaWiki
-    export (bz2), in file order. The lead has the heading ""."""
+    """Yield (article, top-level heading or "", clean prose) of paragraphs of an export (bz2)."""
     from gensim.corpora.wikicorpus import extract_pages  # slow to import
 
     with bz2.open(path, "rb") as stream:
@@ -57,7 +57,8 @@ def read_dump(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def _join_lines(text: str) -> Iterator[str]:
     """Join plain lines, but not headings and list items, as MediaWiki does, without what can span
-    lines: comments, references, formulas, templates, tables, files."""
+    lines: comments, references, formulas, templates, tables, files.
+    """
     for pattern, replacement in _BLOCKS:
         text = pattern.sub(replacement, text)
     for pattern, replacement in ((_TEMPLATE, _template), (_TABLE, ""), (_LINK, _link)):

@@ -1,7 +1,8 @@
 """The frame of every notebook: `nb = notebook.start("02_structural_loss", globals())` checks its
 parameters first, and `nb.finish()` its promised figures and tables last.
 
-What loads NumPy or torch is imported in functions: `start` sets variables that they read."""
+What loads NumPy or torch is imported in functions: `start` sets variables that they read.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +60,7 @@ class Notebook:
     def save(
         self, figure: Figure, label: str, data: DataFrame, records: DataFrame | None = None
     ) -> None:
-        """Save a figure as SVG, its data as CSV, and its provenance, if this run makes the label.
-        `records` are what it shows; provenance has their seeds and fingerprints."""
+        """Save a figure, its data, and the provenance of `records`, if this run makes the label."""
         from lib import figures
 
         if self.makes(label):

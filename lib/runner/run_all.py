@@ -120,7 +120,8 @@ class Run:
 
 def list_runs(profile: Profile, requests: list[str]) -> list[Run]:
     """List the notebooks to run, in order, by labels, names or numbers; all without requests.
-    ParameterError if the profile does not make one, or has no model for a pattern of `--only`."""
+    ParameterError if the profile does not make one, or has no model for a pattern of `--only`.
+    """
     entries, runs = manifest.load(), []
     pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
     for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb")):

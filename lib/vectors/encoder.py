@@ -47,7 +47,8 @@ class Encoder:
     def encode(self, texts: Iterable[str], *, precision: str = "fp32") -> np.ndarray:
         """Embed texts, (texts, dim) float32; a text without a word that LSA knows gets zeros there.
         `precision` is that of the dense part, "fp32" or "bf16". Raises `ValueError` for an item
-        that is not a text, with its place."""
+        that is not a text, with its place.
+        """
         texts = forms.list_texts(texts)
         if not texts:
             return self.encode(["no text"])[:0]
@@ -83,7 +84,8 @@ class Encoder:
 
 def save(folder: Path, model: str, arrays: dict[str, Any], words: list[str], card: Any) -> None:
     """Write all but the dense part into a new folder; `card` is what README.md says, and `arrays`
-    are `dense_mean` and those of `Lexical`, of `words`, as far as the model has them."""
+    are `dense_mean` and those of `Lexical`, of `words`, as far as the model has them.
+    """
     folder.mkdir()
     facts = {"version": VERSION, "model": model, "words": words, "pattern": forms.TERMS.pattern}
     (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")

@@ -1,7 +1,8 @@
 """How good models are on your own documents, by halves of documents and by tasks; and the choice.
 
 A model that is fitted to documents (words, the mean that is subtracted) is fitted anew for each
-fold, to texts outside it. Each model has one run: intervals account for texts, not for seeds."""
+fold, to texts outside it. Each model has one run: intervals account for texts, not for seeds.
+"""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +43,8 @@ class Measure(NamedTuple):
 def judge_all(texts: Sequence, groups: Sequence, tasks: Mapping, make_models: Callable) -> list:
     """Judge models by the halves of texts and by tasks: a `Measure` of each, but those that cannot
     be taken, which are printed. `groups` are what each text shares with others. `make_models` maps
-    the texts that a measure reads to models by name."""
+    the texts that a measure reads to models by name.
+    """
     judges = {"halves of documents": partial(judge_halves, texts, groups)}
     judges |= {name: partial(judge_task, name, task) for name, task in tasks.items()}
     measures = []
@@ -57,7 +59,8 @@ def judge_all(texts: Sequence, groups: Sequence, tasks: Mapping, make_models: Ca
 
 def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
     """Draw documents at random whose halves are compared: place among the texts -> its halves. One
-    that shares a half with an earlier one, such as a form's heading, is left out."""
+    that shares a half with an earlier one, such as a form's heading, is left out.
+    """
     drawn, words, seen = dict[int, tuple[str, str]](), 0, set[str]()
     for place in np.random.default_rng(42).permutation(len(texts)).tolist():
         halves = cut_halves(cut_text(texts[place], 100 * READ), READ)
@@ -71,8 +74,7 @@ def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
 
 
 def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: Callable) -> Measure:
-    """How well halves of documents find each other among the halves of their fold (MRR); models are
-    fitted to documents that share no group with it."""
+    """How well halves of documents find each other (MRR), by models fitted without them."""
     halves = draw_halves(texts)
     if len(halves) < 2:
         raise ValueError("fewer than two documents have halves of their own")
@@ -97,7 +99,8 @@ def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
     Single texts are classified by logistic regression on rows of norm 1, centred but not
     standardised: the scale of an LSA direction says how much it explains. Pairs are classified by
     comparing texts, for TF-IDF by their cosine. A clustering is the retrieval of the cluster's
-    other texts (MAP)."""
+    other texts (MAP).
+    """
     scores, models = {}, make_models([*dict.fromkeys(task.texts.values())])
     shared = task.groups | {i: f"cluster {each}" for i, each in task.clusters.items()}
     names = {i: name_group(shared.get(i), text) for i, text in task.texts.items()}
@@ -138,7 +141,8 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
 
     Chosen is the model that is `asked` for, or the simplest that is not clearly worse than the
     best. `line` says how far it is from the base. What does not vary has no interval (None), and
-    without measures there are no numbers."""
+    without measures there are no numbers.
+    """
     table, means = pd.DataFrame(), pd.Series(np.nan, [*SIMPLEST_FIRST])
     chosen, low, high = asked or BASE, np.nan, np.nan
     if measures:

@@ -171,7 +171,8 @@ def render_page(name: str, rows: Sequence[tuple], vectors: np.ndarray, facts: Ma
     """The page `index.html`: search by words, the nearest texts of each, and a map, offline.
 
     `rows` are title, text, and class or None of at least two texts, and `vectors` (texts, dim).
-    `facts` are `documents`, how many there are, `verdict`, and `scores`, rows of the table."""
+    `facts` are `documents`, how many there are, `verdict`, and `scores`, rows of the table.
+    """
     titles, texts, labels = zip(*rows, strict=True)
     unit, others = scale_rows(np.asarray(vectors, dtype=np.float32)), len(vectors) - 1
     neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, others)).fit(unit)

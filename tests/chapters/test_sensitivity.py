@@ -17,7 +17,8 @@ STUDENTS, TIMES = (grid("beyond")[name] for name in ("students", "times"))
 
 def run_falling(bench, identities, *, seeds):
     """As `Bench.run`: a score falls by a hundredth for each four documents that a student read, and
-    is .1 lower without a head."""
+    is .1 lower without a head.
+    """
     training, rows = bench.profile.training, []
     for identity, seed in itertools.product(identities, seeds):
         read = 0 if identity == "Longformer" else training.documents * training.passes

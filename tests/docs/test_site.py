@@ -1,5 +1,6 @@
 """The site builds without a warning, links lead somewhere, and copies of executed notebooks hold
-nothing of one run."""
+nothing of one run.
+"""
 
 import importlib.util
 import json

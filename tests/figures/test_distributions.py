@@ -22,7 +22,8 @@ def make_lengths(rows) -> pd.DataFrame:
 
 def test_a_histogram_by_hand():
     """The published bins of the training split are [1, 31), [31, 61), ...; one bin below them
-    catches the rest."""
+    catches the rest.
+    """
     rows = [("train", "wikipedia", [0, 5, 40, 40]), ("train", "news", [1300, 5000])]
     rows += [("validation", "wikipedia", [3]), ("validation", "letters", [1300])]
     frame = figures.histogram_frame("fig4_1", make_lengths(rows))

@@ -1,5 +1,6 @@
 """What is trained and drawn: the published models of a figure, and those that a person adds to its
-grid."""
+grid.
+"""
 
 import functools
 import operator

@@ -201,7 +201,8 @@ def test_pairs_share_either_article():
 
 def test_few_articles_need_a_correction_that_the_design_gives():
     """All pairs of six are equally frequent: without the correction, 6 * 5 / (4 * 3) = 2.5, the
-    variance would be 40% of the truth, by hand."""
+    variance would be 40% of the truth, by hand.
+    """
     rng, found, truth = np.random.default_rng(0), [], []
     pairs = np.array(list(itertools.combinations(range(6), 2)))
     for _ in range(2000):
