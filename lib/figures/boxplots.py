@@ -61,9 +61,7 @@ def boxplot_frame(
 
 
 def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """The keys, value (mean over seeds), seeds (their number), chance and collapsed (any);
-    `ValueError` for a repeated record, such as one of another split.
-    """
+    """Keys, value (mean over seeds), seeds, chance, collapsed; `ValueError` for a repeated one."""
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}")

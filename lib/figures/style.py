@@ -45,9 +45,7 @@ def style() -> Iterator[None]:
 
 
 def panels(columns: int, height: Any, *, rows: int = 1, **shared: Any) -> tuple[Figure, Any]:
-    """Make a figure as wide as a page, and its (rows, columns) axes. The height is in inches, or
-    that of the figure with this label in `params/figures.yaml`.
-    """
+    """A figure as wide as a page, and its (rows, columns) axes; height in inches, or a label's."""
     inches = settings()["heights"].get(height, height)
     return plt.subplots(rows, columns, figsize=(WIDTH, inches), squeeze=False, **shared)
 

@@ -22,9 +22,9 @@ PATIENCE = {"start_timeout": 600, "iopub_timeout": 600}
 
 
 def execute(notebook: Path, parameters: dict[str, Any], target: Path, heading: str) -> str:
-    """Run a notebook into `target`, also if it fails, with bars of its cells and their jobs. What
-    is printed outside of cells goes to a log beside it. Returns in one line why the notebook is not
-    done; empty if it is done.
+    """Run a notebook into `target`, with a log of what is printed outside of cells beside it.
+
+    Returns in one line why it is not done; empty if it is done.
     """
     target.unlink(missing_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -23,10 +23,7 @@ class Spec(NamedTuple):
 
 
 def parse(label: str, width: float = 1.0) -> Spec:
-    """The settings in a label of a single model; `width` scales its size.
-
-    `ValueError` for a malformed label.
-    """
+    """The settings in a label, their size times `width`; `ValueError` for a malformed label."""
     match = _SINGLE.fullmatch(label)
     if match is None:
         form = "DM or DBOW; vector size; stem, lowercase or None; a count or 10%"
