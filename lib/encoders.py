@@ -1,5 +1,5 @@
 """Loads the encoder that `python -m lib.embed` saved: `load(folder).encode(texts)`."""
 
-from lib.vectors.encoder import Encoder, Passages, load
+from lib.vectors.encoder import Chunks, Encoder, load
 
-__all__ = ["Encoder", "Passages", "load"]
+__all__ = ["Chunks", "Encoder", "load"]

@@ -25,14 +25,14 @@ from lib.teachers.words import Lexical
 from lib.vectors import BASE, BOTH, CUT, LSA, STUDENT
 
 VERSION = 3
-PASSAGE = 90  # words of a passage: about 126 tokens of English, as all-MiniLM was trained on
+STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM was trained on
 
 
-class Passages(NamedTuple):
-    """The passages of a text."""
+class Chunks(NamedTuple):
+    """The stretches of a text."""
 
-    spans: np.ndarray  # (passages, 2) start and end of each: text[start:end]
-    vectors: np.ndarray  # (passages, dim)
+    spans: np.ndarray  # (stretches, 2) start and end of each: text[start:end]
+    vectors: np.ndarray  # (stretches, dim)
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class Encoder:
             parts.append(centre_rows(rows, self.lexical.mean))
         return join_rows(*parts) if self.model == BOTH else parts[0]
 
-    def encode_passages(self, texts: Iterable[str]) -> list[Passages]:
-        """A vector for each passage of 90 words, for search inside long texts."""
+    def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
+        """A vector for each stretch of 90 words, for search inside long texts."""
         embedded = []
         for text in forms.list_texts(texts):
             words = [match.span() for match in forms.TERMS.finditer(text)] or [(0, len(text))]
-            parts = [words[start : start + PASSAGE] for start in range(0, len(words), PASSAGE)]
+            parts = [words[start : start + STRETCH] for start in range(0, len(words), STRETCH)]
             spans = np.array([(part[0][0], part[-1][1]) for part in parts])
-            embedded.append(Passages(spans, self.encode(text[start:end] for start, end in spans)))
+            embedded.append(Chunks(spans, self.encode(text[start:end] for start, end in spans)))
         return embedded
 
     def _embed(self, texts: list[str], precision: str) -> np.ndarray:
@@ -90,7 +90,7 @@ def save(folder: Path, model: str, arrays: dict[str, Any], words: list[str], car
     facts = {"version": VERSION, "model": model, "words": words, "pattern": forms.TERMS.pattern}
     (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
     save_file(arrays, folder / "arrays.safetensors")
-    values = {"model": model, "size": SIZE, "most": MOST, "passage": PASSAGE}
+    values = {"model": model, "size": SIZE, "most": MOST, "stretch": STRETCH}
     text = render_card(Path(__file__).with_name("card.md.j2"), card=card, **values)
     (folder / "README.md").write_text(text, encoding="utf-8")
 

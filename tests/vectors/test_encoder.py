@@ -15,7 +15,7 @@ from lib.vectors import BOTH, CHUNKS, LSA, SIMPLEST_FIRST
 from tests.student.tiny import make_student
 from tests.vectors.conftest import make_text, write_lines
 
-TEXTS = [make_text(n, sentences=6 + 9 * (n % 3)) for n in range(8)]  # some have several passages
+TEXTS = [make_text(n, sentences=6 + 9 * (n % 3)) for n in range(8)]  # some have several stretches
 
 
 @pytest.fixture(scope="module")
@@ -61,14 +61,14 @@ def test_both_is_the_mean_of_two_cosines_and_unknown_words_are_zero(folders):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("model", [BOTH, CHUNKS])
-def test_a_passage_is_embedded_as_a_text_and_no_texts_have_no_vectors(folders, model):
+def test_a_stretch_is_embedded_as_a_text_and_no_texts_have_no_vectors(folders, model):
     encoder, text = lib.encoders.load(folders[model] / "encoder"), "w1 w5 " * 100
-    passages, short = encoder.encode_passages(iter([text, "w1 w2"]))
-    assert passages.spans.tolist() == [[0, 269], [270, 539], [540, 599]]
+    chunks, short = encoder.encode_chunks(iter([text, "w1 w2"]))
+    assert chunks.spans.tolist() == [[0, 269], [270, 539], [540, 599]]
     expected = encoder.encode([text[:269], text[270:539], text[540:599]])
-    np.testing.assert_array_equal(passages.vectors, expected)
+    np.testing.assert_array_equal(chunks.vectors, expected)
     assert short.vectors.shape == (1, expected.shape[1])
-    assert encoder.encode([]).shape == (0, expected.shape[1]) and encoder.encode_passages([]) == []
+    assert encoder.encode([]).shape == (0, expected.shape[1]) and encoder.encode_chunks([]) == []
 
 
 # What else this project needs, none of which reading an encoder may import.
