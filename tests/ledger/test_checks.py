@@ -118,7 +118,7 @@ def measure(label, monkeypatch, profile="mini"):
         dealt = bench.profile.training.contextual_rows == "dealt"
         watched = np.full((5, 4), 0.3)
         watched[:, 1] = np.linspace(0.5, 0.55 if dealt else 0.6, 5)
-        return fake_model(moved, history={"watched": watched}, prepare_rows=moved)
+        return fake_model(moved, outcome={"watched": watched}, prepare_rows=moved)
 
     bench = FakeBench(profile, model=train)
     return checks.measure_students(label, bench), asked
