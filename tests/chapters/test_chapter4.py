@@ -78,7 +78,7 @@ def test_histories_say_what_chance_gives(monkeypatch):
     """A row for each measurement of each student with a contextual loss, and of no other model."""
     watched = np.array([[0, 0.5, 0.4, 0.2], [4, 0.6, 0.5, 0.3]])
     monkeypatch.setattr(chapter4, "chance_cca", lambda student, teacher: 0.1)
-    student = fake_model(np.eye(3), history={"watched": watched}, prepare_rows=np.eye(3))
+    student = fake_model(np.eye(3), outcome={"watched": watched}, prepare_rows=np.eye(3))
     bench = FakeBench("mini", model=lambda *_: student)
     name = "100d;S:768;C:768"
     models = {"Longformer": "Longformer", name: f"only-contextual;{name}", "cosine": "cosine"}
