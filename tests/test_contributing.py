@@ -1,4 +1,6 @@
-"""The recipes of CONTRIBUTING.md work: a new loss trains a student, and a new task judges it."""
+"""The recipes of CONTRIBUTING.md work: a new loss and a new teacher train students, and a new task
+judges one.
+"""
 
 import os
 import re
@@ -21,6 +23,8 @@ assert set(before["model"]) == {"huber"} and before["value"].between(0, 1).all()
 assert set(after["task"]) - set(before["task"]) == {"KINDS"}
 same = after.set_index("task").loc[before["task"]]
 assert same["fingerprint"].tolist() == before["fingerprint"].tolist()  # nothing was made again
+taught = Bench.load("smoke").run(["huber;RP;S:1024(ReLU)x1024;C:-;384;λ=0.5"], seeds=[0])
+assert taught["contextual"].eq("RP").all() and taught["value"].between(0, 1).all()
 """
 
 
@@ -39,7 +43,7 @@ def apply(root, language, name, body):
 
 
 @pytest.mark.smoke
-def test_a_loss_and_a_task_work_by_the_recipe(tmp_path):
+def test_a_loss_a_task_and_a_teacher_work_by_the_recipe(tmp_path):
     for name in ("lib", "params"):
         shutil.copytree(paths.ROOT / name, tmp_path / name)
     shutil.copy(paths.ROOT / "pyproject.toml", tmp_path)

@@ -157,7 +157,8 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
             label = spell_name(fields.get("label"))
             if len({*ids} & known) < len(ids) or not label:
                 told = f"expected {len(ids)} different documents of this folder and a label"
-                raise ValueError(f"{where}: {told}, got {fields}")
+                unknown = sorted({*ids} - known)
+                raise ValueError(f"{where}: {told}, got {fields}; unknown: {unknown}")
             examples.append((path.stem, ids, label))
     table = pd.DataFrame(examples, columns=["split", "ids", "label"], dtype=object)
     either = table["ids"].map(lambda ids: tuple(sorted(ids)))  # a turned pair would leak, too

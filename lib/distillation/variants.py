@@ -104,7 +104,7 @@ def structural_loss(label: str) -> tuple[list[str], dict[str, float]]:
     if match := _MAX_MARGIN.fullmatch(name):
         return ["max_margin", STRUCTURAL_LOSSES[match[1]]], {"gamma": float(match[2])}
     known = ", ".join([*_FIXED, "DM;100;stem;2", *STRUCTURAL_LOSSES, MM_MSE])
-    form = f"<loss>;<{'|'.join(_PARTS)}>;S:<projection>;C:<projection>[;None;λ=<weight>]"
+    form = f"<loss>;<{'|'.join(_PARTS)}>;S:<projection>;C:<projection>[;<None|384>;λ=<weight>]"
     raise ValueError(f"unknown model {label!r}: expected {known}, or {form}")
 
 

@@ -105,10 +105,9 @@ class Base(Model):
 
     def tokens(self, texts: Sequence[str]) -> dict[str, Rows]:
         """The token `ids` of texts, special ones included, truncated, and their length `whole`."""
-        section, read = self.section, {"model", "revision", "max_positions"}
-        inputs = section.model_dump(mode="json", include=read) | {
-            "files": hash_model(section.model)
-        }
+        read = {"model", "revision", "max_positions"}
+        inputs = self.section.model_dump(mode="json", include=read)
+        inputs["files"] = hash_model(self.section.model)
 
         def tokenize(part: list[str]) -> Arrays:
             ids = [np.array(row, np.int32) for row in self.layers.tokenize(part)]

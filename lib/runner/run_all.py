@@ -76,8 +76,8 @@ class Run:
         self.files = {file for entry in makes.values() for file in entry.paths(profile)}
         self.data = {os.environ.get("THESIS_DATA", ""), *profile.data_roots} - {""}
         self.settings = [sorted(self.data), profile.model_dump(mode="json")]
-        minutes = sum(entry.minutes for entry in makes.values())
-        self.took = self.last.get("took", f"{minutes:.1f} minutes of mini")
+        minutes = sum(each.minutes for each in makes.values() if each.notebook == path.stem)
+        self.took = self.last.get("took", f"{max(minutes, 1):.0f} minutes of mini")
         self.problem = ""  # why it failed
 
     def find_reason(self) -> str:
