@@ -77,7 +77,7 @@ class Run:
         self.data = {os.environ.get("THESIS_DATA", ""), *profile.data_roots} - {""}
         self.settings = [sorted(self.data), profile.model_dump(mode="json")]
         minutes = sum(each.minutes for each in makes.values() if each.notebook == path.stem)
-        self.took = self.last.get("took", f"{max(minutes, 1):.0f} minutes of mini")
+        self.took = self.last.get("took", f"{max(minutes, 1):.0f} min of mini")
         self.problem = ""  # why it failed
 
     def find_reason(self) -> str:
