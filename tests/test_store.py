@@ -153,7 +153,7 @@ def test_what_older_code_made_is_made_again_or_used_to_keep(tmp_path, edit_sourc
     with pytest.raises(NotComputed, match="kind one is not in"):
         Store(tmp_path, reading=True).get(new, pytest.fail)
     assert Store(tmp_path).get(new, lambda: {"x": 2})["x"] == 2
-    Store(tmp_path).rows(new, ["a", "b"], compute)
+    keeping.rows(new, ["a", "b"], compute)
     left = {path.name for path in tmp_path.glob("kind/*") if path.suffix != ".lock"}
     assert left == {f"{new.name[5:]}.npz", f"{new.name[5:]}.rows"} and new.name != old
 

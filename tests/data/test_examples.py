@@ -126,8 +126,8 @@ def test_each_chapter_is_judged_on_its_own_examples():
         assert {len(train) for train, _ in few.parts} == {12} and len(few.tested) == 30
         assert len(read_examples("OC", task, split, per_split=10).labels) == cut
     given = read_examples("OC", replace(task, cross_fit=False), "test", per_split=0, trained_on=10)
-    ((train, test),) = given.parts
-    assert len(train) == 10 and test.tolist() == [*range(30, 60)] == given.tested.tolist()
+    ((train, _),) = given.parts
+    assert (len(train), given.chance, given.tested.tolist()) == (10, 2 / 3, [*range(30, 60)])
 
 
 def test_queries_are_sources_with_targets_or_texts_that_share_a_cluster():

@@ -35,6 +35,7 @@ def test_drawn_negatives_are_other_documents_always_the_same_and_the_losss_negat
         assert sorted(others) == sorted(np.delete(data.structural, place, axis=0).tolist())
     assert torch.equal(all_others.teachers(asked, "cpu")[0], rows[asked])
     student, rows = torch.randn(6, 8), replace(data, negatives=16).teachers(slice(0, 6), "cpu")[0]
+    assert len(rows[:, 1].unique(dim=0)) > 3, "each document has its own"
     objective = models("max-margin;MSE;γ=1.0;negatives=16")[1]
     expected = max_margin(student, rows[:, 0], negatives=rows[:, 1:])
     assert torch.equal(objective(student, rows, None, None), expected)
@@ -62,9 +63,23 @@ def test_callbacks_see_every_update_and_their_evaluation_mode_does_not_stay(data
 
 def test_accumulated_batches_are_one_larger_batch(data):
     """Where rows are independent, two batches of 3 have the mean gradient of one of 6."""
-    halved = {"batch_size": 3, "accumulation": 2}
-    one, two = (train(data, scheme=scheme)[0].table.weight for scheme in ({}, halved))
+    schemes = {"clip": 0.25}, {"clip": 0.25, "batch_size": 3, "accumulation": 2}
+    one, two = (train(data, scheme=scheme)[0].table.weight for scheme in schemes)
     torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-4)
+
+
+def test_rates_rise_and_fall_to_zero_and_all_gradients_are_clipped(data, monkeypatch):
+    seen, step = [], torch.optim.AdamW.step
+
+    def look(adam, *rest):
+        gradients = [each.grad for group in adam.param_groups for each in group["params"]]
+        seen.append((adam.param_groups[0]["lr"], torch.nn.utils.get_total_norm(gradients).item()))
+        return step(adam, *rest)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", look)
+    train(data, WEIGHTED, scheme={"clip": 1e-3})
+    rates = [0, *0.005 * (1 + np.cos(np.pi * np.arange(7) / 7))]
+    assert np.array(seen) == pytest.approx(np.array([(rate, 1e-3) for rate in rates]), rel=1e-2)
 
 
 def test_order_keeps_the_mix_of_lengths_in_every_stretch():

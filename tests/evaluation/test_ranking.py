@@ -39,6 +39,7 @@ def test_by_hand():
     vectors = np.array([[1, 0], [0, 3], [2, 1], [-1, 0.1]], dtype=np.float32)
     # Cosines to (1, 0): 0, 2/sqrt(5), about -1. To (0, 3): 0, 1/sqrt(5), about .1.
     assert [*rank_texts(vectors, [0, 1])] == [[2, 1, 3], [2, 3, 0]]
+    assert [*rank_texts(np.array([[1, 0], [1, 0.02], [1, 0.01]]), [0])] == [[2, 1]], "no tie"
     queries = Queries([*"pqrs"], [*"pqrs"], {0: [1, 3], 1: [0]})
     mean, examples = rank(vectors, queries, "MAP")
     # Precisions at targets: 1/2 and 2/3 of p, 1/3 of q; q's example counts twice.

@@ -102,6 +102,19 @@ def test_heads_of_several_models_are_trained_side_by_side_and_alone_alike():
     )
 
 
+def test_no_head_of_one_seed_is_one_of_another(monkeypatch):
+    seeds = set()
+
+    def train(trials, *_):
+        seeds.update(trial.seed for trial in trials)
+        return [trial.labels[trial.test] for trial in trials]
+
+    monkeypatch.setattr("lib.evaluation.heads.train_heads", train)
+    models = [("a", seed, np.eye(80)) for seed in range(3)]
+    judge_models(models, make_examples(1)[0], "head", SETTINGS)
+    assert len(seeds) == 3 * SETTINGS.repeats
+
+
 def test_vectors_may_be_fitted_anew_for_each_fold():
     examples, topics = make_examples(1)
     vectors, asked = np.eye(2)[topics] + np.random.default_rng(0).normal(0, 0.8, (80, 2)), []
@@ -148,6 +161,15 @@ def test_lengths_play_no_role_for_cosines_nor_scale_and_shift_when_comparing(col
     np.testing.assert_array_equal(by_comparing(trial), by_comparing(moved))
     turned = replace(trial, inputs=inputs[:, ::-1])
     np.testing.assert_array_equal(by_comparing(trial), by_comparing(turned))
+
+
+def test_a_tested_pair_plays_no_role_for_others_when_comparing():
+    random = np.random.default_rng(0)
+    features, pairs = random.normal(size=(80, 8)), np.arange(80).reshape(40, 2)
+    trial = Trial(features, pairs, random.permutation(40) % 2, np.arange(20), np.arange(20, 40))
+    before = by_comparing(trial)
+    features[-2:] *= 1000
+    assert before[:-1].tolist() == by_comparing(trial)[:-1].tolist() and 5 < before.sum() < 15
 
 
 def test_comparing_has_the_penalty_of_weights_with_variance_one_over_width():

@@ -43,6 +43,24 @@ def test_a_second_run_reads(make_bench):
     assert {*groups.ravel()} <= {*bench.tasks["OC"].groups.values()} and groups.shape[1] == 2
 
 
+def test_a_record_is_of_its_model_its_seed_and_so_many_labels(make_bench, monkeypatch):
+    def judge(models, examples, *_):
+        scores, given = np.zeros(len(examples.tested)), len(examples.parts[0][0])
+        return [{"accuracy": n + rows[0][0] + given, "scores": scores} for _, n, rows in models]
+
+    monkeypatch.setattr("lib.evaluation.readouts.judge_models", judge)
+    bench = make_bench()
+    table = bench.run(MODELS, seeds={"Longformer": [1, 2]}, limit=10).query("task == 'IMDB'")
+    text = bench.examples("IMDB", "validation").texts[:1]
+    first = [bench.model(name).embed(text)[0][0] for name in table["model"]]
+    assert table["value"].tolist() == pytest.approx([*table["seed"] + first + 10], abs=1e-4)
+
+
+def test_retrieval_ranks_as_far_as_asked(make_bench):
+    rows = [make_bench().retrieve(["TF-IDF"], seeds=[0], top=top) for top in (None, 2)]
+    assert (rows[0][["value", "chance"]] != rows[1][["value", "chance"]]).all(axis=None)
+
+
 def test_another_readout_and_another_task_train_nothing(make_bench, monkeypatch):
     monkeypatch.setattr(TrainedStudent, "train", fail)
     bench = make_bench()
@@ -156,7 +174,11 @@ def test_controls_get_each_others_rows_and_are_measured_on_their_own(make_bench,
     assert not np.array_equal(own, dealt)
     assert_array_equal(np.sort(own, axis=0), np.sort(dealt, axis=0))
     assert own.mean(axis=0) == pytest.approx(0, abs=1e-5)
+    assert abs(held_out.mean(axis=0)).max() > 1e-3, "standardised as the training documents are"
     assert_array_equal(held_out, held_out_of_controls)
+    bench, labels = make_bench(), (CONTEXTUAL, f"{CONTEXTUAL};mse")
+    orders = [bench.model(each).prepare_rows(bench.documents, dealt=True) for each in labels]
+    assert not np.array_equal(*orders), "each variant has an order of its own"
 
 
 def test_a_contextual_student_is_measured_before_and_after(make_bench):

@@ -91,6 +91,13 @@ def reach(modules):
     return reached
 
 
+def test_models_and_seeds_share_no_name_but_the_seven_that_are_not_trained(make_bench):
+    bench = make_bench().with_readout("none")
+    pairs = [(variants.parse(each), n) for each in (*LABELS, "LSA;cut") for n in (0, 1)]
+    names = {bench._name_record(pair, "IMDB", "examples").name for pair in pairs}
+    assert len(names) == len(pairs) - 7
+
+
 def rename(bench, before):
     """The products that are called otherwise than before."""
     return {name for name, each in list_products(bench).items() if each.name != before[name]}

@@ -39,9 +39,9 @@ def test_all_measures_count_alike_and_words_alone_are_never_taken():
 
 
 def test_a_model_that_is_asked_for_may_lose():
-    measures = [make_measure({BOTH: START - 0.2 + NOISE / 10})]
-    assert compare_models(measures)["model"] == BASE
-    choice = compare_models(measures, BOTH)
+    scores = {BOTH: START - 0.2 + NOISE / 10}
+    assert compare_models([make_measure(scores)])["model"] == BASE
+    choice = compare_models([make_measure(scores | {LSA: START + 0.2 + NOISE / 10})], BOTH)
     assert (choice["model"], choice["verdict"]) == (BOTH, "LOSS")
 
 
