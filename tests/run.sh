@@ -25,7 +25,8 @@ notebooks_are_clean() { # nbstripout --verify changes nothing, and fails if ther
 
 step "style (ruff)" "$python" -m ruff check .
 step "format (ruff)" "$python" -m ruff format --check .
-step "types (mypy)" "$python" -m mypy --no-error-summary
+"$python" -m mypy --no-error-summary >"${types:=$(mktemp)}" 2>&1 & # a minute, beside what follows
+mypy=$!
 step "rooms (import-linter)" "$(dirname "$python")/lint-imports" --no-cache
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
 step "notebooks without outputs (nbstripout)" notebooks_are_clean
@@ -50,4 +51,7 @@ fi
 echo "== tests (pytest)"
 "$python" -m pytest -q -rs -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
     -m "$chosen" "$@" || status=1
+step "types (mypy)" wait "$mypy"
+cat "$types"
+rm "$types"
 exit "$status"

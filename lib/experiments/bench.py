@@ -31,7 +31,7 @@ from lib.evaluation import ranking, readouts
 from lib.evaluation.readouts import Examples
 from lib.experiments.embedders import Joined, ParagraphVector, Teacher, Words
 from lib.experiments.model import Model, find_device, has_bfloat16, hash_model
-from lib.experiments.students import Base, TrainedStudent, load_layers
+from lib.experiments.students import Base, TrainedStudent, read_layers
 from lib.jobs import Job, run_jobs
 from lib.recipes import find_roots
 from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
@@ -143,7 +143,7 @@ class Bench:
         inputs["student"] = [student.model, student.revision, hash_model(student.model)]
 
         def count_tokens(texts: Sequence[str]) -> Sequence[int]:
-            tokenizer = load_layers(student).tokenizer
+            tokenizer = read_layers(student).tokenizer
             return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
 
         draw = functools.partial(corpora.draw, section, documents, held_out, count_tokens)

@@ -73,13 +73,8 @@ class Base(Model):
     def encode(self, texts: Sequence[str], trained: Any = None) -> np.ndarray:
         """(texts, dim) float32, by this student or by a `trained` copy of it."""
         student = self._loaded if trained is None else trained
-        ids = self.layers.tokenize([cut_text(text) for text in texts], self.read)
+        ids = read_layers(self.section).tokenize([cut_text(text) for text in texts], self.read)
         return student.encode(ids, precision=self.precision)
-
-    @functools.cached_property
-    def layers(self) -> Any:
-        """The student with the weights of its checkpoint, for its tokenizer."""
-        return load_layers(self.section)
 
     @functools.cached_property
     def _loaded(self) -> Any:
@@ -110,8 +105,9 @@ class Base(Model):
         inputs["files"] = hash_model(self.section.model)
 
         def tokenize(part: list[str]) -> Arrays:
-            ids = [np.array(row, np.int32) for row in self.layers.tokenize(part)]
-            whole = self.layers.tokenizer(part, verbose=False)["input_ids"]
+            student = read_layers(self.section)
+            ids = [np.array(row, np.int32) for row in student.tokenize(part)]
+            whole = student.tokenizer(part, verbose=False)["input_ids"]
             return {"ids": ids, "whole": np.array([*map(len, whole)])}
 
         product = Product("tokens", inputs, STUDENT, PACKAGES, "tokens")
@@ -125,6 +121,12 @@ def load_layers(section: StudentSettings, dropout: float | None = None) -> Stude
         return Student.from_longformer(path, **options)
     shape = (section.layers, section.window, section.max_positions)
     return Student.from_encoder(path, *shape, **options)
+
+
+@functools.lru_cache(maxsize=1)  # a process tokenizes for one base
+def read_layers(section: StudentSettings) -> Student:
+    """The layers of a base, for their tokenizer: all models of a process share them."""
+    return load_layers(section)
 
 
 def pack_weights(student: Any) -> Arrays:
@@ -204,11 +206,10 @@ class TrainedStudent(Model):
         return unpack_weights(self._build(), self.outcome()).to(find_device())
 
     def outcome(self, callbacks: Sequence[Callable] = ()) -> Arrays:
-        """Its weights, and how it was trained; it is trained if it is missing.
+        """Its weights, and how it was trained; it is trained if it is missing, with `callbacks`.
 
         `loss` (updates,), the mean loss of each; with a contextual teacher also `watched`
-        (measurements, 4): update, held-out CCA of the embeddings and of their projections, and the
-        contextual share of the gradient. `callbacks` are those of `training.distill`.
+        (measurements, 4): update, held-out CCA of embeddings and projections, share of gradient.
         """
         arrays = self.store.get(self.weights, lambda: self.train(callbacks))
         shutil.rmtree(self.store.path(self.weights, ".checkpoint"), ignore_errors=True)
