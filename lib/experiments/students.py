@@ -123,10 +123,7 @@ def load_layers(section: StudentSettings, dropout: float | None = None) -> Stude
     return Student.from_encoder(path, *shape, **options)
 
 
-@functools.lru_cache(maxsize=1)  # a process tokenizes for one base
-def read_layers(section: StudentSettings) -> Student:
-    """The layers of a base, for their tokenizer: all models of a process share them."""
-    return load_layers(section)
+read_layers = functools.lru_cache(maxsize=1)(load_layers)  # to tokenize; a process shares them
 
 
 def pack_weights(student: Any) -> Arrays:
