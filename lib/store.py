@@ -167,7 +167,9 @@ class Rows(Sequence[Any]):
     def __getitem__(self, rows: Any) -> Any:
         """One row, or several as an array, or as a list if their lengths differ."""
         places = self.places[rows]
-        values = self.column.take(pa.array(np.atleast_1d(places))).to_numpy()
+        # `take` would copy the whole column, for a single row, too.
+        parts = [self.column.slice(int(place), 1).chunk(0) for place in np.atleast_1d(places)]
+        values = pa.chunked_array(parts, self.column.type).to_numpy()
         if values.dtype == object:  # each row is an array
             values = [*map(np.array, values)]
             values = np.stack(values) if len({*map(len, values)}) == 1 else values

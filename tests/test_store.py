@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from lib import store
@@ -52,6 +53,17 @@ def test_three_processes_compute_once(tmp_path):
     assert (tmp_path / "calls").read_text() == "call "
     assert kept.get(ONE, pytest.fail)["x"].tolist() == [0, 1, 2] and kept.read(ONE)["loss"] == 2.5
     assert kept.has(ONE) and kept.used == {ONE.name}
+
+
+def test_a_row_is_read_without_the_rest_of_its_column(tmp_path):
+    texts, wide = [f"{n}" for n in range(600)], lambda part: {"x": np.ones((len(part), 1000))}
+    rows, default = Store(tmp_path).rows(ONE, texts, wide)["x"], pa.default_memory_pool()
+    pa.set_memory_pool(pool := pa.proxy_memory_pool(default))
+    try:
+        assert rows[3].shape == (1000,) and rows[[599, 0]].shape == (2, 1000)
+    finally:
+        pa.set_memory_pool(default)
+    assert pool.max_memory() < 100_000, "the column has 4.8 million bytes"
 
 
 @pytest.mark.parametrize("column", COLUMNS)
