@@ -25,7 +25,8 @@ notebooks_are_clean() { # nbstripout --verify changes nothing, and fails if ther
 
 step "style (ruff)" "$python" -m ruff check .
 step "format (ruff)" "$python" -m ruff format --check .
-"$python" -m mypy --no-error-summary >"${types:=$(mktemp)}" 2>&1 & # a minute, beside what follows
+types="$(mktemp)"
+"$python" -m mypy --no-error-summary >"$types" 2>&1 & # a minute, beside what follows
 mypy=$!
 step "rooms (import-linter)" "$(dirname "$python")/lint-imports" --no-cache
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
