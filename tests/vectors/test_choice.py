@@ -43,6 +43,7 @@ def test_a_model_that_is_asked_for_may_lose():
     assert compare_models([make_measure(scores)])["model"] == BASE
     choice = compare_models([make_measure(scores | {LSA: START + 0.2 + NOISE / 10})], BOTH)
     assert (choice["model"], choice["verdict"]) == (BOTH, "LOSS")
+    assert compare_models([make_measure({BOTH: START + NOISE})], BOTH)["verdict"] == "EQUAL"
 
 
 def test_the_interval_is_wider_where_the_data_chose():
