@@ -34,7 +34,7 @@ def tabulate_settings(label: str, profile: Profile, **searched: str) -> pd.DataF
 
 
 def list_references(label: str = "") -> tuple[str, ...]:
-    """Identities of the models that measure a figure's seed noise; "": all but Figure 4.5's."""
+    """Models that measure a figure's seed noise, by identity; without label, of all but 4.5."""
     if label == "fig4_5":
         return tuple(CONTEXTUAL_TEACHERS)
     structural = tuple(grid("structural")["reference"])
@@ -77,7 +77,7 @@ def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
 
 
 def assign_seeds(profile: Profile, repeated: Sequence[str] = ()) -> dict[str, list[int]]:
-    """Identity -> seeds of models with several: those `repeated`, or as the profile says."""
+    """Identity -> seeds of models that run with more than one: `repeated`, or by the profile."""
     models = [*(repeated or (*list_references(), *CONTEXTUAL_TEACHERS))]
     if profile.repeated == "compared" and not repeated:
         models += [*published.printed("fig4_3").values(), *published.printed("fig4_12").values()]

@@ -77,7 +77,7 @@ def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
 
 
 def redraw_events(side: Side, seed: int) -> np.ndarray:
-    """(DRAWS, pairs) how often pairs count: as their event is redrawn, or both of their events."""
+    """(DRAWS, pairs) how often a pair counts when events are redrawn: its event times the other."""
     names, events = np.unique(side.events, return_inverse=True)
     shares = np.full(len(names), 1 / len(names))
     counts = np.random.default_rng(seed).multinomial(len(names), shares, DRAWS)
