@@ -77,7 +77,7 @@ def score(clusters: np.ndarray, side: Side, seed: int = 0) -> dict[str, Any]:
 
 
 def redraw_events(side: Side, seed: int) -> np.ndarray:
-    """(DRAWS, pairs) how often a pair counts when events are redrawn: its event times the other."""
+    """(DRAWS, pairs) counts of pairs when events are redrawn; a negative one needs both events."""
     names, events = np.unique(side.events, return_inverse=True)
     shares = np.full(len(names), 1 / len(names))
     counts = np.random.default_rng(seed).multinomial(len(names), shares, DRAWS)
