@@ -18,6 +18,7 @@ from lib import store
 from lib.store import MARKER, NotComputed, Product, Store, check_target, replace_folder
 
 ONE = Product("kind", {"a": 1}, ("losses.mse",), label="one")
+POOL = pa.proxy_memory_pool(pa.default_memory_pool())  # outlives what it holds
 COLUMNS = {
     "vectors": lambda texts: np.array([[len(t), t.count("a")] for t in texts], np.float32),
     "number": lambda texts: np.array([len(t) for t in texts]),
@@ -58,12 +59,12 @@ def test_three_processes_compute_once(tmp_path):
 def test_a_row_is_read_without_the_rest_of_its_column(tmp_path):
     texts, wide = [f"{n}" for n in range(600)], lambda part: {"x": np.ones((len(part), 1000))}
     rows, default = Store(tmp_path).rows(ONE, texts, wide)["x"], pa.default_memory_pool()
-    pa.set_memory_pool(pool := pa.proxy_memory_pool(default))
+    pa.set_memory_pool(POOL)
     try:
         assert rows[3].shape == (1000,) and rows[[599, 0]].shape == (2, 1000)
     finally:
         pa.set_memory_pool(default)
-    assert pool.max_memory() < 100_000, "the column has 4.8 million bytes"
+    assert POOL.max_memory() < 100_000, "the column has 4.8 million bytes"
 
 
 @pytest.mark.parametrize("column", COLUMNS)
