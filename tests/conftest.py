@@ -4,6 +4,7 @@ import functools
 import inspect
 import os
 import re
+from importlib.machinery import SourceFileLoader
 
 from lib.config import environment
 
@@ -17,6 +18,7 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from filelock import FileLock  # noqa: E402
+from jaxtyping._import_hook import _JaxtypingLoader  # noqa: E402
 
 torch.set_num_threads(1)  # results repeat bit for bit with one thread only
 
@@ -52,6 +54,12 @@ def _own_errors_first(*, typechecker):
 # The hook puts `@jaxtyping.jaxtyped(typechecker=...)` on each function of lib imported below,
 # and looks that name up when it does. Outside the tests nothing is checked and nothing is slower.
 jaxtyping.jaxtyped = _own_errors_first
+# jaxtyping keeps the byte code of its modules under a name of its own, and meanwhile that of all
+# they import: torch and the others were compiled anew. Here lib is compiled, and nothing else.
+_JaxtypingLoader.exec_module = SourceFileLoader.exec_module
+_JaxtypingLoader.get_code = lambda self, name: self.source_to_code(
+    self.get_data(self.path), self.path
+)
 jaxtyping.install_import_hook(
     "lib", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
 )
