@@ -56,7 +56,8 @@ class Product:
 
     @property
     def name(self) -> str:
-        return f"{self.kind}/{self.key}-{self.code}"
+        """Of its file, in one of 256 folders: older code's files are sought among few."""
+        return f"{self.kind}/{self.key[:2]}/{self.key}-{self.code}"
 
 
 @dataclass
@@ -79,7 +80,7 @@ class Store:
         missing = self.keep and suffix != ".checkpoint" and not path.exists()
         if missing and (older := _list_older(path)):
             path = older[-1]
-            self.outdated.add(f"{product.kind}/{path.stem}")
+            self.outdated.add(f"{product.kind}/{product.key[:2]}/{path.stem}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -111,12 +112,13 @@ class Store:
         if not hasattr(texts, "text_hashes"):
             texts = [*texts]  # a Series is indexed by its labels
         folder, hashes = self.path(product, ".rows"), hash_texts(texts)
-        if (_find_places(folder, hashes) < 0).any():
+        table = _open_table(folder)
+        if (_find_places(table, hashes) < 0).any():
             folder = self.folder / f"{product.name}.rows"  # no table mixes rows of two codes
             with self._lock(product, folder):
                 folder.mkdir(exist_ok=True)
-                lacking = (_find_places(folder, hashes) < 0) & ~pd.Index(hashes).duplicated()
-                missing = np.flatnonzero(lacking)
+                lacking = _find_places(_open_table(folder), hashes) < 0
+                missing = np.flatnonzero(lacking & ~pd.Index(hashes).duplicated())
                 for start in range(0, len(missing), PIECE):
                     places = missing[start : start + PIECE]
                     columns = compute([texts[int(place)] for place in places])
@@ -124,12 +126,14 @@ class Store:
                     table = pa.table({"name": hashes[places], **arrays})
                     path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
                     write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
-        table, places = _open_table(folder), _find_places(folder, hashes)
+            table = _open_table(folder)
+        places = _find_places(table, hashes)
         return {name: Rows(table[name], places) for name in table.column_names[1:]}
 
     def has_rows(self, product: Product, texts: Sequence[str]) -> bool:
         """Whether a table has a row for each text."""
-        return bool((_find_places(self.path(product, ".rows"), hash_texts(texts)) >= 0).all())
+        table = _open_table(self.path(product, ".rows"))
+        return bool((_find_places(table, hash_texts(texts)) >= 0).all())
 
     @contextlib.contextmanager
     def _lock(self, product: Product, path: Path) -> Iterator[None]:
@@ -185,9 +189,9 @@ def _open_table(folder: Path) -> pa.Table:
     return pa.concat_tables(pieces or [pa.table({"name": np.empty(0, np.uint64)})])
 
 
-def _find_places(folder: Path, hashes: np.ndarray) -> np.ndarray:
+def _find_places(table: pa.Table, hashes: np.ndarray) -> np.ndarray:
     """(texts,) the rows of a table for texts with these hashes; -1 for those that it lacks."""
-    return pd.Index(_open_table(folder)["name"].to_numpy()).get_indexer(hashes)
+    return pd.Index(table["name"].to_numpy()).get_indexer(hashes)
 
 
 def write_whole(path: Path, write: Callable[[Any], Any]) -> None:

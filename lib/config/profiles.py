@@ -4,8 +4,10 @@ An invalid one is a `ParameterError`: one line with the file, the key and what p
 """
 
 import contextlib
+import copy
 import difflib
 import fnmatch
+import functools
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -99,9 +101,11 @@ def grid(name: str) -> dict[str, Any]:
 
 def read_yaml(file: str) -> Any:
     """Read a YAML file of `params/`; ParameterError with file and line if it is not valid YAML."""
-    return _parse((paths.PARAMS / file).read_bytes(), f"params/{file}")
+    parsed = _parse((paths.PARAMS / file).read_bytes(), f"params/{file}")
+    return copy.deepcopy(parsed)  # callers may change it
 
 
+@functools.cache
 def _parse(text: str | bytes, where: str) -> Any:
     """Parse a text as YAML 1.2, where `1e-4` is a number and a repeated key is an error."""
     try:

@@ -88,11 +88,12 @@ def _open(folder: Path) -> pyarrow.Table:
     copy = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
     if not copy.exists():
         write_whole(copy, functools.partial(_copy, forms[0]))
-    table = ipc.open_file(pyarrow.memory_map(str(copy))).read_all()
+    table = _map(copy)
     return table.append_column("source", pyarrow.repeat(folder.name, len(table)))
 
 
 _sum_once = functools.cache(lambda path, written: file_hash(path))
+_map = functools.cache(lambda copy: ipc.open_file(pyarrow.memory_map(str(copy))).read_all())
 
 
 def _copy(files: list[Path], target: BinaryIO) -> None:
