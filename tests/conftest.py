@@ -6,6 +6,7 @@ import os
 import re
 from importlib.machinery import SourceFileLoader
 
+from lib import runner  # noqa: F401  # before anything reads notebooks
 from lib.config import environment
 
 # Before anything imports NumPy, torch or transformers, which read these once; for children too.

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from lib import published
-from lib.config import manifest
+from lib.config import manifest, profiles
 
 # Models per figure, counted in its vector figures.
 ROWS = {"fig4_2": 4, "fig4_3": 13, "fig4_5": 45, "fig4_7": 22, "fig4_8": 18, "fig4_9": 20}
@@ -87,3 +87,10 @@ def test_the_news_papers_52_models_have_one_score_each():
             for column in ("size_mb", "ms_per_document"):
                 if printed := getattr(row, column, ""):
                     assert float(printed) == float(facts.loc[row.identity, column]), row
+
+
+def test_whoever_changes_what_was_read_changes_it_for_nobody_else():
+    """Files are read once in a process."""
+    published.load("tab5_7")["value"] = 0.0
+    profiles.grid("beyond").clear()
+    assert published.load("tab5_7")["value"].ne(0).any() and profiles.grid("beyond")
