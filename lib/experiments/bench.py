@@ -143,7 +143,7 @@ class Bench:
         inputs["student"] = [student.model, student.revision, hash_model(student.model)]
 
         def count_tokens(texts: Sequence[str]) -> Sequence[int]:
-            tokenizer = read_layers(student).tokenizer
+            tokenizer = read_layers(student, None).tokenizer
             return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
 
         draw = functools.partial(corpora.draw, section, documents, held_out, count_tokens)

@@ -1,5 +1,6 @@
 """The student before and after training: its names, what it learns from, its vectors."""
 
+import copy
 import functools
 import math
 import os
@@ -73,7 +74,9 @@ class Base(Model):
     def encode(self, texts: Sequence[str], trained: Any = None) -> np.ndarray:
         """(texts, dim) float32, by this student or by a `trained` copy of it."""
         student = self._loaded if trained is None else trained
-        ids = read_layers(self.section).tokenize([cut_text(text) for text in texts], self.read)
+        ids = read_layers(self.section, None).tokenize(
+            [cut_text(text) for text in texts], self.read
+        )
         return student.encode(ids, precision=self.precision)
 
     @functools.cached_property
@@ -105,7 +108,7 @@ class Base(Model):
         inputs["files"] = hash_model(self.section.model)
 
         def tokenize(part: list[str]) -> Arrays:
-            student = read_layers(self.section)
+            student = read_layers(self.section, None)
             ids = [np.array(row, np.int32) for row in student.tokenize(part)]
             whole = student.tokenizer(part, verbose=False)["input_ids"]
             return {"ids": ids, "whole": np.array([*map(len, whole)])}
@@ -114,8 +117,9 @@ class Base(Model):
         return self.store.rows(product, texts, tokenize)
 
 
-def load_layers(section: StudentSettings, dropout: float | None = None) -> Student:
-    """The layers of a base as a student, with the weights of their checkpoint."""
+@functools.lru_cache(maxsize=2)  # with the checkpoint's dropout, and with that of training
+def read_layers(section: StudentSettings, dropout: float | None) -> Student:
+    """The layers of a base as a student, with the weights of their file; not to be changed."""
     path, options = find_model(section.model), {"revision": section.revision, "dropout": dropout}
     if section.base == "longformer":
         return Student.from_longformer(path, **options)
@@ -123,7 +127,10 @@ def load_layers(section: StudentSettings, dropout: float | None = None) -> Stude
     return Student.from_encoder(path, *shape, **options)
 
 
-read_layers = functools.lru_cache(maxsize=1)(load_layers)  # to tokenize; a process shares them
+def load_layers(section: StudentSettings, dropout: float | None = None) -> Student:
+    """A copy of `read_layers` to train or to load weights into; it shares only the tokenizer."""
+    read = read_layers(section, dropout)
+    return copy.deepcopy(read, {id(read.tokenizer): read.tokenizer})
 
 
 def pack_weights(student: Any) -> Arrays:
