@@ -2,12 +2,14 @@
 
 import json
 
+import matplotlib.pyplot as plt
+import nbformat
 import pytest
 
 from lib.chapters import chapter4, final_students
 from lib.config import manifest, paths, profiles
 from lib.experiments.bench import Bench
-from tests.test_smoke import run
+from lib.runner import run_all
 from tests.vectors.conftest import make_text, write_lines
 
 TASKS = (
@@ -17,7 +19,7 @@ TINY = [
     *("corpus.folders=[own]", "corpus.train_documents=24", "corpus.validation_documents=8"),
     *(f"tasks.folders={TASKS}", "width=0.05", "reference_seeds=[0, 1]"),
     *("contextual_teacher.epochs=1", "contextual_teacher.min_count_share=0.03"),
-    *("student.layers=[0]", "student.window=32", "student.max_positions=512"),
+    *("student.layers=[0]", "student.window=32", "student.max_positions=128"),
     *("training.documents=12", "training.cca_batch_size=12", "heads.epochs=1", "heads.repeats=1"),
     *("final.documents=18", "final.warmup_updates=1"),
     'final.rounds={"1k": 6, "10k": 9, "all": null}',
@@ -39,13 +41,25 @@ def write_texts(own):
     (own / "tasks/near/relevant.json").write_text(json.dumps(relevant))
 
 
+def run_cells(notebook, profile, overrides):
+    """Run a notebook's code in this process: a kernel would first import for a quarter minute."""
+    names = {}
+    for cell in nbformat.read(notebook, 4).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+        if "parameters" in cell.metadata.get("tags", ()):
+            names |= {"profile": profile, "overrides": overrides}
+    plt.close("all")
+
+
 @pytest.mark.smoke
 def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_path, monkeypatch):
     write_texts(tmp_path / "data/own")
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
     profile, entries = profiles.load("lab", overrides=TINY), manifest.load()
-    run(tmp_path / "artifacts", "lab", "--set", *TINY)
+    for each in run_all.list_runs(profile, []):
+        run_cells(each.path, "lab", TINY)
     saved = {path.name for path in paths.figures(profile).iterdir()}
     promised = [path for label in profile.labels for path in entries[label].paths(profile)]
     assert saved == {path.name for path in promised}

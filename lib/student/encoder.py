@@ -22,8 +22,8 @@ from lib.student import folders
 from lib.student.attention import sliding_window
 from lib.texts import check_several, list_texts, show_value, tokenize_texts
 
-# Token ids of several documents: lists or integer arrays.
-TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor]
+# Token ids of several documents: lists or integer arrays, or one array if all are equally long.
+TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor] | np.ndarray
 # Tokens that are encoded at once, on a CPU and on a GPU (benchmarks/results/gpu/README.md).
 BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 # On a CPU a batch has a multiple of this many rows. For a few rows, MKL sums in another order, and
