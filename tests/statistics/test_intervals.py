@@ -187,30 +187,32 @@ def test_texts_of_one_article_count_as_one_and_it_is_the_same_in_two_tasks():
     assert ratio == pytest.approx(math.sqrt(2), rel=0.05)
 
 
+def measure(groups, scores):
+    """The mean score of each row, and its variance as found: rows are models of one evidence."""
+    rows = {str(number): row for number, row in enumerate(np.clip(scores, 0, 1))}
+    evidence = from_examples(task(groups, **rows), given=rows)
+    return evidence.scores, evidence.sampling.diagonal()
+
+
 def test_pairs_share_either_article():
     """Against simulation: scores of pairs that hold an effect of each of their two articles."""
-    rng, found, truth = np.random.default_rng(0), [], []
-    for _ in range(300):
-        groups, effect = rng.integers(0, 40, (200, 2)), rng.normal(0, 0.1, 40)
-        scores = np.clip(0.5 + effect[groups].sum(1) + rng.normal(0, 0.05, 200), 0, 1)
-        evidence = from_examples(task(groups, a=scores), given="a")
-        truth.append(evidence.scores[0])
-        found.append(errors(evidence, a=1)[0] ** 2)
-    assert np.sqrt(np.mean(found)) == pytest.approx(np.std(truth), rel=0.08)
+    rng, parts = np.random.default_rng(0), []
+    for _ in range(20):
+        groups, effects = rng.integers(0, 40, (200, 2)), rng.normal(0, 0.1, (30, 40))
+        scores = 0.5 + effects[:, groups].sum(2) + rng.normal(0, 0.05, (30, 200))
+        parts.append(measure(groups, scores))
+    truth, found = np.hstack(parts)
+    assert np.sqrt(found.mean()) == pytest.approx(truth.std(), rel=0.08)
 
 
 def test_few_articles_need_a_correction_that_the_design_gives():
     """All pairs of six are equally frequent: without the correction, 6 * 5 / (4 * 3) = 2.5, the
     variance would be 40% of the truth, by hand.
     """
-    rng, found, truth = np.random.default_rng(0), [], []
     pairs = np.array(list(itertools.combinations(range(6), 2)))
-    for _ in range(2000):
-        scores = 0.5 + rng.normal(0, 0.05, 6)[pairs].sum(1)
-        evidence = from_examples(task(pairs, a=np.clip(scores, 0, 1)), given="a")
-        truth.append(evidence.scores[0])
-        found.append(evidence.sampling[0, 0])
-    assert np.mean(found) == pytest.approx(np.var(truth), rel=0.1)
+    effects = np.random.default_rng(0).normal(0, 0.05, (1000, 6))
+    truth, found = measure(pairs, 0.5 + effects[:, pairs].sum(2))
+    assert found.mean() == pytest.approx(truth.var(), rel=0.1)
 
 
 def test_a_pair_does_not_share_two_articles_with_itself():
