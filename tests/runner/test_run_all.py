@@ -23,7 +23,7 @@ import os
 from lib import jobs
 from lib.config import paths
 from lib.runner import notebook
-nb = notebook.start("{name}", {{name: globals()[name] for name in notebook.PARAMETERS}})
+nb = notebook.start("NAME", {name: globals()[name] for name in notebook.PARAMETERS})
 
 def save(label, text="1"):
     for file in nb.promised[label].paths(nb.profile):
@@ -50,7 +50,7 @@ if len(list(begun.iterdir())) == 1:
 
 def write_notebook(root, name, *cells):
     notebook = nbformat.v4.new_notebook()
-    sources = (PARAMETERS, START.format(name=name), *cells)
+    sources = (PARAMETERS, *(cell.replace("NAME", name) for cell in cells))
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
     notebook.cells[0].metadata["tags"] = ["parameters"]
     nbformat.write(notebook, root / "notebooks" / f"{name}.ipynb")
@@ -71,8 +71,8 @@ def checkout(tmp_path, monkeypatch):
         (root / folder).mkdir(parents=True)
     for name in ("wikipedia", "news"):
         (root / "data" / name / "documents.jsonl").write_text("{}")
-    write_notebook(root, "01_first", FIRST, "nb.finish()")
-    write_notebook(root, "02_second", SECOND, "nb.finish()")
+    write_notebook(root, "01_first", START, FIRST, "nb.finish()")
+    write_notebook(root, "02_second", START, SECOND, "nb.finish()")
     monkeypatch.setattr(os, "environ", dict(OWN))
     for name, folder in (("ROOT", ""), ("PARAMS", "params"), ("NOTEBOOKS", "notebooks")):
         monkeypatch.setattr(paths, name, root / folder)
@@ -95,30 +95,51 @@ def run(root, *words, code=0):
 
 
 @kernels
-def test_makes_everything_then_nothing_then_what_changed(checkout):
+def test_it_makes_everything_goes_on_when_it_was_ended_and_makes_what_changed(
+    checkout, monkeypatch, capsys
+):
+    """Its end, by Ctrl-C or a kill, ends everything: the kernel and two workers."""
+    write_notebook(checkout, "02_second", START, SLEEP, SECOND, "nb.finish()")
+    for number, found in ((signal.SIGINT, "to run"), (signal.SIGKILL, "up to date")):
+        process = start(checkout)
+        while len(pids := [file.name for file in (checkout / "begun").iterdir()]) < 3:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        others = [psutil.Process(int(pid)) for pid in pids]
+        process.send_signal(number)
+        output, errors = process.communicate()
+        assert not psutil.wait_procs(others, timeout=1800)[1]
+        assert f"01_first  {found}" in output and "02_second  made" not in output
+        if number != signal.SIGKILL:
+            assert process.returncode == 128 + number
+            assert errors.strip().splitlines()[-1] == f"run_all.sh: {run_all.STOPPED}"
+            shutil.rmtree(checkout / "begun")
+            (checkout / "begun").mkdir()
     output, results = run(checkout)
-    assert results == {"01_first": "made", "02_second": "made"}
+    assert results == {"01_first": "up to date", "02_second": "made"}
     assert len([*(checkout / "figures/tiny").iterdir()]) == 7
     assert output.endswith("notebooks as they ran in artifacts/tiny/executed\n")
-    assert {*run(checkout)[1].values()} == {"up to date"}
+    monkeypatch.chdir(checkout)
+    assert run_all.main(["tiny"]) == 0 and capsys.readouterr().out.count("up to date") == 2
     missing = checkout / "figures/tiny/tab1_2.md"
     missing.unlink()
-    write_notebook(checkout, "02_second", SECOND + "  # a change", "nb.finish()")
-    dry, _ = run(checkout, "--dry-run")
+    write_notebook(checkout, "02_second", START, SECOND + "  # a change", "nb.finish()")
+    assert run_all.main(["tiny", "--dry-run"]) == 0
+    dry = capsys.readouterr().out
     assert dry.count("  to run (took ") == 2 and "tab1_2.md is missing" in dry
     assert "notebooks/02_second.ipynb is newer" in dry and not missing.exists()
-    assert {*run(checkout)[1].values()} == {"made"} and missing.exists()
+    assert run(checkout, "tab1_2")[1] == {"01_first": "made"} and missing.exists()
     changes = ("--set", "training.documents=60", "--seeds", "3")
     assert run(checkout, "fig2_1", *changes)[1] == {"02_second": "made"}
     (figure,) = (checkout / "artifacts/figures").rglob("fig2_1.csv")
     assert figure.read_text() == "{'seeds': [3], 'training.documents': 60}"
 
 
-FAILURES = [  # cells behind the first two, and what is said of them
-    (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 4: ValueError: shapes differ"),
-    (["os.kill(os.getpid(), 9)", "nb.finish()"], "the kernel died"),
+FAILURES = [  # cells behind the parameters, and what is said of them
+    (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 3: ValueError: shapes differ"),
+    (["import os; os.kill(os.getpid(), 9)", "nb.finish()"], "the kernel died"),
     (["import sys; sys.exit(0)", "nb.finish()"], "its last cell is not nb.finish()"),
-    (["nb.finish()"], "cell 4: RuntimeError: {number:02}_failing did not save fig{number}_1"),
+    ([START, "nb.finish()"], "RuntimeError: {number:02}_failing did not save fig{number}_1"),
 ]
 
 
@@ -137,24 +158,6 @@ def test_failed_notebooks_are_told_in_one_line_each_and_the_others_are_made(chec
         problem = output.partition(f"{number:02}_failing failed: ")[2].splitlines()
         assert message.format(number=number) in problem[0], problem[:2]
         assert (checkout / problem[1].rpartition(" lab ")[2]).exists(), "what opens it is told"
-
-
-@kernels
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_the_end_of_the_runner_ends_everything_and_the_next_run_goes_on(number, checkout):
-    write_notebook(checkout, "02_second", SLEEP, SECOND, "nb.finish()")
-    process = start(checkout)
-    while len(pids := [file.name for file in (checkout / "begun").iterdir()]) < 3:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    others = [psutil.Process(int(pid)) for pid in pids]  # the kernel and two workers
-    process.send_signal(number)
-    _, errors = process.communicate()
-    assert not psutil.wait_procs(others, timeout=1800)[1]
-    if number != signal.SIGKILL:
-        assert process.returncode == 128 + number
-        assert errors.strip().splitlines()[-1] == f"run_all.sh: {run_all.STOPPED}"
-    assert run(checkout)[1] == {"01_first": "up to date", "02_second": "made"}
 
 
 REFUSED = {
