@@ -21,7 +21,7 @@ def to_onnx():
     return module
 
 
-SIZES = [(1022, 64), (16, 77), ([16, 512], 300), (512, 511), (64, 64), (64, 32), (4, 9), (4, 3)]
+SIZES = [(1022, 64), (16, 77), ([16, 512], 300), (64, 64), (64, 32), (4, 9), (4, 3)]
 
 
 def make(window, limit):
@@ -56,24 +56,25 @@ def test_the_trace_of_a_student_holds_at_every_length(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "window, limit, int8",
-    [(1022, 64, False), (16, 77, False), (64, 64, False), (16, 77, True)],
-)
+@pytest.mark.parametrize("window, limit", [(1022, 64), (16, 77), (64, 64)])
 def test_the_file_of_any_student_is_compared_before_it_is_written(
-    to_onnx, tmp_path, monkeypatch, window, limit, int8
+    to_onnx, tmp_path, monkeypatch, window, limit
 ):
     [*map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))]
     student, file, encode = make(window, limit), tmp_path / "student.onnx", Student.encode
-    to_onnx.write(student, file, int8)
+    to_onnx.write(student, file)
+    to_onnx.compare(student, file)
+    exported = file.read_bytes()  # which takes seconds; from here on it is what an export gives
+    monkeypatch.setattr(torch.onnx, "export", lambda _, __, path, **___: path.write_bytes(exported))
+    to_onnx.write(student, file, int8=True)
     to_onnx.compare(student, file, 0.98)
-    if int8:  # it is near the float32 one, and not the same
-        with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
-            to_onnx.compare(student, file)
+    with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
+        to_onnx.compare(student, file)  # it is near the float32 one, and not the same
     before = file.read_bytes()
     monkeypatch.setattr(Student, "encode", lambda *inputs: 1.1 * encode(*inputs)[:, ::-1])
-    with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
-        to_onnx.write(student, file, int8)
+    for int8 in (False, True):
+        with pytest.raises(ValueError, match="onnxruntime gives other embeddings"):
+            to_onnx.write(student, file, int8)
     assert file.read_bytes() == before and [*tmp_path.iterdir()] == [file]
 
 
