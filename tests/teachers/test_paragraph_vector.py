@@ -119,15 +119,13 @@ for label in LABELS:
 """
 
 
-def test_same_bits_in_processes_with_different_hash_seeds(models):
-    """Train and encode in two processes, in different orders of calls."""
-    outputs = set()
-    for seed, calls in (("1", "012345"), ("2", "5033")):
-        variables = os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"}
-        options = {"env": variables | {"PYTHONPATH": str(paths.ROOT)}, "text": True}
-        outputs.add(subprocess.check_output([sys.executable, "-c", SCRIPT, calls], **options))
+def test_same_bits_in_a_process_with_another_hash_seed(models):
+    """Train and encode here and there, in different orders of calls."""
+    variables = os.environ | {"PYTHONHASHSEED": "2", "OMP_NUM_THREADS": "1"}
+    options = {"env": variables | {"PYTHONPATH": str(paths.ROOT)}, "text": True}
+    output = subprocess.check_output([sys.executable, "-c", SCRIPT, "5033"], **options)
     expected = [model.encode(make_texts(6, 25, seed=1)) for model in models.values()]
-    assert outputs == {"".join(f"{hashlib.sha256(each).hexdigest()}\n" for each in expected)}
+    assert output == "".join(f"{hashlib.sha256(each).hexdigest()}\n" for each in expected)
 
 
 def test_training_follows_its_seed(models):
