@@ -75,30 +75,32 @@ def test_workers_stay_with_one_thread_and_todays_variables(tmp_path, monkeypatch
 PROGRAM = """
 import pathlib, signal, sys; from lib import jobs; from tests.test_jobs import note
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-try:
-    jobs.run_jobs([("sleep", note, (pathlib.Path(sys.argv[1]), 3600))] * 5, "sleeping")
-except (jobs.Interrupted, jobs.WorkerError) as error:
-    print(*error._render_traceback_())
+for folder in map(pathlib.Path, sys.argv[1:]):
+    try:
+        jobs.run_jobs([("sleep", note, (folder, 3600))] * 5, "sleeping")
+    except (jobs.Interrupted, jobs.WorkerError) as error:
+        print(*error._render_traceback_())
 jobs.run_jobs([("again", abs, (1,))] * 2, "again")
 print("again")
 """
-ENDS = {"worker": "WorkerError: .* killed.*\nagain\n", "^C": "Interrupted: .*\nagain\n"}
 
 
-@pytest.mark.parametrize("killed", ENDS)
-def test_an_end_leaves_no_worker_says_one_line_and_the_next_call_works(killed, tmp_path):
+def test_an_end_leaves_no_worker_says_one_line_and_the_next_call_works(tmp_path_factory):
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "start_new_session": True}
     options["env"] = os.environ | {"PYTHONPATH": str(paths.ROOT), "TQDM_DISABLE": "1"}
-    program = subprocess.Popen([sys.executable, "-c", PROGRAM, tmp_path], text=True, **options)
-    workers = [psutil.Process(pid) for pid in wait_for_two(tmp_path)]
-    if killed == "^C":
-        os.killpg(program.pid, signal.SIGINT)
-    else:
-        os.kill(workers[0].pid, signal.SIGKILL)
+    folders = {end: tmp_path_factory.mktemp("end") for end in ("^C", "killed")}
+    command = [sys.executable, "-c", PROGRAM, *folders.values()]
+    program = subprocess.Popen(command, text=True, **options)
+    for end, folder in folders.items():
+        workers = [psutil.Process(pid) for pid in wait_for_two(folder)]
+        if end == "^C":
+            os.killpg(program.pid, signal.SIGINT)
+        else:
+            os.kill(workers[0].pid, signal.SIGKILL)
+        assert not psutil.wait_procs(workers, timeout=1800)[1]  # long before a job would end
+        assert len([*folder.iterdir()]) == 2
     printed = program.communicate()[0]
-    assert re.fullmatch(ENDS[killed], printed), printed
-    assert not psutil.wait_procs(workers, timeout=1800)[1]  # long before a job would end
-    assert len([*tmp_path.iterdir()]) == 2
+    assert re.fullmatch("Interrupted: .*\nWorkerError: .* killed.*\nagain\n", printed), printed
 
 
 def test_workers_with_another_source_are_refused(monkeypatch):
