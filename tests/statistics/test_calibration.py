@@ -17,8 +17,8 @@ from lib.statistics.intervals import PROCESSOR_SD, SeedNoise, from_examples, fro
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, judge, judge_spread
 
 MODELS = [f"m{number}" for number in range(40)]
-# Three comparisons that have no model in common: three verdicts from one simulated data set.
-PAIRS = [partial(judge, [[pair(MODELS[number], MODELS[number + 1])]]) for number in (0, 2, 4)]
+# Six comparisons that have no model in common: six verdicts from one simulated data set.
+PAIRS = [partial(judge, [[pair(*MODELS[number : number + 2])]]) for number in range(0, 12, 2)]
 ONE_OF_37 = [partial(judge, [[pair("m0", name)] for name in MODELS[1:37]])]
 RIVALS = [[pair(one, other) for other in MODELS[4:9]] for one in MODELS[:4]]
 BEST = [partial(judge, RIVALS, at_least=1)]  # of one group against the best of another
@@ -34,14 +34,14 @@ HEAVY = {"article": 0.3, "example": 0.1, "interaction": 0.1}
 CLOSE = {"article": 0.0, "example": 0.004, "interaction": 0.004, "seed_sd": 0.003}
 # judged, data sets, settings: nothing has an effect
 NULL = {
-    "mini, close": (PAIRS, 150, CLOSE_MINI),
-    "mini, unlike": (PAIRS, 150, UNLIKE_MINI),
-    "mini, heavy": (PAIRS, 150, CLOSE_MINI | HEAVY),
-    "ragged": (PAIRS, 150, HEAVY | {"ragged": True}),
-    "20 articles": (PAIRS, 150, HEAVY | {"articles": 20}),
-    "own articles": (PAIRS, 150, HEAVY | {"articles": 8, "shared": False}),
-    "1 seed": (PAIRS, 150, {"seeds": [1, 1, 1, 3, 3, 3]}),
-    "seed": (PAIRS, 150, {"seed_sd": 0.02}),
+    "mini, close": (PAIRS, 75, CLOSE_MINI),
+    "mini, unlike": (PAIRS, 75, UNLIKE_MINI),
+    "mini, heavy": (PAIRS, 75, CLOSE_MINI | HEAVY),
+    "ragged": (PAIRS, 75, HEAVY | {"ragged": True}),
+    "20 articles": (PAIRS, 75, HEAVY | {"articles": 20}),
+    "own articles": (PAIRS, 75, HEAVY | {"articles": 8, "shared": False}),
+    "1 seed": (PAIRS, 75, {"seeds": [1, 1, 1, 3, 3, 3] * 2}),
+    "seed": (PAIRS, 75, {"seed_sd": 0.02}),
     "one of 37": (ONE_OF_37, 100, {"models": 37, "seeds": [3] * 4 + [1] * 33, "examples": 60}),
     "best of a group": (BEST, 120, {"models": 9, "examples": 100}),
     "no spread": (SPREADS, 100, {"models": 15, "examples": 60, "effects": 0 * EQUAL}),
@@ -55,7 +55,7 @@ POWER = {
 }
 
 
-def rates(simulate, judged, datasets, *, models=6, **settings):
+def rates(simulate, judged, datasets, *, models=12, **settings):
     """Word -> share of verdicts. judged: functions from evidence to judgement."""
     rng = np.random.default_rng(0)
     data = (from_examples(simulate(rng, models, **settings)) for _ in range(datasets))
@@ -88,8 +88,8 @@ def test_another_processor_turns_few_verdicts_on_no_effect(simulate):
     """Close models with many examples: seeds and texts alone would call the processor an effect."""
     rng, words = np.random.default_rng(0), {True: [], False: []}
     settings = CLOSE | {"processor_sd": PROCESSOR_SD, "seed_sd": 0.001, "examples": 1500}
-    for _ in range(100):
-        data = simulate(rng, 6, seeds=1, **settings)
+    for _ in range(50):
+        data = simulate(rng, 12, seeds=1, **settings)
         for counted, each in words.items():
             evidence = from_examples(data, processor_sd=PROCESSOR_SD * counted)
             evidence = replace(evidence, noise={"": SeedNoise(0.001, 12)})
@@ -98,8 +98,8 @@ def test_another_processor_turns_few_verdicts_on_no_effect(simulate):
 
 
 def test_a_difference_as_large_as_the_margin_is_seldom_called_none(simulate):
-    wrong = rates(simulate, PAIRS, 100, effects=[0.02, 0, 0.02, 0, 0.02, 0], **CLOSE)
-    right = rates(simulate, PAIRS, 20, **CLOSE)
+    wrong = rates(simulate, PAIRS, 50, effects=[0.02, 0] * 6, **CLOSE)
+    right = rates(simulate, PAIRS, 10, **CLOSE)
     assert wrong[EQUIVALENT] <= limit(300) and right[EQUIVALENT] >= 0.5, (wrong, right)
 
 
