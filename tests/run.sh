@@ -9,6 +9,7 @@ source "$root/lib/runner/set_up.sh"
 set_up # sets $python
 cd "$root"
 export PYTHONPATH="$root" # threads, MKL_CBWR and no network: tests/conftest.py
+unset PYTHONDONTWRITEBYTECODE # a hundred processes would each compile lib
 status=0
 
 step() { # a failed check does not hide the ones after it
