@@ -56,8 +56,7 @@ class Product:
 
     @property
     def name(self) -> str:
-        """Of its file, in one of 256 folders: older code's files are sought among few."""
-        return f"{self.kind}/{self.key[:2]}/{self.key}-{self.code}"
+        return f"{self.kind}/{self.key[:2]}/{self.key}-{self.code}"  # folders with few files
 
 
 @dataclass

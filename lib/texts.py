@@ -27,16 +27,11 @@ def check_several(items: Any) -> Any:
 
 
 def check_texts(texts: Iterable[Any]) -> Iterator[str]:
-    """Yield texts; `ValueError`, with place and value, for what is no text or has no word."""
+    """Yield the texts of any iterable; `ValueError`, with place and value, for what has no word."""
     for place, text in enumerate(check_several(texts)):
         if not isinstance(text, str) or _HALF.search(text) or not has_token(text):
             raise ValueError(f"expected texts with words, text {place} is {show_value(text)}")
         yield str(text)  # NumPy has its own type of text
-
-
-def list_texts(texts: Iterable[Any]) -> list[str]:
-    """Read texts from any iterable, as a Series with any index; errors as `check_texts`."""
-    return [*check_texts(texts)]
 
 
 def tokenize_texts(tokenizer: Any, texts: Sequence[str], **options: Any) -> Iterator[list[int]]:

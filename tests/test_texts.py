@@ -59,11 +59,11 @@ def test_any_iterable_gives_the_bits_of_a_list_and_what_is_no_text_is_refused(en
             encoder.encode("one text")
     for bad in BAD:
         with pytest.raises(ValueError, match="expected texts with words, text 2 is ") as error:
-            forms.list_texts(text for text in [*TEXTS[:2], bad])
+            [*forms.check_texts(text for text in [*TEXTS[:2], bad])]
         assert "\n" not in str(error.value)
     for whole in WHOLE:
         with pytest.raises(ValueError, match=f"got {type(whole).__name__}"):
-            forms.list_texts(whole)
+            [*forms.check_texts(whole)]
 
 
 @settings(derandomize=True, deadline=None, database=None)

@@ -1,6 +1,5 @@
 """The process that a command runs in: its variables, its versions, its commit."""
 
-import functools
 import os
 import platform
 import shutil
@@ -41,7 +40,6 @@ def set_process_environment(*, offline: bool) -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-@functools.cache
 def versions() -> dict[str, str]:
     """The versions of Python, the system and `PACKAGES`."""
     installed = {package: metadata.version(package) for package in PACKAGES}

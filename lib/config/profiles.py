@@ -10,7 +10,7 @@ import fnmatch
 import functools
 import re
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -100,9 +100,8 @@ def grid(name: str) -> dict[str, Any]:
 
 
 def read_yaml(file: str) -> Any:
-    """Read a YAML file of `params/`; ParameterError with file and line if it is not valid YAML."""
-    parsed = _parse((paths.PARAMS / file).read_bytes(), f"params/{file}")
-    return copy.deepcopy(parsed)  # callers may change it
+    """Read a file of `params/`, to be changed at will; ParameterError if it is not valid YAML."""
+    return copy.deepcopy(_parse((paths.PARAMS / file).read_bytes(), f"params/{file}"))
 
 
 @functools.cache
@@ -117,13 +116,6 @@ def _parse(text: str | bytes, where: str) -> Any:
 def matches(name: str, only: str) -> bool:
     """Whether a model's name matches one of the comma-separated shell patterns in `only`."""
     return any(fnmatch.fnmatchcase(name, pattern.strip()) for pattern in only.split(","))
-
-
-def check_only(only: str, names: Collection[str]) -> None:
-    """Raise ParameterError if a pattern of `only` matches no name of a model."""
-    for pattern in map(str.strip, only.split(",")):
-        if not fnmatch.filter(names, pattern):
-            raise make_unknown_error("model in only", pattern, names)
 
 
 def validated(check: Callable[[Any], T], values: Any, where: object) -> T:

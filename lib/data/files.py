@@ -82,5 +82,4 @@ def write_examples(task: Path, examples: Examples) -> None:
 
 def write_relevant(task: Path, relevant: Mapping[str, list[str]]) -> None:
     """Write the relevant documents of each source of a retrieval task."""
-    text = json.dumps(relevant, ensure_ascii=False, indent=1) + "\n"
-    write_text(task / "relevant.json", text)
+    write_text(task / "relevant.json", json.dumps(relevant, ensure_ascii=False, indent=1) + "\n")

@@ -48,8 +48,10 @@ def train_heads(trials: Sequence[Trial], classes: int, settings: HeadSettings) -
         for start in range(0, len(indices), _TOGETHER):
             block = indices[start : start + _TOGETHER]
             weights = _train([data[index] for index in block], classes, settings)
-            for index, *own in zip(block, *weights, strict=True):
-                predictions[index] = _predict(data[index], *own)
+            for index, w1, b1, w2, b2 in zip(block, *weights, strict=True):
+                item = data[index]
+                hidden = linear(item.features[item.inputs[item.test]].flatten(1), w1, b1)
+                predictions[index] = linear(hidden.relu(), w2, b2).argmax(1).numpy()
     return [predictions[index] for index in range(len(data))]
 
 
@@ -170,8 +172,3 @@ class _Stack:
         shrink = self.settings.clip / (norms + 1e-6)
         if bool((shrink < 1).any()):
             self.gradients.mul_(shrink.clamp_(max=1))
-
-
-def _predict(item: Trial, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> np.ndarray:
-    x = item.features[item.inputs[item.test]].flatten(1)
-    return linear(torch.relu(linear(x, w1, b1)), w2, b2).argmax(1).numpy()

@@ -79,17 +79,14 @@ class Judged(NamedTuple):
     seed: int
 
 
-def open_store() -> Store:
-    """The store under the artifact root, as a run asks for it."""
-    return Store(paths.store(), keep=os.environ.get("THESIS_KEEP") == "1")
-
-
 @dataclass(eq=False)
 class Bench:
     """The experiments of one profile. `readout` is one of `readouts.CLASSIFIER_OF`."""
 
     profile: Profile
-    store: Store = field(default_factory=open_store)
+    store: Store = field(
+        default_factory=lambda: Store(paths.store(), keep=os.environ.get("THESIS_KEEP") == "1")
+    )
     readout: str = "thesis"
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)  # by all copies
 

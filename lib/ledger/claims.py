@@ -218,7 +218,6 @@ def _select_scores(scores: pd.DataFrame, source: str, metric: str, readout: str)
     return scores.assign(model=scores["model"].replace(names))
 
 
-@functools.cache
 def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
     """Columns model, task, value and, where scores have one, chance."""
     scores = theirs.load(figure).rename(columns={"accuracy": "value", "score": "value"})
@@ -229,7 +228,6 @@ def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
     return scores
 
 
-@functools.cache
 def measure_twin_noise() -> SeedNoise:
     """The noise of the news paper's F1, a mean of both sides, from twins of another schedule."""
     table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value")

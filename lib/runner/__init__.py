@@ -2,6 +2,5 @@
 
 import sys
 
-# Whoever reads notebooks imports jsonschema, and that would build a parser of web addresses, which
-# takes longer than all else that the runner imports (findings/nbformat_import.sh).
+# It would be imported wherever notebooks are read, and take seconds (findings/nbformat_import.sh).
 sys.modules.setdefault("rfc3987_syntax", None)

@@ -136,7 +136,10 @@ def list_runs(profile: Profile, requests: list[str]) -> list[Run]:
         from lib import published  # loads pandas
 
         labels = [label for run in runs for label in run.makes]
-        profiles.check_only(profile.only, published.names(labels))
+        names = published.names(labels)
+        for pattern in profile.only.split(","):
+            if not any(profiles.matches(name, pattern) for name in names):
+                raise profiles.make_unknown_error("model in only", pattern.strip(), names)
     return runs
 
 

@@ -20,7 +20,7 @@ from transformers.models.longformer.modeling_longformer import LongformerEmbeddi
 
 from lib.student import folders
 from lib.student.attention import sliding_window
-from lib.texts import check_several, list_texts, show_value, tokenize_texts
+from lib.texts import check_several, check_texts, show_value, tokenize_texts
 
 # Token ids of several documents: lists or integer arrays, or one array if all are equally long.
 TokenIds = Sequence[Sequence[int] | np.ndarray | Tensor] | np.ndarray
@@ -226,7 +226,7 @@ class Student(nn.Module):
         if self.tokenizer is None:
             raise ValueError("it has no tokenizer; pass token ids, or set student.tokenizer")
         options = {"truncation": True, "max_length": longest or self.max_positions}
-        return [*tokenize_texts(self.tokenizer, list_texts(texts), **options)]
+        return [*tokenize_texts(self.tokenizer, [*check_texts(texts)], **options)]
 
     def pack(self, documents: TokenIds) -> Packed:
         """Pack token id lists; `ValueError` for a document that the student cannot read.

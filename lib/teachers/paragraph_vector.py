@@ -16,7 +16,7 @@ from gensim.models.doc2vec import Doc2Vec, TaggedDocument, train_document_dbow, 
 from nltk.stem.porter import PorterStemmer
 
 from lib.teachers import labels
-from lib.texts import check_texts, list_texts, split_words
+from lib.texts import check_texts, split_words
 
 _INFERRING = threading.Lock()  # a model has one random stream, which each call restarts
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
@@ -67,7 +67,7 @@ class ParagraphVector:
         enough.
         """
         spec = self.spec
-        texts = list_texts(texts) if isinstance(texts, Iterator) else texts  # read several times
+        texts = [*texts] if isinstance(texts, Iterator) else texts  # read several times
         documents = sum(1 for _ in check_texts(texts))
         self.model = StableDoc2Vec(
             _Corpus(texts, spec.preprocessing),
@@ -84,7 +84,7 @@ class ParagraphVector:
 
     def encode(self, texts: Iterable[str]) -> np.ndarray:
         """Infer vectors, float32 (texts, dim), each from its text alone; 0 without a known word."""
-        texts = list_texts(texts)
+        texts = [*check_texts(texts)]
         vectors = np.zeros((len(texts), self.spec.size), np.float32)
         for row, text in enumerate(texts):
             words = prepare_words(text, self.spec.preprocessing)

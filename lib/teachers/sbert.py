@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 from lib.messages import one_line_errors, quiet_transformers
-from lib.texts import list_texts, tokenize_texts
+from lib.texts import check_texts, tokenize_texts
 
 WEIGHTS = "model.safetensors"
 FILES = [WEIGHTS, "*.json", "*.txt", "*.model"]  # those to download
@@ -73,13 +73,13 @@ class SBERT:
     def tokenize(self, texts: Iterable[str]) -> list[np.ndarray]:
         """The token ids, int32, of each text, cut to `max_tokens`."""
         options = {"truncation": True, "max_length": self.max_tokens}
-        rows = tokenize_texts(self.tokenizer, list_texts(texts), **options)
+        rows = tokenize_texts(self.tokenizer, [*check_texts(texts)], **options)
         return [np.array(row, np.int32) for row in rows]
 
     def lengths(self, texts: Iterable[str]) -> np.ndarray:
         """Count the tokens of each text without special ones and before the cut; int64 (texts,)."""
         options = {"add_special_tokens": False, "truncation": False, "verbose": False}
-        rows = tokenize_texts(self.tokenizer, list_texts(texts), **options)
+        rows = tokenize_texts(self.tokenizer, [*check_texts(texts)], **options)
         return np.array([len(row) for row in rows], dtype=np.int64)
 
     def encode(self, texts: Iterable[str], batch_size: int = 32) -> np.ndarray:
@@ -88,7 +88,7 @@ class SBERT:
         The texts of a batch have the same length: padding changes an embedding by up to 2e-6, and
         company must not. `ValueError` for what is no text, and for embeddings that are not finite.
         """
-        texts = np.array(list_texts(texts), dtype=object)
+        texts = np.array([*check_texts(texts)], dtype=object)
         read = np.array([len(row) for row in self.tokenize(texts)])
         result = np.empty((len(texts), self.dim), dtype=np.float32)
         options = {"batch_size": batch_size, "show_progress_bar": False}

@@ -49,7 +49,7 @@ class Encoder:
         `precision` is that of the dense part, "fp32" or "bf16". Raises `ValueError` for an item
         that is not a text, with its place.
         """
-        texts = forms.list_texts(texts)
+        texts = [*forms.check_texts(texts)]
         if not texts:
             return self.encode(["no text"])[:0]
         parts = []
@@ -64,7 +64,7 @@ class Encoder:
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
         """A vector for each stretch of 90 words, for search inside long texts."""
         embedded = []
-        for text in forms.list_texts(texts):
+        for text in forms.check_texts(texts):
             words = [match.span() for match in forms.TERMS.finditer(text)] or [(0, len(text))]
             parts = [words[start : start + STRETCH] for start in range(0, len(words), STRETCH)]
             spans = np.array([(part[0][0], part[-1][1]) for part in parts])

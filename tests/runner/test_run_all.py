@@ -138,7 +138,10 @@ FAILURES = [  # cells behind the parameters, and what is said of them
     (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 3: ValueError: shapes differ"),
     (["import os; os.kill(os.getpid(), 9)", "nb.finish()"], "the kernel died"),
     (["import sys; sys.exit(0)", "nb.finish()"], "its last cell is not nb.finish()"),
-    ([START, "nb.finish()"], "RuntimeError: {number:02}_failing did not save fig{number}_1"),
+    (
+        [START, "nb.finish()"],
+        "cell 3: RuntimeError: {number:02}_failing did not save",
+    ),
 ]
 
 
