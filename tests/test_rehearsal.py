@@ -16,7 +16,7 @@ from tests import thesis_files
 from tests.test_smoke import read_outputs, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.rehearsal]
-LABELS = ("tab4_1", "fig4_2", "tab5_7", "news_tab1")  # of notebooks 01, 02, 07, 08
+LABELS = ("tab4_1", "fig4_2", "news_tab1")  # of notebooks 01, 02 and 08
 FOLDERS = "[{folder: wikipedia, share: 0.5}, {folder: news, share: 0.5, min_tokens: 60}]"
 CUT = f"""
 corpus.folders={FOLDERS}
