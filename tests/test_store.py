@@ -167,8 +167,9 @@ def test_what_older_code_made_is_made_again_or_used_to_keep(tmp_path, edit_sourc
         Store(tmp_path, reading=True).get(new, pytest.fail)
     assert Store(tmp_path).get(new, lambda: {"x": 2})["x"] == 2
     keeping.rows(new, ["a", "b"], compute)
-    left = {path.name for path in tmp_path.glob("kind/*") if path.suffix != ".lock"}
-    assert left == {f"{new.name[5:]}.npz", f"{new.name[5:]}.rows"} and new.name != old
+    left = {path for path in tmp_path.glob("kind/*/*") if path.suffix != ".lock"}
+    assert left == {tmp_path / f"{new.name}{end}" for end in (".npz", ".rows")}
+    assert new.name != old
 
 
 def write_student(folder):
