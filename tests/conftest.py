@@ -141,7 +141,7 @@ def pytest_collection_modifyitems(items):
     """What takes longest begins first, so that no process waits for another at the end. Tests
     marked `gpu` are skipped where there is none.
     """
-    longest = ["test_smoke.py", "test_lab.py", "test_rehearsal.py"]
+    longest = ["test_smoke.py", "test_rehearsal.py", "test_lab.py"]
     marked = {item for item in items if any(map(item.get_closest_marker, ("smoke", "slow")))}
     places = {name: place for place, name in enumerate(longest)}
     items.sort(key=lambda item: (places.get(item.path.name, len(longest)), item not in marked))

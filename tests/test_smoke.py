@@ -5,16 +5,13 @@ counts.
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 
 import pandas as pd
 import pytest
 
-from lib import jobs
 from lib.config import manifest, paths, profiles
-from lib.experiments.bench import Bench
 
 pytestmark = pytest.mark.smoke
 ENTRIES = manifest.load()
@@ -85,28 +82,3 @@ def test_a_second_run_starts_no_kernel(artifacts, outputs):
     second = run(artifacts, "smoke")
     assert "runs, because" not in second
     assert second.count("up to date") == len(outputs)
-
-
-def test_two_runs_give_the_same_records(artifacts, tmp_path, monkeypatch):
-    """A student of each teacher anew, by workers and under another artifact root."""
-    monkeypatch.setenv("THESIS_JOBS", "2")
-    models = ["cosine", profiles.grid("projections")["reference"][0]]
-    names, frames = ["model", "task", "value", "embedding_fingerprint", "fingerprint"], []
-    for root, reading in ((artifacts, True), (tmp_path, False)):
-        monkeypatch.setenv("THESIS_ARTIFACTS", str(root))
-        bench = Bench.load("smoke")
-        bench = bench.reading() if reading else bench
-        frames.append(bench.run(models, seeds=[0])[names])
-    jobs.end_workers()
-    assert {*frames[0]["model"]} == {*models} and frames[0].equals(frames[1])
-
-
-def test_the_published_figures_are_drawn_again(tmp_path):
-    """`figures/published` is committed, and drawn where the code is: here in a copy."""
-    copy, figures = tmp_path / "checkout", "figures/published"
-    left_out = shutil.ignore_patterns(".*", "artifacts", "tests", "docs", "__pycache__")
-    shutil.copytree(paths.ROOT, copy, ignore=left_out)
-    shutil.rmtree(copy / figures)
-    run(tmp_path, "published", root=copy)
-    for path in (paths.ROOT / figures).glob("*.csv"):
-        assert (copy / figures / path.name).read_bytes() == path.read_bytes(), path.name

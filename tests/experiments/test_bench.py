@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
+from lib import jobs
 from lib.config import paths
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA
 from lib.experiments.bench import Bench
@@ -41,6 +42,14 @@ def test_a_second_run_reads(make_bench):
     assert len(first) == 3 * len(bench.classifications)
     groups = first.set_index("task").loc["OC", "groups"].iloc[0]
     assert {*groups.ravel()} <= {*bench.tasks["OC"].groups.values()} and groups.shape[1] == 2
+
+
+def test_two_workers_make_the_same_records_in_another_place(make_bench, tmp_path, monkeypatch):
+    monkeypatch.setenv("THESIS_JOBS", "2")
+    here, there = make_bench(), Store(tmp_path / "other")
+    frames = [bench.run(MODELS[1:], seeds=[0]) for bench in (here, Bench(here.profile, there))]
+    jobs.end_workers()
+    pd.testing.assert_frame_equal(*frames)
 
 
 def test_a_record_is_of_its_model_its_seed_and_so_many_labels(make_bench, monkeypatch):

@@ -1,11 +1,14 @@
 """The committed figures of the profile `published` hold the published numbers."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib import published
 from lib.config import manifest, paths, profiles
+from tests.test_smoke import run
 
 ENTRIES = manifest.promised(manifest.load(), manifest.PUBLISHED)
 COMMITTED = paths.ROOT / "figures" / "published"
@@ -41,3 +44,15 @@ def test_tables_hold_what_was_printed(label):
         else:
             ours, theirs = (each[column].astype(object).fillna("") for each in (table, printed))
             assert ours.tolist() == theirs.tolist(), column
+
+
+@pytest.mark.smoke
+def test_the_published_figures_are_drawn_again(tmp_path):
+    """`figures/published` is committed, and drawn where the code is: here in a copy."""
+    copy, figures = tmp_path / "checkout", "figures/published"
+    left_out = shutil.ignore_patterns(".*", "artifacts", "tests", "docs", "__pycache__")
+    shutil.copytree(paths.ROOT, copy, ignore=left_out)
+    shutil.rmtree(copy / figures)
+    run(tmp_path, "published", root=copy)
+    for path in (paths.ROOT / figures).glob("*.csv"):
+        assert (copy / figures / path.name).read_bytes() == path.read_bytes(), path.name
