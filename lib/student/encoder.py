@@ -11,12 +11,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+import transformers  # whose names are imported when they are used, some for seconds
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import LongformerConfig
-from transformers.activations import ACT2FN
-from transformers.models.longformer.modeling_longformer import LongformerEmbeddings
 
 from lib.student import folders
 from lib.student.attention import sliding_window
@@ -79,7 +77,7 @@ def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 class SelfAttention(nn.Module):
     """Queries, keys and values of one layer, and the attention between them."""
 
-    def __init__(self, config: LongformerConfig, window: int):
+    def __init__(self, config: "transformers.LongformerConfig", window: int):
         super().__init__()
         width = config.hidden_size
         self.heads, self.window = config.num_attention_heads, window
@@ -98,7 +96,7 @@ class SelfAttention(nn.Module):
 class Output(nn.Module):
     """Linear map back to the width of the model, dropout, residual connection, LayerNorm."""
 
-    def __init__(self, config: LongformerConfig, inputs: int):
+    def __init__(self, config: "transformers.LongformerConfig", inputs: int):
         super().__init__()
         self.dense = Linear(inputs, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
@@ -111,7 +109,7 @@ class Output(nn.Module):
 class Layer(nn.Module):
     """One transformer layer: attention and feed-forward, each with its residual connection."""
 
-    def __init__(self, config: LongformerConfig, window: int):
+    def __init__(self, config: "transformers.LongformerConfig", window: int):
         super().__init__()
         width = config.hidden_size
         self.attention = nn.ModuleDict(
@@ -119,7 +117,7 @@ class Layer(nn.Module):
         )
         self.intermediate = nn.ModuleDict({"dense": Linear(width, config.intermediate_size)})
         self.output = Output(config, config.intermediate_size)
-        self.activation = ACT2FN[config.hidden_act]
+        self.activation = transformers.activations.ACT2FN[config.hidden_act]
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, lengths), x)
@@ -140,7 +138,7 @@ class Student(nn.Module):
     computes layers again in the backward pass, to save memory.
     """
 
-    def __init__(self, config: LongformerConfig, tokenizer: Any = None):
+    def __init__(self, config: "transformers.LongformerConfig", tokenizer: Any = None):
         super().__init__()
         windows = config.attention_window
         if isinstance(windows, int):
@@ -157,7 +155,8 @@ class Student(nn.Module):
         self.max_positions: int = config.max_position_embeddings - self.padding - 1
         self.gradient_checkpointing = False
         self.unused: dict[str, Tensor] = {}
-        self.embeddings = LongformerEmbeddings(config)
+        modules = transformers.models.longformer.modeling_longformer
+        self.embeddings = modules.LongformerEmbeddings(config)
         self.encoder = nn.ModuleDict(
             {"layer": nn.ModuleList(Layer(config, window) for window in windows)}
         )

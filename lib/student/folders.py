@@ -13,8 +13,8 @@ from typing import Any
 
 import jinja2
 import torch
+import transformers  # whose names are imported when they are used, some for seconds
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoTokenizer, LongformerConfig, LongformerModel
 
 from lib.messages import one_line_errors, quiet_transformers
 
@@ -51,7 +51,7 @@ def read_encoder(
     narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
     if narrow or getattr(config, "position_embedding_type", "absolute") != "absolute":
         raise ValueError(f"{source} has relative positions, or tokens narrower than its layers")
-    longformer = LongformerConfig(
+    longformer = transformers.LongformerConfig(
         attention_window=window,
         max_position_embeddings=max_positions + config.pad_token_id + 1,
         num_hidden_layers=config.num_hidden_layers if layers is None else len(layers),
@@ -80,11 +80,11 @@ def read_checkpoint(
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
     whole = options | {"dtype": torch.float32, "output_loading_info": True}
     with one_line_errors(f"read {source}"), quiet_transformers(), torch.random.fork_rng([]):
-        config = AutoConfig.from_pretrained(source, **options)
+        config = transformers.AutoConfig.from_pretrained(source, **options)
         if config.model_type not in known:
             raise ValueError(f"it is a {config.model_type}; expected one of {', '.join(known)}")
-        model, info = AutoModel.from_pretrained(source, **whole)
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        model, info = transformers.AutoModel.from_pretrained(source, **whole)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
         missing = info["missing_keys"]
         for name in missing:
             if "_global." not in name and not name.startswith("pooler."):
@@ -108,7 +108,7 @@ def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
     return torch.cat([table.new_zeros(padding + 1, table.shape[1]), tiled])
 
 
-def to_longformer(student: Any) -> LongformerModel:
+def to_longformer(student: Any) -> "transformers.LongformerModel":
     """The stock Longformer with a student's weights, in float32 on the CPU.
 
     Global attention, which the student lacks, comes from `unused`, or is a copy of the local
@@ -116,7 +116,7 @@ def to_longformer(student: Any) -> LongformerModel:
     """
     weights = student.unused | student.state_dict()
     with torch.random.fork_rng([]), torch.no_grad():
-        stock = LongformerModel(student.config)
+        stock = transformers.LongformerModel(student.config)
         for name, parameter in stock.named_parameters():
             local = name.replace("_global.", ".")
             value = weights.get(name, weights.get(local))
