@@ -38,7 +38,7 @@ from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
 
 LSA_WIDTH = 1024  # as wide as the largest Paragraph Vectors, and scaled like them
 JUDGING = ("evaluation.heads", "evaluation.readouts")
-MODELS_PER_JOB = 8  # whose heads one job trains: few enough to occupy all processes
+MODELS_PER_JOB = 8  # whose heads one job trains: few enough to keep all processes busy
 
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # for every model, or by identity
 Wanted = Iterable[str | Variant]  # models by label
@@ -46,7 +46,7 @@ Pair = tuple[Variant, int]  # a model and its seed
 
 
 def shared_property(compute: Callable[[Any], Any]) -> Any:
-    """A cached property of documents and tasks, which a bench and all its copies compute once."""
+    """A property of documents and tasks, computed once for a bench and all of its copies."""
 
     def read(bench: Bench) -> Any:
         if compute not in bench.shared:
@@ -57,7 +57,7 @@ def shared_property(compute: Callable[[Any], Any]) -> Any:
 
 
 class Texts(Sequence[str]):
-    """The texts of documents, read from disk when needed; parts share their hashes."""
+    """The texts of documents, read from disk when needed; a slice keeps their hashes."""
 
     def __init__(self, documents: Sequence[Any], hashes: np.ndarray | None = None):
         self.documents = documents
@@ -96,7 +96,7 @@ class Bench:
         return cls(profiles.load(name, **changes))
 
     def changed(self, section: str, **values: Any) -> Bench:
-        """A bench with other values in one section; `ValueError` for one of documents or tasks."""
+        """A bench with other values in one section; `ValueError` for sections corpus and tasks."""
         if section in ("corpus", "tasks"):
             raise ValueError(f"{section} is read already; load another bench with overrides")
         return replace(self, profile=self.profile.changed(section, **values))
@@ -208,7 +208,7 @@ class Bench:
         documents = self.train[: profile.contextual_teacher.documents]
         dim = max(1, round(LSA_WIDTH * profile.width))
         lsa = Words(self.store, documents, dim, teacher if variant.cut else None)
-        if variant.kind == "both":  # of a cut text the teacher reads the one piece
+        if variant.kind == "both":  # a cut text has a single piece
             return Joined(self.store, (teacher if variant.cut else chunks, lsa), scaled=True)
         fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
         return fixed[variant.kind]
@@ -229,8 +229,8 @@ class Bench:
     ) -> pd.DataFrame:
         """Tidy records of classification: a row for each model, task and seed.
 
-        Models that a mapping of `seeds` (identity -> seeds) lacks run with the profile's seeds.
-        Chapter 4 has the split "validation", Chapter 5 "test"; a task without the split is
+        If `seeds` is a mapping (identity -> seeds), models not in it run with the profile's.
+        Chapter 4 uses the split "validation", Chapter 5 "test"; a task without the split is
         cross-validated. `limit` is how many training examples heads get; below 1, the share of the
         task's examples.
         Columns are model, the variant's fields, task, metric, readout, split, seed, value
@@ -284,7 +284,7 @@ class Bench:
         return [(v, n) for v in chosen for n in given.get(v.identity, self.profile.seeds)]
 
     def _describe(self, pair: Pair) -> dict[str, Any]:
-        """What a row says of a model."""
+        """The columns of a row that describe its model."""
         variant, seed = pair
         row = {"model": variant.identity, **asdict(variant), "seed": seed, "device": find_device()}
         return row | {"embedding_fingerprint": self.model(*pair).product.name}

@@ -1,4 +1,4 @@
-"""Models without gradients of ours: SBERT, Paragraph Vectors, words, and several side by side."""
+"""Models that we do not train in PyTorch: SBERT, Paragraph Vectors, words, and joined ones."""
 
 import functools
 import pickle
@@ -22,7 +22,7 @@ MODULES = ("experiments.embedders", "teachers", "texts")
 
 @dataclass(frozen=True, eq=False)
 class Teacher(Model):
-    """SBERT on the beginning of a text or, with `chunk`, the mean over pieces of so many tokens."""
+    """SBERT on the beginning of a text or, with `chunk`, the mean over pieces of `chunk` tokens."""
 
     section: StructuralTeacherSettings
     chunk: int = 0  # special tokens included
@@ -104,11 +104,11 @@ class ParagraphVector(Model):
 
 @dataclass(frozen=True, eq=False)
 class Words(Model):
-    """TF-IDF, or LSA of `dim` directions, fitted to documents; what they do not fill is 0.
+    """TF-IDF, or LSA of `dim` directions, fitted to documents; missing directions are 0.
 
-    Texts are read only as far as the teacher `cut` reads them. `centred` is LSA without words of a
-    single document, minus the documents' mean, scaled to norm 1, as own texts are embedded. Vectors
-    are not stored, but LSA's fit is, unless `centred`: other processors find other directions.
+    Texts are read only as far as the teacher `cut` reads them. `centred`, for own texts, is LSA
+    without rare words, minus the documents' mean, scaled to norm 1. Vectors are not stored. The
+    fit of LSA is, unless `centred`: its directions depend on the processor.
     """
 
     stores_vectors = False
@@ -148,14 +148,14 @@ class Words(Model):
 
 
 def leave_out(documents: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """The documents that are none of these texts."""
+    """The documents that are not among these texts."""
     outside = ~np.isin(hash_texts(documents), hash_texts(texts))
     return [documents[int(row)] for row in np.flatnonzero(outside)]
 
 
 @dataclass(frozen=True, eq=False)
 class Joined(Model):
-    """Vectors of several models side by side; two `scaled` ones have norm 1 and equal weight."""
+    """Vectors of several models side by side; if `scaled`, of two, with equal weight and norm 1."""
 
     stores_vectors = False
 
@@ -179,7 +179,7 @@ class Joined(Model):
 
 @dataclass(frozen=True, eq=False)
 class Centred(Model):
-    """A model's vectors, each of norm 1, without the mean over `documents`, scaled to 1 again."""
+    """A model's vectors scaled to norm 1, minus their mean over `documents`, then scaled again."""
 
     stores_vectors = False
 

@@ -1,6 +1,6 @@
-"""What embeds texts: one class for teachers, students, words and their combinations; and where.
+"""`Model`, the one interface of teachers, students, words and their combinations; and its device.
 
-Made of plain values, a model has a name before anything is computed, and can be sent to processes.
+A model is made of plain values, so it has a name before it computes anything, and can be pickled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Model:
 
     @property
     def product(self) -> Product:
-        """The table of the model's vectors, whatever the texts."""
+        """The stored table of the model's vectors, whatever the texts."""
         raise NotImplementedError
 
     def encode(self, texts: Sequence[str]) -> Any:

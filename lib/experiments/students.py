@@ -27,9 +27,9 @@ from lib.student.cls import ClsStudent
 from lib.teachers.rows import cut_text
 
 RANKS = int(os.environ.get("WORLD_SIZE", 1))  # processes that train one student, by torchrun
-MEASUREMENTS = 4  # of a student of a contextual teacher, after each quarter of its training
+MEASUREMENTS = 4  # of a student with a contextual teacher: after each quarter of its training
 FITTED = 10_000  # at most so many training documents give means and standard deviations
-DEAL_SEED = 7  # of the orders in which the documents of controls get each other's rows
+DEAL_SEED = 7  # of the shuffles by which documents of controls get each other's rows
 PACKAGES = ("torch", "transformers", "tokenizers")
 STUDENT = ("experiments.students", "student", "teachers.rows", "texts")
 TRAINING = tuple(f"distillation.{name}" for name in ("measures", "objective", "projection"))
@@ -84,7 +84,7 @@ class Base(Model):
         return self.load().to(find_device())
 
     def load(self, dropout: float | None = None) -> Any:
-        """A fresh copy with `dropout`. It learns its words if need be."""
+        """A fresh copy with `dropout`. Training on masked words is run if it is missing."""
         student, learned = load_layers(self.section, dropout), self.outcome()
         return student if learned is None else unpack_weights(student, learned)
 
@@ -102,7 +102,7 @@ class Base(Model):
         return learned._asdict() | pack_weights(student)
 
     def tokens(self, texts: Sequence[str]) -> dict[str, Rows]:
-        """The token `ids` of texts, special ones included, truncated, and their length `whole`."""
+        """Truncated token `ids` of texts, and `whole`, their full lengths, with special tokens."""
         read = {"model", "revision", "max_positions"}
         inputs = self.section.model_dump(mode="json", include=read)
         inputs["files"] = hash_model(self.section.model)
@@ -143,7 +143,7 @@ def pack_weights(student: Any) -> Arrays:
 def unpack_weights(student: Any, arrays: Arrays) -> Any:
     """Load weights from `pack_weights`, for evaluation."""
     state = {name[2:]: torch.from_numpy(a) for name, a in arrays.items() if name[:2] == "w."}
-    student.load_state_dict(student.state_dict() | state)  # torch refuses those it does not have
+    student.load_state_dict(student.state_dict() | state)  # torch refuses unknown names
     return student.eval()
 
 
@@ -162,7 +162,7 @@ class TrainedStudent(Model):
 
     @functools.cached_property
     def weights(self) -> Product:
-        """Weights and losses, named by what goes in: nothing is computed for this name."""
+        """Weights and losses, named by their inputs, so nothing is computed to name them."""
         variant, read = replace(self.variant, cut=False), {"training", "width"}
         inputs = self.profile.model_dump(
             mode="json", include=read, exclude={"training": NOT_HASHED}
@@ -242,9 +242,9 @@ class TrainedStudent(Model):
         return facts | pack_weights(student)
 
     def _watch(self, student: Any, objective: Objective) -> tuple[list, Callable]:
-        """The measurement before training, and a callback that measures while it goes on."""
+        """The measurement before training, and a callback that measures during training."""
         settings, held_out, end = self.settings, self.read_data(self.held_out), self.updates
-        controls = settings.contextual_rows == "dealt"  # are measured at the end alone
+        controls = settings.contextual_rows == "dealt"  # measured only at the end
         every = end if controls else math.ceil(end / MEASUREMENTS)
 
         def measure(number: int, rows: np.ndarray) -> tuple[float, ...]:
@@ -274,8 +274,8 @@ class TrainedStudent(Model):
         """(texts, dim) rows of the contextual teacher, as the student learns from them.
 
         With `contextual_features` "standardized", each feature has mean 0 and variance 1 over the
-        training documents: most of a raw row is common to all, and SoftCCA would teach that. If
-        they are `dealt`, texts get each other's rows, in an order of the variant's own.
+        training documents. Otherwise SoftCCA would teach what is common to all raw rows, which is
+        most of a row. If `dealt`, rows are shuffled among texts, in an order of the variant's own.
         """
         rows = np.asarray(self.contextual.embed(texts))
         if self.settings.contextual_features == "standardized":

@@ -9,7 +9,7 @@ CONTEXTUAL_TEACHERS = {
     "DBOW;1024d": "DBOW;1024;None;2",
     "PV;2048d": "DM;1024;stem;2+DBOW;1024;None;2",
 }
-# The author's code has 5000 occurrences for 500,000 documents as "10%", which is 1%.
+# The author's code takes "10%" as 5000 occurrences for 500,000 documents, which is 1%.
 _SINGLE = re.compile(r"(DM|DBOW);([1-9]\d*);(stem|lowercase|None);([1-9]\d*|10%)", re.ASCII)
 
 
@@ -19,11 +19,11 @@ class Spec(NamedTuple):
     architecture: str  # "DM" or "DBOW"
     size: int  # dimensions of its vectors, scaled by the profile's width
     preprocessing: str  # "stem" (lowercase, then Porter), "lowercase" or "None"
-    min_count: int | None  # occurrences of a known word; None is a share of the documents
+    min_count: int | None  # fewest occurrences of a word that counts; None: a share of documents
 
 
 def parse(label: str, width: float = 1.0) -> Spec:
-    """The settings in a label, their size times `width`; `ValueError` for a malformed label."""
+    """The settings in a label, with the size times `width`; `ValueError` for a malformed label."""
     match = _SINGLE.fullmatch(label)
     if match is None:
         form = "DM or DBOW; vector size; stem, lowercase or None; a count or 10%"

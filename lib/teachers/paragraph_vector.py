@@ -32,7 +32,7 @@ class StableDoc2Vec(Doc2Vec):
     """gensim's Doc2Vec, with inferred vectors that depend only on the document.
 
     In gensim, inference starts from a vector that depends on PYTHONHASHSEED, and all calls draw
-    from one random stream. Here the start depends on the document's CRC-32, and calls restart it.
+    from one random stream. Here the start depends on a text's CRC-32, and calls restart the stream.
     """
 
     def infer_vector(self, doc_words: Sequence[str]) -> np.ndarray:
@@ -63,7 +63,7 @@ class ParagraphVector:
         """Train on texts, which are read once per epoch and two more times; return the model.
 
         `min_count_share` is what `10%` in a label means, at least 2. `settings` are gensim's.
-        `ValueError` for what is no text, and gensim's `RuntimeError` if no word occurs often
+        `ValueError` for items that are not texts, gensim's `RuntimeError` if no word occurs often
         enough.
         """
         spec = self.spec

@@ -13,7 +13,7 @@ LONGEST = 1_000_000  # characters that are read by an encoder of the beginning o
 
 
 def cut_text(text: str, most: int = LONGEST) -> str:
-    """The characters of a text that are read: at most so many, from the first one with a token."""
+    """The first `most` characters of a text or, if they lack tokens, those from the first token."""
     if has_token(text[:most]):
         return text[:most]
     start = next((place for place, each in enumerate(text) if has_token(each)), 0)
@@ -36,7 +36,7 @@ def mean_of_chunks(
 ) -> np.ndarray:
     """(texts, dim) float32 means of the vectors of pieces, each of norm 1 and weighted by tokens.
 
-    Else a last piece of few tokens would outweigh a whole one: vectors of short texts are longer.
+    Unscaled, a last piece of few tokens would outweigh a whole one, because its vector is longer.
     `encode` maps texts of at most `size` tokens, without special ones, to (texts, dim).
     """
     means = []
@@ -56,12 +56,12 @@ def scale_rows(x: np.ndarray) -> np.ndarray:
 def centre_rows(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """(n, dim) rows scaled to norm 1, minus a mean of such rows, scaled to norm 1 again.
 
-    Cosines distinguish texts better without what all share. A zero row, of no known word, stays.
+    Cosines distinguish texts better without what all share. A zero row (no known word) stays zero.
     """
     scaled = scale_rows(x)
     return scale_rows(np.where(scaled.any(axis=1, keepdims=True), scaled - mean, 0))
 
 
 def join_rows(dense: np.ndarray, lexical: np.ndarray) -> np.ndarray:
-    """(texts, sum of dims) float32, whose cosine is the mean of the two; zero rows stay zero."""
+    """(texts, sum of dims) float32: cosines are the mean of both parts'; zero rows stay zero."""
     return np.hstack([scale_rows(dense), scale_rows(lexical)]).astype("f4") * np.float32(0.5**0.5)

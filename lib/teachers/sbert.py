@@ -85,8 +85,8 @@ class SBERT:
     def encode(self, texts: Iterable[str], batch_size: int = 32) -> np.ndarray:
         """Embed texts, (texts, dim) float32: the mean of the last hidden states of all tokens.
 
-        The texts of a batch have the same length: padding changes an embedding by up to 2e-6, and
-        company must not. `ValueError` for what is no text, and for embeddings that are not finite.
+        The texts of a batch have the same length: padding would change embeddings by up to 2e-6.
+        `ValueError` for items that are not texts, and for embeddings that are not finite.
         """
         texts = np.array([*check_texts(texts)], dtype=object)
         read = np.array([len(row) for row in self.tokenize(texts)])

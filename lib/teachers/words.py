@@ -14,8 +14,8 @@ from lib.teachers.rows import scale_rows
 from lib.texts import TERMS
 
 DIM = 256  # directions of LSA for a person's own texts
-MANY = 100  # with so many documents, words of a single one link it to no other
-WORDS = 100_000  # the most frequent words that are kept where rare ones are left out
+MANY = 100  # from so many documents on, words that only one of them has count as rare
+WORDS = 100_000  # at most so many are kept, the most frequent, where rare words are left out
 
 
 def make_vectorizer(**options: Any) -> TfidfVectorizer:
@@ -31,14 +31,14 @@ class Lexical:
     words: Any  # a string with one on each line, sorted
     idf: np.ndarray  # (words,) their weights
     directions: np.ndarray  # (words, dim): LSA is `weigh(texts) @ directions`; dim may be 0
-    mean: np.ndarray  # (dim,) of the LSA rows, each of norm 1, of the documents
+    mean: np.ndarray  # (dim,) of the documents' LSA rows, each scaled to norm 1
 
     @classmethod
     def fit(cls, texts: Sequence[str], dim: int = 0, rare: bool = True) -> Self:
         """Fit to documents; few of them, or few words, give fewer directions than `dim`.
 
-        Without `rare`, words of one in `MANY` documents are left out, and all but the `WORDS` most
-        frequent ones. `ValueError` if no word is left.
+        Without `rare`, the `WORDS` most frequent words are kept, except those that only one of
+        `MANY` or more documents has. `ValueError` if no word is left.
         """
         least = 1 if rare or len(texts) < MANY else 2
         vectorizer = make_vectorizer(min_df=least, max_features=None if rare else WORDS)

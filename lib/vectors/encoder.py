@@ -83,8 +83,8 @@ class Encoder:
 
 
 def save(folder: Path, model: str, arrays: dict[str, Any], words: list[str], card: Any) -> None:
-    """Write all but the dense part into a new folder; `card` is what README.md says, and `arrays`
-    are `dense_mean` and those of `Lexical`, of `words`, as far as the model has them.
+    """Write all but the dense part into a new folder. `card` fills README.md. `arrays` are
+    `dense_mean` and those of a `Lexical` of the `words`, as far as the model has them.
     """
     folder.mkdir()
     facts = {"version": VERSION, "model": model, "words": words, "pattern": forms.TERMS.pattern}

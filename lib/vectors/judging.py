@@ -41,9 +41,9 @@ class Measure(NamedTuple):
 
 
 def judge_all(texts: Sequence, groups: Sequence, tasks: Mapping, make_models: Callable) -> list:
-    """Judge models by the halves of texts and by tasks: a `Measure` of each, but those that cannot
-    be taken, which are printed. `groups` are what each text shares with others. `make_models` maps
-    the texts that a measure reads to models by name.
+    """Judge models by the halves of texts and by tasks: a `Measure` of each. Those that cannot
+    be taken are printed and left out. `groups` are what each text shares with others. `make_models`
+    maps the texts that a measure reads to models by name.
     """
     judges = {"halves of documents": partial(judge_halves, texts, groups)}
     judges |= {name: partial(judge_task, name, task) for name, task in tasks.items()}
@@ -139,9 +139,9 @@ def name_group(group: str | None, text: str) -> str:
 def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
     """Print the table of models, and choose one; plain values for scripts and model cards.
 
-    Chosen is the model that is `asked` for, or the simplest that is not clearly worse than the
-    best. `line` says how far it is from the base. What does not vary has no interval (None), and
-    without measures there are no numbers.
+    The choice is `asked` or, without it, the simplest model that is not clearly worse than the
+    best. `line` has its difference from the base. Constant scores and differences have no interval
+    (None). Without measures there are no numbers.
     """
     table, means = pd.DataFrame(), pd.Series(np.nan, [*SIMPLEST_FIRST])
     chosen, low, high = asked or BASE, np.nan, np.nan
@@ -155,7 +155,7 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
         means = overall.set_index("model")["value"]
         chosen = asked or _choose(means, evidence)
         others = overall["model"][overall["against_low"].notna()].tolist()
-        if chosen in others:  # it is neither the base nor as far from it on every text
+        if chosen in others:  # not the base, and its difference from the base varies
             units = [[pair(other, BASE)] for other in others]
             rank = 1 + int((means[others] > means[chosen]).sum())
             judged = verdicts.judge(units, evidence, at_least=rank)  # accounts for the choice
@@ -176,7 +176,7 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
 
 
 def _choose(means: pd.Series, evidence: Evidence) -> str:
-    """The first model, the simplest first, whose distance from the best has an interval with 0."""
+    """The simplest model whose difference from the best has an interval that includes 0."""
     best = means.idxmax()
     gaps = verdicts.compare([(best, model) for model in means.index], evidence)["low"]
     worse = gaps > VARIES  # not if it is NaN: nothing varies, as between the best and itself

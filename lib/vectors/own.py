@@ -37,7 +37,7 @@ KIND = "vectors"  # of the folder that is written
 TEXTS, TASK_WORDS = 1000, 1_100_000  # at most so many texts and words of a task
 FITTED = 10_000  # at most so many documents that words are fitted to
 SHOWN, CHARACTERS = 3000, 2000  # at most so many texts on the page, and characters of each
-NEIGHBOURS, COLOURS = 10, 8  # of a text; of classes, which have none if they are more
+NEIGHBOURS, COLOURS = 10, 8  # of a text; of classes, which get none if there are more
 
 
 def list_models(
@@ -106,7 +106,7 @@ class OwnTexts:
         return report | {"documents": len(self.documents), "out": str(self.out)}
 
     def _read_tasks(self) -> dict[str, task_files.Task]:
-        """Tasks by name, but those that cannot be read, which are printed."""
+        """Tasks by name. Those that cannot be read are printed and left out."""
         tasks = {}
         for place in sorted(self.folder.glob("tasks/[!.]*")):
             try:
@@ -116,7 +116,7 @@ class OwnTexts:
         return tasks
 
     def _read_task(self, place: Path) -> task_files.Task:
-        """A task with the texts that models are fitted to, so that none is fitted to a copy."""
+        """A task with texts spelled as in `self.texts`, so that no model is fitted to a copy."""
         whole = check.read_task(place)
         length = np.mean([*map(count_words, whole.texts.values())])
         limit = int(np.clip(TASK_WORDS / length, 100, TEXTS))
