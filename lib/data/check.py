@@ -21,11 +21,11 @@ from lib.messages import exit_in_one_line
 
 TRAINED = 1_350_000  # largest number of training tokens, so that training takes minutes, not hours
 TEXTS = 1000  # largest number of texts of a task
-READ, TOKEN = 4096, 4  # tokens that a student of `lab` reads, and characters of an English one
+READ, TOKEN = 4096, 4  # tokens that a student of `lab` reads, and characters per token of English
 
 
 def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[str, Any], str]:
-    """Sizes for `lib.train --data`: changes to the profile `lab`, {dotted key: value}; in words.
+    """Sizes for `lib.train --data`: changes to profile `lab`, {dotted key: value}, and in words.
     `tasks` are those to judge by, `<folder>/<task>`; None takes all but clusterings. `ValueError`
     if they leave fewer than eight documents.
     """

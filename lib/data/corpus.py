@@ -13,7 +13,7 @@ import pandas as pd
 from lib.config.schema import CorpusSettings
 from lib.data.dataset_folder import Documents
 
-REASONS = ["without text", "in a test", "copies", "too short"]  # to leave a document out
+REASONS = ["without text", "in a test", "copies", "too short"]  # for leaving a document out
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def draw(
     section: CorpusSettings, documents: Documents, held_out: np.ndarray, count_tokens: Callable
 ) -> dict[str, np.ndarray]:
     """Draw a corpus from the documents of all its folders, in the shares that `section` gives them.
-    Documents without text are left out, and those whose text is among the checksums `held_out`,
-    (texts,) uint64, or repeats an earlier one, even of another folder. The first documents are for
+    Left out are documents without text, those whose checksum is in `held_out`, (texts,) uint64,
+    and copies of an earlier one, even of another folder. The first documents are for
     validation. Every prefix has the given shares, until a folder runs out. `count_tokens` maps a
     list of texts to their lengths in the student's tokens, for `min_tokens`. Returns "validation"
     and "train", (documents,) rows of `documents`, and "left_out" as JSON.

@@ -1,7 +1,7 @@
 """What models are judged by: the examples of a classification in their folds, and queries.
 
-Folds part neither groups nor texts: not the pairs that share one, nor what repeats its words.
-Otherwise a classifier is tested on what it has read.
+No group or text is on both sides of a fold, not even as a copy or in another pair. Otherwise a
+classifier would be tested on what it has read.
 """
 
 import itertools
@@ -78,7 +78,7 @@ def number_texts(task: Task, inputs: Sequence[tuple[str, ...]]) -> list[set[int]
 
 
 def number_linked(names: Iterable[Iterable[Hashable]]) -> np.ndarray:
-    """Number items, (items,) int64, so that those that share a name, also through others, agree."""
+    """Number items, (items,) int64, so that those linked by shared names have one number."""
     links, first = DisjointSet(), dict[Hashable, int]()
     for place, each in enumerate(names):
         links.add(place)
@@ -88,12 +88,12 @@ def number_linked(names: Iterable[Iterable[Hashable]]) -> np.ndarray:
 
 
 def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> list[Part]:
-    """Make stratified folds in file order (the author's code, IMDB) that part no `texts`.
-    These are each example's texts, as `number_texts` numbers them. If pairs hang together through
-    them, the texts are dealt into folds. `ValueError` for too few groups or examples of a class.
+    """Make stratified folds in file order (the author's code, IMDB) that split no `texts`.
+    These are each example's texts, as `number_texts` numbers them. If they link most of the pairs,
+    the texts are dealt into folds. `ValueError` for too few groups or examples of a class.
     """
     groups = number_linked(texts)
-    sizes = np.bincount(groups)  # pairs hang together if most are of one group
+    sizes = np.bincount(groups)  # texts link most of the pairs if most are of one group
     if max(map(len, texts)) > 1 and (len(sizes) < count or 2 * sizes.max() > sizes.sum()):
         folds = _deal_texts(texts, count)
     elif len(sizes) == len(groups):
@@ -108,7 +108,7 @@ def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> lis
 def _deal_texts(pairs: Sequence[set[int]], count: int) -> list[Part]:
     """Make folds of texts, dealt in random order, those first that most pairs use.
     A pair is tested if both texts are in the fold, and trained on if neither is. A pair of two
-    folds is tested by none, so a text of one pair alone goes where the other text goes.
+    folds is never tested, so a text that only one pair uses goes where the other text goes.
     """
     uses = Counter(itertools.chain.from_iterable(pairs))
     shuffled = np.random.default_rng(42).permutation([*uses]).tolist()
@@ -124,7 +124,7 @@ def _deal_texts(pairs: Sequence[set[int]], count: int) -> list[Part]:
 
 def make_group_folds(groups: Sequence[str], contents: Sequence[int]) -> list[np.ndarray]:
     """Make at least two folds, (places,) of items that have a group and a text each. The largest
-    has at most one group more than the smallest. A single group is ignored.
+    exceeds the smallest by one group at most. A single group is ignored.
     """
     numbers = number_linked(zip(groups, contents, strict=True))
     if not numbers.any():

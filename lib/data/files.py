@@ -23,7 +23,7 @@ Examples = dict[str, list[tuple[tuple[str, ...], str]]]  # {split: [((id,) or (a
 
 
 def read_rows(*files: Path) -> Rows:
-    """Yield the rows of Parquet, CSV and JSON Lines files, the last also if their name ends so."""
+    """Yield the rows of files named .parquet or .csv; all others are read as JSON Lines."""
     for path in files:
         read = {".parquet": _read_parquet, ".csv": _read_csv}.get(path.suffix.lower(), _read_json)
         yield from ((f"{path}:{number}", row) for number, row in enumerate(read(path), start=1))
@@ -36,7 +36,7 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_csv(path: Path) -> Iterator[dict[str, str]]:
-    """Its delimiter is what the first line has most of: the comma, the semicolon or the tab."""
+    """The delimiter is what the first line has most of: commas, semicolons or tabs."""
     with one_line_errors(f"read {path}"), open(path, encoding="utf-8-sig", newline="") as file:
         mark = max(",;\t", key=file.readline().count)
         file.seek(0)
@@ -57,7 +57,7 @@ def _read_json(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_once(folder: Path, write: Callable[[Path], Any]) -> Path:
-    """Return a folder that `write` fills, whole, if it is missing; other processes wait."""
+    """Return a folder. If missing, `write` fills it, all or nothing; other processes wait."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f".{folder.name}.lock")):
         if not folder.exists():

@@ -1,7 +1,7 @@
 """Reads the tasks of dataset folders. The names of its files decide the kind of a task.
 
-Mistakes that would make results wrong are refused. What lets them mean less, such as a text that is
-in two splits, is counted in `notes`.
+Mistakes that would make results wrong are refused. Flaws that weaken results, such as a text
+in two splits, are counted in `notes`.
 """
 
 import functools
@@ -112,7 +112,7 @@ def kind(folder: Path) -> str:
 def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
     """Read and check the task in a folder `<dataset folder>/tasks/<task>`; `options` are those of
     `lib.config.schema.TaskFolder`. Without validation.jsonl (Chapter 4) or test.jsonl (Chapter 5),
-    train is cross-validated. What `without` matches is left out with its examples.
+    train is cross-validated. Texts that `without` matches are left out, with their examples.
     """
     asked = TaskFolder(folder="any/task", **options)  # checks them; `folder` says where it is
     documents = Documents(folder.parents[1]).table.to_pandas().set_index("id")

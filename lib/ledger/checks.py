@@ -71,10 +71,10 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     """What a figure's students were taught, a row for each by name; NaN where nothing applies.
 
     start and end are the first and last held-out CCA with the contextual teacher; for chance and
-    share see `collect_histories`. control is the end of a student of the contextual loss alone
-    whose teacher's rows belong to other documents. Students of both losses have the cosines of the
-    student without context to this one (context) and to its second seed (another_seed), in Chapter
-    5 if that one is final too.
+    share see `collect_histories`. control is the end of a student of the contextual loss alone that
+    got the rows of other documents. For students of both losses, the student without context is
+    compared, by mean cosine, with this one (context) and with its own second seed (another_seed);
+    in Chapter 5 only if it is final too. alike is the mean cosine of different documents.
     """
     if label == FINAL:
         models, bench = final_students.load_models(), final_students.prepare_bench(bench)
@@ -113,7 +113,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
 
 
 def check_lengths(lengths: np.ndarray, limit: int) -> Check:
-    """Whether as many documents are above the structural teacher's limit as published."""
+    """Whether the share of documents longer than the structural teacher's limit is as published."""
     share, what = float((lengths > limit).mean()), "share of documents above the limit"
     needed = f"{ABOVE_LIMIT - LENGTHS:.2f} to {ABOVE_LIMIT + LENGTHS:.2f}"
     passed = abs(share - ABOVE_LIMIT) <= LENGTHS
@@ -123,8 +123,8 @@ def check_lengths(lengths: np.ndarray, limit: int) -> Check:
 def check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
     """Whether teachers and base are above chance, and whether tasks and rounds can be learned.
 
-    Heads that compare are asked, because they need little training; what the thesis' heads can
-    learn decides nothing. Retrieval is checked by MRR alone: MAP varies more from text to text, so
+    Heads that compare decide, because they need little training; what the thesis' heads can learn
+    is only reported. Retrieval is checked by MRR alone: MAP varies more from text to text, so
     a ranking that is random by MRR is random by MAP too.
     """
     figures = [frame for label, frame in scores.items() if label.startswith("fig4_")]
@@ -169,7 +169,7 @@ def _check_level(
 def check_words(reach: pd.DataFrame) -> Check:
     """Whether a Paragraph Vector has read enough to be ranked against encoders.
 
-    If it is below SBERT, which knows other texts, only because the corpus is small, its rank tells
+    If only the small corpus keeps it below SBERT, which was trained on other texts, its rank tells
     us about the corpus. The readout by which it needs the fewest words decides.
     """
     row = reach.loc[reach["times"].idxmin()]
@@ -182,8 +182,8 @@ def check_students(label: str, students: pd.DataFrame) -> Iterator[Check]:
     """What the contextual teacher contributes to a figure's students, and what they learn from it.
 
     Its loss must have enough of the gradient, in all students and in those of a finding. Alone it
-    has all, and it falls with any teacher: such students must end above their controls in held-out
-    CCA, and above documents paired at random. Intervals are Student's t over students, at 99%.
+    has all, and falls whatever the teacher. So students of it alone must end with a held-out CCA
+    above their controls' and above that of random pairs. Intervals are t over students, at 99%.
     """
     if students.empty:
         return

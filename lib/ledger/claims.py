@@ -1,8 +1,8 @@
 """The ledger: the thesis' findings, judged on the published numbers and on ours by each readout.
 
-By the readout "thesis" a finding may *repeat*; by the two that need little training, heads that
-compare and no head, it may *survive*. Our noise comes from seeds, test texts (or events) and
-processors, that of published scores from near re-runs and the number of test examples.
+A finding *repeats* if it holds by the readout "thesis". It *survives* if it holds by the two that
+need little training, heads that compare and no head. Our noise comes from seeds, test texts (or
+events) and processors, that of published scores from near re-runs and numbers of test examples.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ def judge_claims(
     """Table "claims", a row for each finding of the figures that begin with `label`.
 
     `scores` are records as of `Bench.run`, by one or more readouts, with models named by identity
-    or as printed. Retrieval and F1 have no readouts: their columns are the same by each. A claim is
+    or as printed. Retrieval and F1 have no readouts: all have the same columns. A claim is
     "not testable here" if a check that it needs has failed in `checked`. `numbers` are ours, for
     kind `number`. q is over the thesis or the news paper. survives is the verdict that the readouts
     with little training share, survives_p their larger p, 1 if their effects differ in sign.
@@ -229,7 +229,7 @@ def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
 
 
 def measure_twin_noise() -> SeedNoise:
-    """The noise of the news paper's F1, a mean of both sides, from twins of another schedule."""
+    """Noise of the news paper's F1, a mean of both sides, from twins of another schedule."""
     table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value")
     twins = table[table.index.str.endswith(";cosine;plateau")]
     gaps = (table.loc[twins.index.str.removesuffix(";plateau")].to_numpy() - twins).mean(axis=1)

@@ -47,7 +47,7 @@ class Claim(Settings):
     tasks: Texts = ()
     checks: Texts = ()
     note: str = ""
-    # How many units must, and may, hold; by default all.
+    # The least and the greatest number of units that hold; without either, all must.
     at_least: Count | None = None
     at_most: Annotated[int, Field(ge=0)] | None = None
     sides: ClassVar[int] = 2  # of each test
@@ -67,7 +67,7 @@ class Claim(Settings):
         raise NotImplementedError
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
-        """The verdict on the evidence; of two bounds, the one that holds least decides."""
+        """The verdict on the evidence; of two bounds, the one with the worse verdict decides."""
         bounds = {"at_least": self.at_least, "at_most": self.at_most}
         rules = [{name: bound} for name, bound in bounds.items() if bound is not None] or [{}]
         judged = [judge(self.units(models), evidence, sides=self.sides, **rule) for rule in rules]
@@ -83,9 +83,9 @@ class Claim(Settings):
 class Beats(Claim):
     """Each of `better` has a higher score than each of `worse`, in all `rounds`.
 
-    With `at_least` or `at_most`, so many of `better` beat all of `worse`; with an `at_least` of 1,
-    the best of one beats the best of the other. With a `share` below 1, `worse` has collapsed: even
-    this share of each of `better`'s scores is higher.
+    With `at_least` or `at_most`, that many of `better` beat all of `worse`; with `at_least` 1, the
+    best of `better` beats the best of `worse`. A `share` below 1 says that `worse` has collapsed:
+    even this share of each score of `better` is higher.
     """
 
     better: Patterns

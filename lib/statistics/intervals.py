@@ -86,7 +86,7 @@ class Evidence:
     sampling: np.ndarray  # (models, models) covariance due to the choice of test examples, or 0
     independent: np.ndarray  # the same as if these were independent, without groups
     groups: float = np.inf  # effective: as many equal groups would give the same precision
-    # Class -> the part of noise.sd^2 that is in `sampling` too, as seeds disagree on examples.
+    # Class -> the part of noise.sd^2 that is in `sampling` too: seeds disagree on examples.
     overlap: Mapping[str, float] = field(default_factory=dict)
     processor: np.ndarray | float = 0.0  # (models,) variance over processors
 
@@ -105,7 +105,7 @@ class Evidence:
         S_c is the variance of one run over seeds, pooled over a class, and r is `together`. P is
         the variance over processors; S contains part of it, so the sum is conservative. NaN where
         the seed noise of trained models is unknown. Degrees of freedom are Satterthwaite's; T has
-        (groups - 1) / 2, as its variation in simulations says.
+        (groups - 1) / 2, which fits its variation in simulations.
         """
         scaled = sums / np.sqrt(self.runs)
         seeds, contained, seed_part = np.zeros((3, len(sums)))
@@ -125,7 +125,7 @@ class Evidence:
             return np.where(total > 0, np.sqrt(total), np.nan), total**2 / (text_part + seed_part)
 
     def draws(self, count: int) -> np.ndarray:
-        """Draw joint errors, (count, models); seeds are independent, which widens the largest."""
+        """Draw joint errors, (count, models); independent seeds make the largest error larger."""
         seeds = dict.fromkeys(self.classes, 0.0)
         for name, noise in self.noise.items():
             seeds[name] = max(noise.sd**2 - self.overlap.get(name, 0.0), 0.0)
@@ -164,7 +164,7 @@ def from_examples(
         score = sum_t weight_t (accuracy_t - chance_t) / (1 - chance_t)
 
     `weights` are task -> weight, by default equal; other tasks are left out. Models `given` were
-    not trained here, so they have no seed noise. It is pooled within the classes of `class_of`. If
+    not trained here and have no seed noise, which is pooled within the classes of `class_of`. If
     the student behind a model (`student_of`) is judged several times, its seeds add degrees of
     freedom once, and the correlation of their effects is measured. `processor_sd` is `PROCESSOR_SD`
     for trained heads.
@@ -217,7 +217,7 @@ def _vary_examples(
         covariance = sum over examples i, j with a common group of e_i e_j'
 
     where e_i, (runs,), is the contribution of example i to the scores. The training texts of the
-    heads are taken as fixed. Returned are also the covariance as if all examples were independent,
+    heads are taken as fixed. Also returns the covariance as if all examples were independent,
     and the effective number of groups (Carter et al. 2017).
     """
     count = sum(seeds.values())
@@ -250,7 +250,7 @@ def _correlate_seeds(
 ) -> np.ndarray:
     """Estimate `Evidence.together` from scores of runs and their models, (runs,) each.
 
-    It is pooled over the pairs of models of a class that share a student; negative ones become 0.
+    It is pooled over pairs of models of a class that share a student; a negative result becomes 0.
     """
     runs = pd.DataFrame({"model": owner, "value": values})
     by_model = runs.groupby("model", sort=False)["value"]
@@ -275,8 +275,8 @@ def from_runs(
 ) -> Evidence:
     """Collect evidence without test examples, such as published numbers. Seeds are the only noise.
 
-    `runs` are (model, seed) x task scores. All models vary alike over seeds, by `noise` or as those
-    with several seeds do. The correlation between scores of one student is taken as 1.
+    `runs` are (model, seed) x task scores. All models vary equally over seeds: by `noise`, or as
+    those with several seeds do. The correlation between scores of one student is taken as 1.
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
@@ -316,7 +316,7 @@ def _share_groups(
 
 
 def _bias_factor(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float:
-    """The factor by which the variance of a mean is underestimated, as residuals add up to zero.
+    """The factor by which the variance of a mean is underestimated: residuals add up to zero.
 
     If each group adds an effect of its own, x = A a with independent a of variance 1, the variance
     of the mean is |A'1|^2 / n^2, and the expected value of the estimate is

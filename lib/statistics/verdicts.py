@@ -112,7 +112,7 @@ def judge(
 
 @dataclass(frozen=True)
 class _Tail:
-    """Upper tail of the largest of correlated errors (max-T): from one error's to Bonferroni's."""
+    """Upper tail of the largest of correlated errors (max-T), from that of one to Bonferroni's."""
 
     noise: np.ndarray  # (draws, cases), the largest error of each draw
     members: int  # how many errors can make a verdict false
@@ -133,7 +133,7 @@ class _Tail:
 def _draw_tails(
     sums: np.ndarray, shape: tuple[int, int], count: int, evidence: Evidence
 ) -> tuple[_Tail, _Tail]:
-    """Tails of the errors above and below of (units, rivals) comparisons, of which `count` count.
+    """Tails of the upper and lower errors of (units, rivals) comparisons; `count` units must hold.
 
     If k units have to hold, a false verdict requires that one of the n - k + 1 weakest looks better
     than it is.
