@@ -6,12 +6,11 @@
 # Exit code: 0 all as described here, 1 something behaves differently, 2 it could not be run.
 #
 # pip compiles what it installs, so `import sympy` compiles nothing. If the first to import sympy is
-# a module that the hook decorates, all files of sympy are compiled once more: the hook keeps byte
-# code under a name of its own while the module runs, and with it that of all that is imported
+# a module that the hook decorates, all files that this loads are compiled once more: the hook keeps
+# byte code under a name of its own while the module runs, and with it that of all that is imported
 # meanwhile. With PYTHONDONTWRITEBYTECODE=1, or if the folder of packages cannot be written, so it is
-# in every process. Test suites that check shapes, where pytest has several processes, pay for it:
-# with torch and transformers it was half a minute in each of them. Import the libraries before the
-# hook is installed, and nothing is compiled but the module.
+# in every process. Test suites that check shapes, where pytest has several processes, pay for it.
+# Import the libraries before a decorated module does, and nothing is compiled but the module.
 # Guess beforehand: the hook compiles only the modules that it was asked to decorate.
 #
 # Output seen:

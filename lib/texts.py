@@ -27,7 +27,7 @@ def check_several(items: Any) -> Any:
 
 
 def check_texts(texts: Iterable[Any]) -> Iterator[str]:
-    """Yield the texts of any iterable; `ValueError`, with place and value, for what has no word."""
+    """Yield the texts of any iterable; `ValueError`, with place and value, for a wrong one."""
     for place, text in enumerate(check_several(texts)):
         if not isinstance(text, str) or _HALF.search(text) or not has_token(text):
             raise ValueError(f"expected texts with words, text {place} is {show_value(text)}")

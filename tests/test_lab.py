@@ -1,4 +1,7 @@
-"""The profile `lab` on somebody's own texts: what it lists is made, and nothing else is trained."""
+"""The profile `lab` on somebody's own texts: what it lists is made, and nothing else is trained.
+
+The notebooks run in this process, one after another; `test_smoke` runs them as a person would.
+"""
 
 import json
 

@@ -22,6 +22,7 @@ from lib.config.schema import Profile
 from lib.messages import OneLine
 
 T = TypeVar("T")
+_parse_once = functools.cache(lambda text: YAML(typ="safe", pure=True).load(text))
 
 
 class ParameterError(OneLine, ValueError):
@@ -101,14 +102,13 @@ def grid(name: str) -> dict[str, Any]:
 
 def read_yaml(file: str) -> Any:
     """Read a file of `params/`, to be changed at will; ParameterError if it is not valid YAML."""
-    return copy.deepcopy(_parse((paths.PARAMS / file).read_bytes(), f"params/{file}"))
+    return _parse((paths.PARAMS / file).read_bytes(), f"params/{file}")
 
 
-@functools.cache
 def _parse(text: str | bytes, where: str) -> Any:
     """Parse a text as YAML 1.2, where `1e-4` is a number and a repeated key is an error."""
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        return copy.deepcopy(_parse_once(text))  # callers change it
     except (YAMLError, TypeError, ValueError) as error:
         raise ParameterError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from None
 

@@ -31,7 +31,7 @@ from lib.evaluation import ranking, readouts
 from lib.evaluation.readouts import Examples
 from lib.experiments.embedders import Joined, ParagraphVector, Teacher, Words
 from lib.experiments.model import Model, find_device, has_bfloat16, hash_model
-from lib.experiments.students import Base, TrainedStudent, read_layers
+from lib.experiments.students import Base, TrainedStudent, share_layers
 from lib.jobs import Job, run_jobs
 from lib.recipes import find_roots
 from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
@@ -140,7 +140,7 @@ class Bench:
         inputs["student"] = [student.model, student.revision, hash_model(student.model)]
 
         def count_tokens(texts: Sequence[str]) -> Sequence[int]:
-            tokenizer = read_layers(student, None).tokenizer
+            tokenizer = share_layers(student).tokenizer
             return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
 
         draw = functools.partial(corpora.draw, section, documents, held_out, count_tokens)
@@ -278,8 +278,7 @@ class Bench:
 
     def _pair_seeds(self, wanted: Wanted, seeds: Seeds) -> list[Pair]:
         """Each model, by its label or variant, with each of its seeds."""
-        parsed = [variants.parse(each) if isinstance(each, str) else each for each in wanted]
-        chosen = dict.fromkeys(parsed)
+        chosen = dict.fromkeys(variants.parse(v) if isinstance(v, str) else v for v in wanted)
         given = seeds if isinstance(seeds, Mapping) else {v.identity: seeds for v in chosen}
         return [(v, n) for v in chosen for n in given.get(v.identity, self.profile.seeds)]
 

@@ -74,9 +74,8 @@ class Base(Model):
     def encode(self, texts: Sequence[str], trained: Any = None) -> np.ndarray:
         """(texts, dim) float32, by this student or by a `trained` copy of it."""
         student = self._loaded if trained is None else trained
-        ids = read_layers(self.section, None).tokenize(
-            [cut_text(text) for text in texts], self.read
-        )
+        read = [cut_text(text) for text in texts]
+        ids = share_layers(self.section).tokenize(read, self.read)
         return student.encode(ids, precision=self.precision)
 
     @functools.cached_property
@@ -85,7 +84,12 @@ class Base(Model):
 
     def load(self, dropout: float | None = None) -> Any:
         """A fresh copy with `dropout`. Training on masked words is run if it is missing."""
-        student, learned = load_layers(self.section, dropout), self.outcome()
+        if dropout is None:
+            shared = share_layers(self.section)
+            student = copy.deepcopy(shared, {id(shared.tokenizer): shared.tokenizer})
+        else:
+            student = load_layers(self.section, dropout)
+        learned = self.outcome()
         return student if learned is None else unpack_weights(student, learned)
 
     def outcome(self) -> Arrays | None:
@@ -108,7 +112,7 @@ class Base(Model):
         inputs["files"] = hash_model(self.section.model)
 
         def tokenize(part: list[str]) -> Arrays:
-            student = read_layers(self.section, None)
+            student = share_layers(self.section)
             ids = [np.array(row, np.int32) for row in student.tokenize(part)]
             whole = student.tokenizer(part, verbose=False)["input_ids"]
             return {"ids": ids, "whole": np.array([*map(len, whole)])}
@@ -117,9 +121,8 @@ class Base(Model):
         return self.store.rows(product, texts, tokenize)
 
 
-@functools.lru_cache(maxsize=2)  # with the checkpoint's dropout, and with that of training
-def read_layers(section: StudentSettings, dropout: float | None) -> Student:
-    """The layers of a base as a student, with the weights of their file; not to be changed."""
+def load_layers(section: StudentSettings, dropout: float | None = None) -> Student:
+    """The layers of a base as a student, with the weights of their checkpoint."""
     path, options = find_model(section.model), {"revision": section.revision, "dropout": dropout}
     if section.base == "longformer":
         return Student.from_longformer(path, **options)
@@ -127,10 +130,7 @@ def read_layers(section: StudentSettings, dropout: float | None) -> Student:
     return Student.from_encoder(path, *shape, **options)
 
 
-def load_layers(section: StudentSettings, dropout: float | None = None) -> Student:
-    """A copy of `read_layers` to train or to load weights into; it shares only the tokenizer."""
-    read = read_layers(section, dropout)
-    return copy.deepcopy(read, {id(read.tokenizer): read.tokenizer})
+share_layers = functools.lru_cache(maxsize=1)(load_layers)  # by a process; not to be changed
 
 
 def pack_weights(student: Any) -> Arrays:

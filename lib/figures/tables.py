@@ -1,5 +1,6 @@
 """Tables for reading, in Markdown, LaTeX and HTML; `params/tables.yaml` has words and layouts."""
 
+import functools
 import re
 import string
 from decimal import Decimal
@@ -10,17 +11,17 @@ import jinja2
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from lib.config import manifest
-from lib.config.profiles import read_yaml
+from lib.config import manifest, profiles
 from lib.figures.style import write
 
 MISSING = "–"
 Parts = dict[str, pd.DataFrame]  # title -> cells as text; usually a single part with title ""
+_texts = functools.cache(lambda: profiles.read_yaml("tables.yaml"))
 
 
 def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") -> None:
     """Save a table: `.csv` with six decimals, `.md` and `.tex` with the digits that people need."""
-    caption = caption or read_yaml("tables.yaml")["captions"].get(label, "")
+    caption = caption or _texts()["captions"].get(label, "")
     texts = {kind: render(kind, frame, caption, label) for kind in ("md", "tex")}
     write(label, frame, texts, folder)
 
@@ -32,7 +33,7 @@ def readable(frame: pd.DataFrame) -> Parts:
     """
     frame = frame.round(6).convert_dtypes()  # the numbers of the CSV decide
     frame = frame.replace({"round": frame.attrs.get("rounds", {})})
-    layout = read_yaml("tables.yaml")["layouts"].get(frame.attrs.get("label"), {"columns": {}})
+    layout = _texts()["layouts"].get(frame.attrs.get("label"), {"columns": {}})
     used = re.findall("{([^:}]+)", "".join(layout["columns"].values()))
     if not used or not {*used} <= {*frame}:
         unnamed = frame.index.name is None and is_numeric_dtype(frame.index.dtype)
@@ -50,7 +51,7 @@ def render(kind: str, frame: pd.DataFrame, caption: str = "", label: str = "") -
     """
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=loader, trim_blocks=True)
-    escapes = str.maketrans({"\n": " "} | read_yaml("tables.yaml")["escapes"][kind])
+    escapes = str.maketrans({"\n": " "} | _texts()["escapes"][kind])
     environment.filters["escaped"] = lambda text: text.translate(escapes)
     environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
     facts = {"parts": readable(frame), "caption": caption, "label": label}
@@ -92,4 +93,4 @@ class _People(string.Formatter):
 
 
 def _words(name: str) -> str:
-    return read_yaml("tables.yaml")["words"].get(name) or manifest.full_name(name)
+    return _texts()["words"].get(name) or manifest.full_name(name)

@@ -2,5 +2,6 @@
 
 import sys
 
-# It would be imported wherever notebooks are read, and take seconds (findings/nbformat_import.sh).
+# jsonschema, imported wherever notebooks are read, would import it for seconds; it only checks the
+# form of web addresses (findings/nbformat_import.sh).
 sys.modules.setdefault("rfc3987_syntax", None)

@@ -3,7 +3,6 @@
 Weights are float32 on the CPU, under the names of `transformers.LongformerModel`.
 """
 
-import copy
 import json
 import math
 from collections import defaultdict
@@ -139,7 +138,7 @@ def save_longformer(
             to_longformer(student).save_pretrained(new)
             # safetensors' 0600 would hide it from colleagues.
             (new / "model.safetensors").chmod(new.stat().st_mode & 0o666)
-            if (tokenizer := copy.deepcopy(student.tokenizer)) is not None:  # students share one
+            if (tokenizer := student.tokenizer) is not None:
                 backend, longest = tokenizer.backend_tokenizer, student.max_positions
                 backend.no_padding()  # a base such as MiniLM pads and cuts to 128
                 backend.enable_truncation(longest, direction=tokenizer.truncation_side)

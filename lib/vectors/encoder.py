@@ -64,7 +64,7 @@ class Encoder:
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
         """A vector for each stretch of 90 words, for search inside long texts."""
         embedded = []
-        for text in forms.check_texts(texts):
+        for text in [*forms.check_texts(texts)]:
             words = [match.span() for match in forms.TERMS.finditer(text)] or [(0, len(text))]
             parts = [words[start : start + STRETCH] for start in range(0, len(words), STRETCH)]
             spans = np.array([(part[0][0], part[-1][1]) for part in parts])

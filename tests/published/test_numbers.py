@@ -95,3 +95,10 @@ def test_whoever_changes_what_was_read_changes_it_for_nobody_else():
     read["value"] = 0.0
     profiles.grid("beyond").clear()
     assert published.load("tab5_7")["value"].ne(0).any() and profiles.grid("beyond")
+    first = ["final.rounds={1k: 20}"]
+    rounds = [profiles.load("mini", overrides=first).final.rounds]
+    profiles.load("mini", overrides=[*first, "final.rounds.all=null"])
+    assert [*rounds, {"1k": 20}] == [
+        {"1k": 20},
+        profiles.load("mini", overrides=first).final.rounds,
+    ]
