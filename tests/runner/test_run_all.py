@@ -140,7 +140,7 @@ FAILURES = [  # cells behind the parameters, and what is said of them
     (["import sys; sys.exit(0)", "nb.finish()"], "its last cell is not nb.finish()"),
     (
         [START, "nb.finish()"],
-        "cell 3: RuntimeError: {number:02}_failing did not save",
+        "cell 4: RuntimeError: {number:02}_failing did not save",
     ),
 ]
 
