@@ -32,7 +32,7 @@ def run_falling(bench, identities, *, seeds):
 def load_bench(**overrides):
     """A bench whose students all lie at 45 degrees to the teacher on one of two documents."""
     return FakeBench(
-        profiles.load("smoke", overrides=overrides),
+        profiles.load("smoke", overrides={"training.documents": 24} | overrides),
         run=run_falling,
         model=lambda *_: fake_model(np.array([[1.0, 0.0], [1.0, 1.0]])),
         teacher=fake_model(np.eye(2)),
