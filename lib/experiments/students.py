@@ -84,11 +84,7 @@ class Base(Model):
 
     def load(self, dropout: float | None = None) -> Any:
         """A fresh copy with `dropout`. Training on masked words is run if it is missing."""
-        if dropout is None:
-            shared = share_layers(self.section)
-            student = copy.deepcopy(shared, {id(shared.tokenizer): shared.tokenizer})
-        else:
-            student = load_layers(self.section, dropout)
+        student = copy_layers(self.section, dropout)
         learned = self.outcome()
         return student if learned is None else unpack_weights(student, learned)
 
@@ -98,7 +94,7 @@ class Base(Model):
         return self.store.get(self.weights, self._learn_words) if learns else None
 
     def _learn_words(self) -> Arrays:
-        student = load_layers(self.section, dropout=0.0).to(find_device())
+        student = copy_layers(self.section, dropout=0.0).to(find_device())
         texts = [self.tokens(each)["ids"] for each in (self.documents, self.held_out)]
         settings = {"epochs": self.section.language_model, "precision": self.precision}
         settings["track"] = functools.partial(tqdm, desc="masked words", leave=False)
@@ -121,16 +117,23 @@ class Base(Model):
         return self.store.rows(product, texts, tokenize)
 
 
-def load_layers(section: StudentSettings, dropout: float | None = None) -> Student:
-    """The layers of a base as a student, with the weights of their checkpoint."""
-    path, options = find_model(section.model), {"revision": section.revision, "dropout": dropout}
+@functools.lru_cache(maxsize=1)
+def share_layers(section: StudentSettings) -> Student:
+    """The layers of a base as a student, with the weights of their checkpoint; not to be changed."""
+    path = find_model(section.model)
     if section.base == "longformer":
-        return Student.from_longformer(path, **options)
+        return Student.from_longformer(path, section.revision)
     shape = (section.layers, section.window, section.max_positions)
-    return Student.from_encoder(path, *shape, **options)
+    return Student.from_encoder(path, *shape, section.revision)
 
 
-share_layers = functools.lru_cache(maxsize=1)(load_layers)  # by a process; not to be changed
+def copy_layers(section: StudentSettings, dropout: float | None = None) -> Student:
+    """A copy of `share_layers` to train, with the dropout of its checkpoint or another."""
+    shared = share_layers(section)
+    student = copy.deepcopy(shared, {id(shared.tokenizer): shared.tokenizer})
+    if dropout is not None:
+        student.set_dropout(dropout)
+    return student
 
 
 def pack_weights(student: Any) -> Arrays:

@@ -167,17 +167,13 @@ class Student(nn.Module):
         return cls.from_longformer(Path(folder).expanduser())
 
     @classmethod
-    def from_longformer(
-        cls, source: folders.Source, revision: str | None = None, *, dropout: float | None = None
-    ) -> Self:
+    def from_longformer(cls, source: folders.Source, revision: str | None = None) -> Self:
         """Load a Hugging Face Longformer checkpoint, in float32.
 
         `source` is a folder or a model id of the hub, whose commit, tag or branch is `revision`.
-        `dropout` replaces hidden and attention dropout: with 0, training can use the fast CUDA
-        kernel, which has none. `ValueError` in one line for a source that is missing, damaged or
-        not a Longformer.
+        `ValueError` in one line for a source that is missing, damaged or not a Longformer.
         """
-        return cls._build(*folders.read_checkpoint(source, revision, ["longformer"]), dropout)
+        return cls._build(*folders.read_checkpoint(source, revision, ["longformer"]))
 
     @classmethod
     def from_encoder(
@@ -187,8 +183,6 @@ class Student(nn.Module):
         window: int,
         max_positions: int,
         revision: str | None = None,
-        *,
-        dropout: float | None = None,
     ) -> Self:
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
@@ -197,15 +191,10 @@ class Student(nn.Module):
         `max_positions`, special tokens included. `window` is in tokens, both sides together. The
         rest is as in `from_longformer`.
         """
-        read = folders.read_encoder(source, layers, window, max_positions, revision)
-        return cls._build(*read, dropout)
+        return cls._build(*folders.read_encoder(source, layers, window, max_positions, revision))
 
     @classmethod
-    def _build(
-        cls, config: Any, weights: dict[str, Tensor], tokenizer: Any, dropout: float | None
-    ) -> Self:
-        if dropout is not None:
-            config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
+    def _build(cls, config: Any, weights: dict[str, Tensor], tokenizer: Any) -> Self:
         with torch.device("meta"):
             student = cls(config, tokenizer)
         names = student.state_dict().keys()
@@ -215,6 +204,15 @@ class Student(nn.Module):
 
     save = folders.save_longformer
     export = folders.save_sentence_transformer
+
+    def set_dropout(self, share: float) -> None:
+        """Replace hidden and attention dropout: the fast CUDA kernel of training wants 0."""
+        self.config.hidden_dropout_prob = self.config.attention_probs_dropout_prob = share
+        for module in self.modules():
+            if isinstance(module, SelfAttention):
+                module.dropout = share
+            elif isinstance(module, nn.Dropout):
+                module.p = share
 
     def freeze_token_embeddings(self) -> None:
         """Exclude the token embeddings from training: their step costs more than all layers'."""

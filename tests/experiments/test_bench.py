@@ -16,7 +16,7 @@ from lib import jobs
 from lib.config import paths
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA
 from lib.experiments.bench import Bench
-from lib.experiments.students import Base, TrainedStudent, load_layers
+from lib.experiments.students import Base, TrainedStudent, share_layers
 from lib.store import Store
 from lib.student import masked_words
 
@@ -118,7 +118,7 @@ def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
 def test_the_base_is_what_guessing_words_left(make_bench, monkeypatch):
     monkeypatch.setattr(masked_words, "train_masked_words", fail)
     bench = make_bench()
-    layers = load_layers(bench.profile.student).state_dict()
+    layers = share_layers(bench.profile.student).state_dict()
     started = bench.base.load().state_dict()
     moved = {name for name in layers if not np.array_equal(started[name], layers[name])}
     assert {*layers} - moved == {"embeddings.word_embeddings.weight"}
