@@ -119,7 +119,7 @@ class Base(Model):
 
 @functools.lru_cache(maxsize=1)
 def share_layers(section: StudentSettings) -> Student:
-    """The layers of a base as a student, with the weights of their checkpoint; not to be changed."""
+    """The layers of a base as a student, with its checkpoint's weights; not to be changed."""
     path = find_model(section.model)
     if section.base == "longformer":
         return Student.from_longformer(path, section.revision)
