@@ -1,18 +1,13 @@
-"""The profile `lab` on somebody's own texts: what it lists is made, and nothing else is trained.
-
-The notebooks run in this process, one after another; `test_smoke` runs them as a person would.
-"""
+"""The profile `lab` on somebody's own texts: what it lists is made, and nothing else is trained."""
 
 import json
 
-import matplotlib.pyplot as plt
-import nbformat
 import pytest
 
 from lib.chapters import chapter4, final_students
 from lib.config import manifest, paths, profiles
 from lib.experiments.bench import Bench
-from lib.runner import run_all
+from tests.run_notebooks import run_here
 from tests.vectors.conftest import make_text, write_lines
 
 TASKS = (
@@ -44,25 +39,13 @@ def write_texts(own):
     (own / "tasks/near/relevant.json").write_text(json.dumps(relevant))
 
 
-def run_cells(notebook, profile, overrides):
-    """Run a notebook's code in this process: a kernel would first import for a quarter minute."""
-    names = {}
-    for cell in nbformat.read(notebook, 4).cells:
-        if cell.cell_type == "code":
-            exec(cell.source, names)
-        if "parameters" in cell.metadata.get("tags", ()):
-            names |= {"profile": profile, "overrides": overrides}
-    plt.close("all")
-
-
 @pytest.mark.smoke
 def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_path, monkeypatch):
     write_texts(tmp_path / "data/own")
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
     profile, entries = profiles.load("lab", overrides=TINY), manifest.load()
-    for each in run_all.list_runs(profile, []):
-        run_cells(each.path, "lab", TINY)
+    run_here("lab", *TINY, "--jobs", "1")
     saved = {path.name for path in paths.figures(profile).iterdir()}
     promised = [path for label in profile.labels for path in entries[label].paths(profile)]
     assert saved == {path.name for path in promised}

@@ -13,7 +13,7 @@ import pytest
 from lib.config import manifest, paths, profiles
 from lib.recipes import telegram
 from tests import thesis_files
-from tests.test_smoke import read_outputs, run
+from tests.run_notebooks import read_outputs, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.rehearsal]
 LABELS = ("tab4_1", "fig4_2", "news_tab1")  # of notebooks 01, 02 and 08

@@ -1,45 +1,28 @@
 """All notebooks, at the smallest scale, through the runner: what they leave behind is what
 counts.
+
+They run in this process; `test_jupyterlab`, `test_rehearsal` and `test_redrawn` start kernels.
 """
 
 import json
 import os
 import re
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 
 from lib.config import manifest, paths, profiles
+from tests.run_notebooks import read_outputs, run_here
 
 pytestmark = pytest.mark.smoke
 ENTRIES = manifest.load()
-
-
-def run(artifacts, *words, root=paths.ROOT):
-    ours = {"THESIS_ARTIFACTS": str(artifacts), "PYTHONPATH": str(root)}
-    command = [sys.executable, "-P", "-m", "lib.runner.run_all", *words]
-    options = {"cwd": root, "env": os.environ | ours, "capture_output": True, "text": True}
-    done = subprocess.run(command, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def read_outputs(folder):
-    """Notebook -> the outputs of its cells."""
-    outputs = {}
-    for path in folder.glob("*.ipynb"):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        outputs[path.stem] = [output for cell in cells for output in cell.get("outputs", [])]
-    return outputs
 
 
 @pytest.fixture(scope="module")
 def artifacts(tmp_path_factory):
     """Of a run of `smoke`, without workers, whose start takes as long as what they do here."""
     folder = tmp_path_factory.mktemp("smoke")
-    run(folder, "smoke", "--force", "--jobs", "1")
+    run_here("smoke", "--force", "--jobs", "1", THESIS_ARTIFACTS=str(folder))
     return folder
 
 
@@ -79,6 +62,6 @@ def test_executed_notebooks_show_every_figure_and_no_errors(outputs):
 
 
 def test_a_second_run_starts_no_kernel(artifacts, outputs):
-    second = run(artifacts, "smoke")
+    second = run_here("smoke", THESIS_ARTIFACTS=str(artifacts))
     assert "runs, because" not in second
     assert second.count("up to date") == len(outputs)

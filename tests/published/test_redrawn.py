@@ -8,7 +8,7 @@ import pytest
 
 from lib import published
 from lib.config import manifest, paths, profiles
-from tests.test_smoke import run
+from tests.run_notebooks import run
 
 ENTRIES = manifest.promised(manifest.load(), manifest.PUBLISHED)
 COMMITTED = paths.ROOT / "figures" / "published"

@@ -1,0 +1,94 @@
+"""Notebooks through the runner: in kernels, as people run them, or in the process of the test.
+
+A kernel imports for ten seconds, and nothing in it checks shapes and types.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from types import ModuleType
+from unittest import mock
+
+import matplotlib.pyplot as plt
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.pylabtools import activate_matplotlib, select_figure_formats
+from IPython.utils.capture import capture_output
+from matplotlib_inline.backend_inline import flush_figures
+from nbformat.v4 import new_output
+from papermill.engines import Engine, papermill_engines
+from traitlets.config import Config
+
+from lib.config import paths
+from lib.runner import run_all
+
+INLINE = "module://matplotlib_inline.backend_inline"  # what `run_all` tells kernels
+
+
+def run(artifacts, *words, root=paths.ROOT):
+    """What `./run_all.sh` printed, in a process of its own, with a kernel for each notebook."""
+    ours = {"THESIS_ARTIFACTS": str(artifacts), "PYTHONPATH": str(root)}
+    command = [sys.executable, "-P", "-m", "lib.runner.run_all", *words]
+    options = {"cwd": root, "env": os.environ | ours, "capture_output": True, "text": True}
+    done = subprocess.run(command, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def run_here(*words, **variables):
+    """The same with papermill and all else of the runner, but with all cells in this process."""
+    engine = mock.patch.dict(papermill_engines._engines, {None: ThisProcess})
+    signals = mock.patch.object(run_all, "signal", mock.Mock())  # those of the test go on
+    with engine, signals, mock.patch.dict(os.environ, variables), capture_output() as said:
+        code = run_all.main([*words])
+    assert code == 0, said.stdout + said.stderr
+    return said.stdout
+
+
+class ThisProcess(Engine):
+    """Papermill's engine with the shell of a kernel, but not its process."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man, kernel_name, **options):
+        config = Config({"HistoryManager": {"enabled": False}})
+        shell = InteractiveShell.instance(config=config, user_module=ModuleType("notebook"))
+        activate_matplotlib(INLINE)
+        select_figure_formats(shell, {"png"})
+        shell.events.register("post_execute", flush_figures)
+        try:
+            for index, cell in enumerate(nb_man.nb.cells):
+                nb_man.cell_start(cell, index)
+                error = cell.cell_type == "code" and run_cell(shell, cell)
+                if error:
+                    nb_man.cell_exception(cell, index, exception=error)
+                nb_man.cell_complete(cell, index)
+                if error:
+                    break
+        finally:
+            plt.close("all")
+            activate_matplotlib("agg")
+            plt.ioff()
+            InteractiveShell.clear_instance()
+
+
+def run_cell(shell, cell):
+    """Run a cell of code, with its outputs in it; the error that it raised, or None."""
+    with shell.display_trap, capture_output() as said:
+        result = shell.run_cell(cell.source, store_history=True)
+    cell.execution_count = result.execution_count
+    printed = (("stdout", said.stdout), ("stderr", said.stderr))
+    cell.outputs = [new_output("stream", name=name, text=text) for name, text in printed if text]
+    cell.outputs += [new_output("display_data", data=shown.data) for shown in said.outputs]
+    if error := result.error_before_exec or result.error_in_exec:
+        told = {"ename": type(error).__name__, "evalue": str(error), "traceback": []}
+        cell.outputs.append(new_output("error", **told))
+    return error
+
+
+def read_outputs(folder):
+    """Notebook -> the outputs of its cells."""
+    outputs = {}
+    for path in folder.glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        outputs[path.stem] = [output for cell in cells for output in cell.get("outputs", [])]
+    return outputs
