@@ -224,7 +224,7 @@ def check_target(target: str | Path, kind: str) -> Path:
     for path in (target, *target.rglob("*")) if os.path.lexists(target) else ():
         ours = path.lstat().st_ctime_ns <= written or path.name == ".DS_Store"
         if path.is_symlink() or not (ours or path.is_dir()):
-            raise ValueError(f"{path} is not ours; name another folder")
+            raise ValueError(f"{path} was not written by this project; name another folder")
     return target
 
 

@@ -101,7 +101,7 @@ def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> lis
     else:
         folds = [*StratifiedGroupKFold(count).split(labels, labels, groups)]
     if any(not len(test) or len(np.unique(labels[train])) < 2 for train, test in folds):
-        raise ValueError("a fold is empty or leaves one class outside, as folds part no groups")
+        raise ValueError("a group stays in one fold: a fold is empty, or holds all of a class")
     return folds
 
 

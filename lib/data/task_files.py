@@ -197,7 +197,7 @@ def _keep_texts(task: Task, kept: set[str]) -> Task:
     examples = task.examples[task.examples["ids"].map(kept.issuperset)].reset_index(drop=True)
     counts = [each.groupby("split")["label"].nunique() for each in (task.examples, examples)]
     if task.kind != "clustering" and not counts[0].equals(counts[1]):
-        raise ValueError(f"{len(kept)} texts leave a class of a split without examples")
+        raise ValueError(f"among {len(kept)} texts, a class of a split has no examples; allow more")
     if task.kind != "retrieval":  # in which all texts are candidates
         kept = {*itertools.chain.from_iterable(examples["ids"])}
     texts = {text_id: text for text_id, text in task.texts.items() if text_id in kept}

@@ -46,7 +46,7 @@ class DistillationData:
         fields = (self.token_ids, self.lengths, self.structural, self.contextual)
         counts = [len(each) for each in fields if each is not None]
         if len({*counts}) > 1:
-            raise ValueError(f"token ids, lengths and teachers are of {counts} documents")
+            raise ValueError(f"token ids, lengths and teachers have {counts} rows")
 
     def teachers(self, rows: Any, device: torch.device | str) -> list[Tensor | None]:
         """Structural embeddings, followed by those of negatives, contextual ones, and lengths."""

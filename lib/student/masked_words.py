@@ -73,7 +73,7 @@ def train_masked_words(
         optimizer.zero_grad()
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):
-            raise FloatingPointError(f"the loss of masked words is {losses[-1]}: learn slower")
+            raise FloatingPointError(f"the loss of masked words is {losses[-1]}")
     student.eval()
     torch.manual_seed(SEED)
     counts = np.bincount(np.concatenate([*documents]), minlength=student.config.vocab_size) + 1.0

@@ -86,7 +86,7 @@ def test_no_fold_shares_a_text_or_group_with_another():
     for train, test in parts:
         sides = [{words[r] for r in p} | {groups.get(str(r), r) for r in p} for p in (train, test)]
         assert not sides[0] & sides[1]
-    with pytest.raises(ValueError, match="leaves one class outside"):
+    with pytest.raises(ValueError, match="a group stays in one fold"):
         make_folds([{row % 3} for row in range(20)], np.arange(20) % 3 // 2, 3)
 
 

@@ -120,7 +120,7 @@ def test_a_persons_files_stay_and_ours_have_the_modes_of_the_umask(student, tmp_
         assert path.stat().st_mode & 0o777 == (0o750 if path.is_dir() else 0o640)
     (folder / "notes.txt").write_text("mine")
     for write in (student.save, student.export):
-        with pytest.raises(ValueError, match="notes.txt is not ours"):
+        with pytest.raises(ValueError, match="notes.txt was not written by"):
             write(folder)
     assert (folder / "notes.txt").read_text() == "mine"
     assert values(Student.load(folder)) == values(student)
