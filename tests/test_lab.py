@@ -7,7 +7,7 @@ import pytest
 from lib.chapters import chapter4, final_students
 from lib.config import manifest, paths, profiles
 from lib.experiments.bench import Bench
-from tests.run_notebooks import run_here
+from tests.run_notebooks import run_here, thin_teacher
 from tests.vectors.conftest import make_text, write_lines
 
 TASKS = (
@@ -44,8 +44,9 @@ def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_pat
     write_texts(tmp_path / "data/own")
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
-    profile, entries = profiles.load("lab", overrides=TINY), manifest.load()
-    run_here("lab", *TINY, "--jobs", "1")
+    overrides = TINY + thin_teacher(tmp_path / "teacher")
+    profile, entries = profiles.load("lab", overrides=overrides), manifest.load()
+    run_here("lab", *overrides, "--jobs", "1")
     saved = {path.name for path in paths.figures(profile).iterdir()}
     promised = [path for label in profile.labels for path in entries[label].paths(profile)]
     assert saved == {path.name for path in promised}

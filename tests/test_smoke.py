@@ -12,39 +12,46 @@ import pandas as pd
 import pytest
 
 from lib.config import manifest, paths, profiles
-from tests.run_notebooks import read_outputs, run_here
+from tests.run_notebooks import read_outputs, run_here, thin_teacher
 
 pytestmark = pytest.mark.smoke
 ENTRIES = manifest.load()
 
 
 @pytest.fixture(scope="module")
-def artifacts(tmp_path_factory):
-    """Of a run of `smoke`, without workers, whose start takes as long as what they do here."""
+def overrides(tmp_path_factory):
+    """Those of a run of `smoke`, without workers, whose start takes as long as what they do."""
     folder = tmp_path_factory.mktemp("smoke")
-    run_here("smoke", "--force", "--jobs", "1", THESIS_ARTIFACTS=str(folder))
-    return folder
+    overrides = thin_teacher(folder / "teacher")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("THESIS_ARTIFACTS", str(folder))
+        run_here("smoke", *overrides, "--force", "--jobs", "1")
+        yield overrides
 
 
 @pytest.fixture(scope="module")
-def outputs(artifacts):
-    return read_outputs(artifacts / "smoke/executed")
+def profile(overrides):
+    return profiles.load("smoke", overrides=overrides)
 
 
-def test_every_label_is_made_with_its_provenance_and_nothing_else(artifacts):
-    profile = profiles.load("smoke")
+@pytest.fixture(scope="module")
+def outputs(profile):
+    return read_outputs(paths.run_folder(profile) / "executed")
+
+
+def test_every_label_is_made_with_its_provenance_and_nothing_else(profile):
     figures = paths.figures(profile)
     promised = {path.name for entry in ENTRIES.values() for path in entry.paths(profile)}
     assert {path.name for path in figures.iterdir() if path.stat().st_size > 50} == promised
     for label in ENTRIES:
-        note = json.loads((artifacts / f"smoke/provenance/{label}.json").read_text())
+        note = json.loads((paths.run_folder(profile) / f"provenance/{label}.json").read_text())
         assert (note["profile"], note["label"]) == ("smoke", label)
     frame = pd.read_csv(figures / "fig4_3.csv")  # a boxplot's tells everything alone
     assert {"model", "task", "value", "published", "seeds", "noise"} <= {*frame}
     assert frame["value"].between(0, 1).all() and frame["task"].nunique() == 6
     assert frame["value"].nunique() > 5, "real scores, not a constant"
-    reference = profiles.load("smoke").reference_seeds
-    assert {*frame.loc[frame["model"] == "cosine", "seeds"]} == {len(reference)}
+    seeds = frame.loc[frame["model"] == "cosine", "seeds"]
+    assert {*seeds} == {len(profile.reference_seeds)}
 
 
 def test_executed_notebooks_show_every_figure_and_no_errors(outputs):
@@ -61,7 +68,7 @@ def test_executed_notebooks_show_every_figure_and_no_errors(outputs):
     assert os.path.isabs(folder) and os.path.isfile(os.path.join(folder, "modules.json"))
 
 
-def test_a_second_run_starts_no_kernel(artifacts, outputs):
-    second = run_here("smoke", THESIS_ARTIFACTS=str(artifacts))
+def test_a_second_run_starts_no_kernel(overrides, outputs):
+    second = run_here("smoke", *overrides)
     assert "runs, because" not in second
     assert second.count("up to date") == len(outputs)
