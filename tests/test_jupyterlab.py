@@ -107,7 +107,7 @@ def test_a_wrong_parameter_is_one_line_and_corrected_the_notebook_runs(page):
     images = page.locator(".jp-OutputArea-output img").all()
     assert len(images) >= sum(entry.kind in ("figure", "drawing") for entry in promised) > 0
     assert all(image.evaluate("image => image.naturalWidth") > 300 for image in images)
-    before = page.evaluate(RANKING)  # of the question box, by a teacher that reads 48 tokens
+    before = page.evaluate(RANKING)  # of the question box, by a teacher that reads 24 tokens
     page.locator(".jupyter-widgets select").select_option("256")
     page.wait_for_function(f"before => {RANKING} && {RANKING} !== before", arg=before)
     assert wait(page) == []

@@ -122,7 +122,7 @@ def test_masked_rows_train_on_the_contextual_teacher_alone():
 
 
 def test_bad_data_is_named(data):
-    with pytest.raises(ValueError, match=r"\[48, 48, 3\] documents"):
+    with pytest.raises(ValueError, match=r"\[48, 48, 3\] rows"):
         DistillationData(data.token_ids, data.lengths, data.structural[:3])
     with pytest.raises(ValueError, match="48 documents do not fill one update of 60"):
         train(data, scheme={"batch_size": 60})

@@ -44,9 +44,9 @@ def test_it_embeds_as_the_command_did_and_as_its_card_says(folders, model):
     assert "| halves of documents MRR | 8 |" in card
     snippet = re.findall(r"```python\n(.*?)```", card, re.DOTALL)[1]
     assert "lib" not in snippet
-    values = {"texts": TEXTS}
+    values = {"texts": TEXTS[:3]}  # of each length; the stock Longformer takes its time
     exec(snippet.replace('"encoder', f'"{folders[model]}/encoder'), values)
-    np.testing.assert_allclose(values["vectors"], loaded, atol=1e-4)
+    np.testing.assert_allclose(values["vectors"], loaded[:3], atol=1e-4)
 
 
 @pytest.mark.smoke
