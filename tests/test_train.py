@@ -51,7 +51,7 @@ def test_a_folder_that_is_not_ours_is_refused_before_any_work(
 ):
     monkeypatch.setattr(Bench, "model", lambda *_: pytest.fail("this is work"))
     (tmp_path / "config.json").write_text("{}")
-    assert "not ours" in refused(capsys, ["cosine", "--out", str(tmp_path), *SMOKE])
+    assert "not written by" in refused(capsys, ["cosine", "--out", str(tmp_path), *SMOKE])
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 

@@ -145,6 +145,6 @@ def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
     before = {path.name for path in os.scandir(".")}
     for options in (*outs, ("--model", "student"), ("--student", tmp_path)):
         code, lines, errors = run(capsys, folder, *options)
-        told = "not ours" if options[0] == "--out" else ""
+        told = "not written by" if options[0] == "--out" else ""
         assert code == 2 and lines == [] and len(errors) == 1 and told in errors[0], errors
     assert {path.name for path in os.scandir(".")} == before
