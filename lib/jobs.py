@@ -115,7 +115,7 @@ def end_workers() -> None:
     loky.get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
-def count_processes(asked: str | None = None) -> int:
+def count_processes(asked: int | None = None) -> int:
     """How many processes --jobs or THESIS_JOBS asks for; else one a core, at most 4, 1 on a GPU."""
     from joblib import cpu_count
 

@@ -29,7 +29,9 @@ step "format (ruff)" "$python" -m ruff format --check .
 step "rooms (import-linter)" "$(dirname "$python")/lint-imports" --no-cache
 step "spelling (codespell)" "$python" -m codespell_lib lib tests docs notebooks params README.md CONTRIBUTING.md CHANGELOG.md pyproject.toml run_all.sh
 checked="$(mktemp)" # by what is slower, beside the tests
+trap 'rm -f "$checked"' EXIT
 {
+    status=0
     step "notebooks without outputs (nbstripout)" notebooks_are_clean
     step "types (mypy)" "$python" -m mypy --no-error-summary
     exit "$status"
@@ -58,5 +60,4 @@ echo "== tests (pytest)"
     -m "$chosen" "$@" || status=1
 wait "$checks" || status=1
 cat "$checked"
-rm "$checked"
 exit "$status"

@@ -1,12 +1,16 @@
 """Notebooks through the runner: in kernels, as people run them, or in the process of the test.
 
-A kernel imports for ten seconds, and nothing in it checks shapes and types.
+A kernel imports for ten seconds, and nothing in it checks shapes and types. In the process of the
+test, what one notebook imports is there for the next, and the fixtures of conftest.py hold.
 """
 
+import builtins
 import json
 import os
 import subprocess
 import sys
+import warnings
+from contextlib import contextmanager
 from types import ModuleType
 from unittest import mock
 
@@ -17,7 +21,7 @@ from IPython.core.pylabtools import activate_matplotlib, select_figure_formats
 from IPython.utils.capture import capture_output
 from matplotlib_inline.backend_inline import flush_figures
 from nbformat.v4 import new_output
-from papermill.engines import Engine, papermill_engines
+from papermill.engines import Engine, NBClientEngine, papermill_engines
 from traitlets.config import Config
 from transformers import AutoTokenizer, BertModel
 
@@ -38,11 +42,14 @@ def run(artifacts, *words, root=paths.ROOT):
 
 
 def run_here(*words):
-    """The same with papermill and all else of the runner, but with all cells in this process."""
-    engine = mock.patch.dict(papermill_engines._engines, {None: ThisProcess})
+    """What the runner printed, with papermill, but no kernels: cells run in this process."""
+    papermill_engines.register(None, ThisProcess)
     signals = mock.patch.object(run_all, "signal", mock.Mock())  # those of the test go on
-    with engine, signals, mock.patch.dict(os.environ), capture_output() as said:
-        code = run_all.main([*words])
+    try:
+        with signals, mock.patch.dict(os.environ), capture_output() as said:
+            code = run_all.main([*words])
+    finally:
+        papermill_engines.register(None, NBClientEngine)
     assert code == 0, said.stdout + said.stderr
     return said.stdout
 
@@ -52,12 +59,7 @@ class ThisProcess(Engine):
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, **options):
-        config = Config({"HistoryManager": {"enabled": False}})
-        shell = InteractiveShell.instance(config=config, user_module=ModuleType("notebook"))
-        activate_matplotlib(INLINE)
-        select_figure_formats(shell, {"png"})
-        shell.events.register("post_execute", flush_figures)
-        try:
+        with plt.rc_context(), warnings.catch_warnings(), an_empty_shell() as shell:
             for index, cell in enumerate(nb_man.nb.cells):
                 nb_man.cell_start(cell, index)
                 error = cell.cell_type == "code" and run_cell(shell, cell)
@@ -66,11 +68,28 @@ class ThisProcess(Engine):
                 nb_man.cell_complete(cell, index)
                 if error:
                     break
-        finally:
-            plt.close("all")
-            activate_matplotlib("agg")
-            plt.ioff()
-            InteractiveShell.clear_instance()
+
+
+@contextmanager
+def an_empty_shell():
+    """IPython with inline figures; the process is then as it was before."""
+    config = Config({"HistoryManager": {"enabled": False}})
+    namespaces, before = (vars(sys), vars(builtins)), ({*vars(sys)}, {*vars(builtins)})
+    shell = InteractiveShell.instance(config=config, user_module=ModuleType("cells"))
+    activate_matplotlib(INLINE)
+    select_figure_formats(shell, {"png"})
+    shell.events.register("post_execute", flush_figures)
+    try:
+        yield shell
+    finally:
+        plt.close("all")
+        activate_matplotlib("agg")
+        plt.ioff()
+        InteractiveShell.clear_instance()
+        del sys.modules["cells"]
+        for names, known in zip(namespaces, before, strict=True):  # sys.ps1, display and others
+            for name in {*names} - known:
+                del names[name]
 
 
 def run_cell(shell, cell):

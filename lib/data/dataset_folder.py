@@ -124,6 +124,6 @@ def find_dataset(roots: Sequence[Path], name: str) -> Path:
     """Return a dataset folder, or `<folder>/<task>`; ValueError unless just one root has it."""
     places = [*filter(Path.is_dir, (root / name.replace("/", "/tasks/") for root in roots))]
     if len(places) != 1:
-        told = f"expected one dataset folder or task of this name, in {', '.join(map(str, roots))}"
-        raise ValueError(f"{name}: {told}; found {len(places)}. Set THESIS_DATA or data_roots")
+        told = f"found {len(places)} of this name in {', '.join(map(str, roots)) or 'no folder'}"
+        raise ValueError(f"{name}: {told}; set THESIS_DATA or data_roots")
     return places[0]

@@ -45,6 +45,8 @@ def _read_csv(path: Path) -> Iterator[dict[str, str]]:
         frames = pd.read_csv(file, sep=mark, **options)
         rows = (row for frame in frames for row in frame.itertuples(index=False, name=None))
         names = next(rows)
+        if len({*names}) < len(names):
+            raise ValueError(f"several columns have one name: {', '.join(names)}")
         yield from (dict(zip(names, row, strict=True)) for row in rows)
 
 

@@ -76,9 +76,11 @@ def _read_table(path: Path, asked: Mapping[str, str]) -> Iterator[dict[str, Any]
     names = {spell_name(asked.get(key, key)).strip().lower(): key for key in COLUMNS}
     seen = set[str]()
     for number, (_, row) in enumerate(read_rows(path), start=1):
-        folded = {spell_name(name).strip().lower(): value for name, value in row.items()}
-        fields = {key: folded[name] for name, key in names.items() if name in folded}
-        seen.update(fields)
-        yield {"id": number} | fields
+        folded = [(spell_name(name).strip().lower(), value) for name, value in row.items()]
+        ours = [(names[name], value) for name, value in folded if name in names]
+        if len(dict(ours)) < len(ours):
+            raise ValueError(f"{path}: two columns for one of {', '.join(COLUMNS)}")
+        seen.update(dict(ours))
+        yield {"id": number} | dict(ours)
     if missing := {*asked} - seen:
         raise ValueError(f"{path}: no column {', '.join(asked[key] for key in sorted(missing))}")

@@ -97,9 +97,7 @@ def _read_rows(place: str) -> Iterator[dict[str, Any]]:
 
 
 def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) -> None:
-    """Write a task from {split: place on the hub} of documents, or from {file: URL} of three tables
-    of pairs, or of articles and a list. Downloads lie in `root`.
-    """
+    """Write a task from {split: place on the hub}, or from {file: URL}, downloaded below `root`."""
     target = folder / "tasks" / task
     if "train" in files:
         texts, examples = _read_singles(files)

@@ -1,6 +1,4 @@
-"""Extracts clean paragraphs from a MediaWiki dump. One with a formula, an unknown template or
-markup is dropped: it would have a gap.
-"""
+"""Extracts paragraphs from a MediaWiki dump, but none that formulas or templates left a gap in."""
 
 import bz2
 import html

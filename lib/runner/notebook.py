@@ -112,6 +112,7 @@ class Notebook:
 def start(name: str, namespace: dict[str, Any]) -> Notebook:
     """Check the parameters in a notebook's `globals()`, or ParameterError; prepare its process."""
     given = {} if "nb" in namespace else namespace  # the cell may run again, with all names there
+    namespace |= dict.fromkeys(namespace.keys() & {"nb", "bench", "P"})  # stale if this fails
     for variable, value in given.items():
         own = variable.startswith("_") or variable in ("In", "Out", *PARAMETERS)
         if isinstance(value, PLAIN) and not own:

@@ -52,7 +52,7 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--only", default="")
     parser.add_argument("--seeds")
-    parser.add_argument("--jobs")
+    parser.add_argument("--jobs", type=int)
     parser.add_argument("--dask", default=os.environ.get("THESIS_DASK", ""))
     # `--set` only makes a command readable: every word with "=" is an override.
     for option in ("--set", "--force", "--keep", "--dry-run"):
@@ -130,7 +130,9 @@ def list_runs(profile: Profile, requests: list[str]) -> list[Run]:
     names = {name for run in runs for name in run.names}
     for request in requests:
         if request not in names:
-            raise profiles.make_unknown_error(f"{profile.name} label or notebook", request, names)
+            kinds = f"{profile.name} label, notebook or profile"
+            names |= {*profiles.list_profiles()} - {request}
+            raise profiles.make_unknown_error(kinds, request, names)
     runs = [run for run in runs if not requests or not run.names.isdisjoint(requests)]
     if profile.only:
         from lib import published  # loads pandas

@@ -138,8 +138,7 @@ def _draw_tails(
     If k units have to hold, a false verdict requires that one of the n - k + 1 weakest looks better
     than it is.
     """
-    # If pooled seed noise is the only noise, all errors are too small or too large together, which
-    # makes them multivariate t.
+    # If pooled seed noise is the only noise, all errors are wrong together: multivariate t.
     pooled = [noise.df for noise in evidence.noise.values()]
     common = pooled[0] if len(pooled) == 1 and not evidence.sampling.any() else np.inf
     noise = (evidence.draws(DRAWS if len(sums) > 1 else 2) @ sums.T).reshape(-1, *shape)

@@ -81,7 +81,7 @@ class SelfAttention(nn.Module):
         super().__init__()
         width = config.hidden_size
         self.heads, self.window = config.num_attention_heads, window
-        self.dropout = config.attention_probs_dropout_prob
+        self.dropout = nn.Dropout(config.attention_probs_dropout_prob)
         self.query, self.key, self.value = (Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
@@ -89,7 +89,7 @@ class SelfAttention(nn.Module):
             project(x).unflatten(-1, (self.heads, -1))
             for project in (self.query, self.key, self.value)
         )
-        dropout = self.dropout if self.training else 0.0
+        dropout = self.dropout.p if self.training else 0.0
         return sliding_window(q, k, v, lengths, self.window, dropout=dropout).flatten(1)
 
 
@@ -209,9 +209,7 @@ class Student(nn.Module):
         """Replace hidden and attention dropout: the fast CUDA kernel of training wants 0."""
         self.config.hidden_dropout_prob = self.config.attention_probs_dropout_prob = share
         for module in self.modules():
-            if isinstance(module, SelfAttention):
-                module.dropout = share
-            elif isinstance(module, nn.Dropout):
+            if isinstance(module, nn.Dropout):
                 module.p = share
 
     def freeze_token_embeddings(self) -> None:

@@ -106,6 +106,8 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):
         (b"text,id\nOne,1\nTwo,2,3\n", "a.csv: .* Expected 2 fields in line 3, saw 3"),
         (b"text,id\nOne,1,2\n", "a.csv: .* Expected 2 fields in line 2, saw 3"),
         (b'id,text\n7,"One\nTwo"\n7,Three', "a.csv: .*:2: the id '7' occurs twice"),
+        (b"id,text,text\n1,One,Two\n", "a.csv: .*several columns have one name"),
+        (b"id,Text,text\n1,One,Two\n", "a.csv: two columns for one of"),
         (b"", "a.csv: .*No columns"),
     ],
 )

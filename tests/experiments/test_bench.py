@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from numpy.testing import assert_array_equal
 
 from lib import jobs
@@ -113,6 +114,17 @@ def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
     with pytest.warns(UserWarning, match="contrastive, seed 0 failed"), pytest.raises(ValueError):
         bench.run(["contrastive", "max-margin;MSE;γ=1.0"], seeds=[0])
     assert bench.store.has(bench.model("max-margin;MSE;γ=1.0").weights)
+
+
+def test_a_student_has_weights_of_its_own_and_the_dropout_of_its_training(make_bench):
+    bench = make_bench(student__language_model=None, training__dropout=0.3)
+    shared = share_layers(bench.profile.student)
+    student = bench.model("cosine", 0)._build()
+    drops = [part.p for part in student.modules() if isinstance(part, torch.nn.Dropout)]
+    assert {*drops} == {0.3} and shared.embeddings.dropout.p == 0.1
+    before = shared.embeddings.LayerNorm.weight.clone()
+    torch.nn.init.zeros_(student.embeddings.LayerNorm.weight)
+    assert torch.equal(shared.embeddings.LayerNorm.weight, before)
 
 
 def test_the_base_is_what_guessing_words_left(make_bench, monkeypatch):

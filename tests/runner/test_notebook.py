@@ -48,6 +48,16 @@ def test_start_rejects_what_is_no_parameter(changed, expected):
         start(**changed)
 
 
+def test_after_a_refusal_no_cell_goes_on_with_what_an_earlier_call_gave():
+    cells = (
+        SHELL | PARAMETERS | {"nb": start(), "bench": object(), "P": object(), "profile": "smok"}
+    )
+    with pytest.raises(profiles.ParameterError, match="nearest: smoke"):
+        notebook.start(NAME, cells)
+    assert cells["nb"] is cells["bench"] is cells["P"] is None
+    assert notebook.start(NAME, cells | {"table": [1, 2], "profile": "smoke"})
+
+
 def test_finish_wants_what_the_manifest_promises(capsys):
     nb = start()
     nb.saved = sorted(nb.promised.keys() - {"fig4_3"})
