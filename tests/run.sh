@@ -53,11 +53,10 @@ if [ "$#" = 0 ]; then # all tests, also those that need an extra or a browser
     install_extras dask onnx docs browser >/dev/null 2>&1 || true
     install_browser >/dev/null 2>&1 || true
 fi
-# Files go to one process more than there are cores, since some tests wait, and to four at most; in the order of
-# tests/conftest.py, and the tests of one file stay together.
+# Files go to as many processes as there are cores, at most four, in the order of tests/conftest.py; the tests of one
+# file stay together.
 echo "== tests (pytest)"
-processes="$("$python" -c 'import joblib; print(min(4, joblib.cpu_count() + 1))')"
-"$python" -m pytest -q -rs -p no:cacheprovider -n "$processes" --dist loadfile --no-loadscope-reorder \
+"$python" -m pytest -q -rs -p no:cacheprovider -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
     -m "$chosen" "$@" || status=1
 wait "$checks" || status=1
 cat "$checked"
