@@ -1,6 +1,7 @@
 """Set-up that every test shares: no network, one thread, and shape annotations that are checked."""
 
 import functools
+import gc
 import inspect
 import os
 import re
@@ -11,6 +12,7 @@ from lib.config import environment
 
 # Before anything imports NumPy, torch or transformers, which read these once; for children too.
 environment.set_process_environment(offline=True)
+gc.disable()  # until all is imported: that would take a tenth longer
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["THESIS_JOBS"] = "1"  # pytest has processes enough; tests of workers ask for more
 
@@ -141,10 +143,11 @@ def pytest_collection_modifyitems(items):
     """What takes longest begins first, so that no process waits for another at the end. Tests
     marked `gpu` are skipped where there is none.
     """
-    longest = ["test_smoke.py", "test_rehearsal.py", "test_lab.py"]
+    gc.freeze()  # what was imported stays
+    gc.enable()
+    place = {"test_smoke.py": 0, "test_rehearsal.py": 1, "test_lab.py": 2}
     marked = {item for item in items if any(map(item.get_closest_marker, ("smoke", "slow")))}
-    places = {name: place for place, name in enumerate(longest)}
-    items.sort(key=lambda item: (places.get(item.path.name, len(longest)), item not in marked))
+    items.sort(key=lambda item: (place.get(item.path.name, len(place)), item not in marked))
     for item in items:
         if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="no GPU here"))

@@ -69,7 +69,6 @@ class ThisProcess(Engine):
 def an_empty_shell():
     """IPython with inline figures; the process is then as it was before."""
     config = Config({"HistoryManager": {"enabled": False}})
-    namespaces, before = (vars(sys), vars(builtins)), ({*vars(sys)}, {*vars(builtins)})
     shell = InteractiveShell.instance(config=config, user_module=ModuleType("cells"))
     activate_matplotlib(INLINE)
     select_figure_formats(shell, {"png"})
@@ -82,9 +81,7 @@ def an_empty_shell():
         plt.ioff()
         InteractiveShell.clear_instance()
         del sys.modules["cells"]
-        for names, known in zip(namespaces, before, strict=True):  # sys.ps1, display and others
-            for name in {*names} - known:
-                del names[name]
+        del sys.ps1, sys.ps2, sys.ps3, builtins.display, builtins.__IPYTHON__
 
 
 def run_cell(shell, cell):
@@ -92,8 +89,7 @@ def run_cell(shell, cell):
     with shell.display_trap, capture_output() as said:
         result = shell.run_cell(cell.source, store_history=True)
     cell.execution_count = result.execution_count
-    printed = (("stdout", said.stdout), ("stderr", said.stderr))
-    cell.outputs = [new_output("stream", name=name, text=text) for name, text in printed if text]
+    cell.outputs = [new_output("stream", text=said.stdout + said.stderr)]
     cell.outputs += [new_output("display_data", data=shown.data) for shown in said.outputs]
     if error := result.error_before_exec or result.error_in_exec:
         told = {"ename": type(error).__name__, "evalue": str(error), "traceback": []}
