@@ -43,7 +43,7 @@ from matplotlib_inline.backend_inline import configure_inline_support
 from traitlets.config import Config
 
 INLINE = "module://matplotlib_inline.backend_inline"
-CELL = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
+CELL = "import matplotlib.pyplot as plt\nlines = plt.plot([1, 2])"
 
 
 def show(select):
