@@ -23,7 +23,7 @@ from matplotlib_inline.backend_inline import flush_figures
 from nbformat.v4 import new_output
 from papermill.engines import Engine, papermill_engines
 from traitlets.config import Config
-from transformers import AutoTokenizer, BertModel
+from transformers import AutoTokenizer, BertConfig, BertModel
 
 from lib.config import paths
 from lib.runner import run_all
@@ -97,13 +97,15 @@ def run_cell(shell, cell):
     return result.success
 
 
-def thin_teacher(folder):
-    """Overrides for a teacher of one layer, mini's first: six take a minute of all notebooks."""
+def small_encoder(folder):
+    """Overrides for a teacher, and a base of students, a sixth as wide as mini's, of one layer."""
     whole = get_model_path()
-    layer = BertModel.from_pretrained(whole, num_hidden_layers=1, add_pooling_layer=False)
-    for part in (layer, AutoTokenizer.from_pretrained(whole)):
+    sizes = {"hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128}
+    config = BertConfig.from_pretrained(whole, num_hidden_layers=1, **sizes)
+    for part in (BertModel(config, add_pooling_layer=False), AutoTokenizer.from_pretrained(whole)):
         part.save_pretrained(folder)
-    return [f"structural_teacher.model={folder}", "structural_teacher.sha256=null"]
+    models = [f"{section}.model={folder}" for section in ("structural_teacher", "student")]
+    return [*models, "structural_teacher.sha256=null"]
 
 
 def read_outputs(folder):

@@ -7,7 +7,7 @@ import pytest
 from lib.chapters import chapter4, final_students
 from lib.config import manifest, paths, profiles
 from lib.experiments.bench import Bench
-from tests.run_notebooks import run_here, thin_teacher
+from tests.run_notebooks import run_here, small_encoder
 from tests.vectors.conftest import make_text, write_lines
 
 TASKS = (
@@ -44,7 +44,7 @@ def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_pat
     write_texts(tmp_path / "data/own")
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
-    overrides = TINY + thin_teacher(tmp_path / "teacher")
+    overrides = TINY + small_encoder(tmp_path / "encoder")
     profile, entries = profiles.load("lab", overrides=overrides), manifest.load()
     run_here("lab", *overrides, "--jobs", "1")
     saved = {path.name for path in paths.figures(profile).iterdir()}

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from lib.config import manifest, paths, profiles
-from tests.run_notebooks import read_outputs, run_here, thin_teacher
+from tests.run_notebooks import read_outputs, run_here, small_encoder
 
 pytestmark = pytest.mark.smoke
 ENTRIES = manifest.load()
@@ -23,7 +23,7 @@ ENTRIES = manifest.load()
 def overrides(tmp_path_factory):
     """Those of a run of `smoke`, without workers, whose start takes as long as what they do."""
     folder = tmp_path_factory.mktemp("smoke")
-    overrides = thin_teacher(folder / "teacher")
+    overrides = small_encoder(folder / "encoder")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("THESIS_ARTIFACTS", str(folder))
         run_here("smoke", *overrides, "--force", "--jobs", "1")
