@@ -49,9 +49,10 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
 
 
 def _pool(values: np.ndarray, models: Any) -> SeedNoise | None:
-    by_model = pd.Series(values).groupby(np.asarray(models, str))
-    df = len(values) - by_model.ngroups
-    apart = values - by_model.transform("mean")
+    names = np.asarray(models, str)
+    _, place, counts = np.unique(names, return_inverse=True, return_counts=True)
+    apart = values - (np.bincount(place, values) / counts)[place]
+    df = len(values) - len(counts)
     return SeedNoise(float(np.sqrt((apart**2).sum() / df)), df) if df else None
 
 
@@ -252,11 +253,10 @@ def _correlate_seeds(
 
     It is pooled over pairs of models of a class that share a student; a negative result becomes 0.
     """
-    runs = pd.DataFrame({"model": owner, "value": values})
-    by_model = runs.groupby("model", sort=False)["value"]
-    runs = runs.assign(apart=runs["value"] - by_model.transform("mean"), seed=by_model.cumcount())
-    apart = runs.pivot(index="model", columns="seed", values="apart")
-    apart = apart.reindex(dict.fromkeys(owner)).fillna(0.0).to_numpy()
+    parts = [values[owner == model] for model in dict.fromkeys(owner)]
+    apart = np.zeros((len(parts), max(map(len, parts))))  # 0 where a model has fewer runs
+    for row, part in zip(apart, parts, strict=True):
+        row[: len(part)] = part - part.mean()
     products, together = apart @ apart.T, np.eye(len(apart))
     twins = (students[:, None] == students) & (together == 0)
     for name in dict.fromkeys(classes):
