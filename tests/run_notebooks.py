@@ -56,6 +56,7 @@ class ThisProcess(Engine):
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, **options):
+        nb_man.output_path = None  # papermill writes it at the end, and need not twice a cell
         with plt.rc_context(), warnings.catch_warnings(), an_empty_shell() as shell:
             for index, cell in enumerate(nb_man.nb.cells):
                 nb_man.cell_start(cell, index)

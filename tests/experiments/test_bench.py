@@ -18,7 +18,6 @@ from lib.config import paths
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA
 from lib.experiments.bench import Bench
 from lib.experiments.students import Base, TrainedStudent, share_layers
-from lib.store import Store
 from lib.student import masked_words
 
 CONTEXTUAL = "cosine;100d;S:768x100;C:-"
@@ -43,16 +42,6 @@ def test_a_second_run_reads(make_bench):
     assert len(first) == 3 * len(bench.classifications)
     groups = first.set_index("task").loc["OC", "groups"].iloc[0]
     assert {*groups.ravel()} <= {*bench.tasks["OC"].groups.values()} and groups.shape[1] == 2
-
-
-def test_two_workers_make_the_same_records_in_another_place(make_bench, tmp_path, monkeypatch):
-    here, models = make_bench(), ("cosine", CONTEXTUAL)
-    frames = [here.run(models, seeds=[0])]
-    monkeypatch.setenv("THESIS_JOBS", "2")
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "other"))
-    frames.append(Bench(here.profile).run(models, seeds=[0]))
-    jobs.end_workers()
-    pd.testing.assert_frame_equal(*frames)
 
 
 def test_a_record_is_of_its_model_its_seed_and_so_many_labels(make_bench, monkeypatch):
@@ -222,21 +211,21 @@ def test_models_travel_without_what_they_loaded(make_bench):
 
 
 RUN = """
+import sys
 from lib.config import environment
 environment.set_process_environment(offline=True)
 from lib.config import profiles
 from lib.experiments.bench import Bench
 bench = Bench(profiles.load("smoke", overrides={"tasks.limit": 60}))
-bench.run(("Longformer", "cosine", "MSE"), seeds=[0])
+bench.run(sys.argv[1:], seeds=[0])
 """
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_twice_ends_with_the_same_records(make_bench, tmp_path):
-    """Two processes and the one that gives them jobs, killed when one file more is there."""
-    root = tmp_path / "artifacts"
-    environment = os.environ | {"THESIS_JOBS": "2", "THESIS_ARTIFACTS": str(root)}
-    environment["PYTHONPATH"] = str(paths.ROOT)
+def test_a_run_that_is_killed_twice_ends_with_the_same_records(make_bench, tmp_path, monkeypatch):
+    """A process, then one with two workers, killed when one file more is there; two workers end."""
+    root, models = tmp_path / "artifacts", ("Longformer", "cosine", CONTEXTUAL)
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
 
     def count():
         while True:
@@ -245,18 +234,21 @@ def test_a_run_that_is_killed_twice_ends_with_the_same_records(make_bench, tmp_p
             except FileNotFoundError:  # a folder went while it was read
                 continue
 
-    kept, command = [], [sys.executable, "-W", "ignore", "-c", RUN]
-    for _ in range(2):
-        before = count()
-        run = subprocess.Popen(command, env=environment, start_new_session=True)
-        while count() <= before and run.poll() is None:
+    kept, command = [0], [sys.executable, "-W", "ignore", "-c", RUN, *models]
+    for processes in ("1", "2"):
+        own = {"THESIS_JOBS": processes, "THESIS_ARTIFACTS": str(root)}
+        run = subprocess.Popen(command, env=os.environ | own, start_new_session=True)
+        while count() <= kept[-1] and run.poll() is None:
             time.sleep(0.05)
         os.killpg(run.pid, signal.SIGKILL)
         assert run.wait() == -signal.SIGKILL
         kept.append(count())
-    assert kept == sorted(kept) and kept[0] > 0
+    assert kept == sorted({*kept})
     undisturbed = make_bench()
-    expected = undisturbed.reading().run(MODELS, seeds=[0])
-    given = Bench(undisturbed.profile, Store(root / "store")).run(MODELS, seeds=[0])
+    expected = undisturbed.run(models, seeds=[0])
+    monkeypatch.setenv("THESIS_JOBS", "2")
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(root))
+    given = Bench(undisturbed.profile).run(models, seeds=[0])
+    jobs.end_workers()
     pd.testing.assert_frame_equal(given, expected)
     assert [path.name for path in (root / "store").rglob(".*")] == []
