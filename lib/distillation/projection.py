@@ -15,15 +15,10 @@ def parse(label: str) -> list[tuple[int, bool]]:
     """The width of each layer and whether a ReLU follows it; `ValueError` for a malformed label."""
     if label == "-":
         return []
-    layers, place = [], 1
-    for part in label.split("x"):
-        layer = _LAYER.fullmatch(part)
-        if layer is None:
-            expected = "expected widths as in 768(ReLU)x1024, or -"
-            raise ValueError(f"{label!r}: {expected}, found {part!r} at character {place}")
-        layers.append((int(layer[1]), layer[2] is not None))
-        place += len(part) + 1
-    return layers
+    layers = [_LAYER.fullmatch(part) for part in label.split("x")]
+    if not all(layers):
+        raise ValueError(f"{label!r}: expected widths as in 768(ReLU)x1024, or -")
+    return [(int(layer[1]), layer[2] is not None) for layer in layers if layer]
 
 
 def build(label: str, in_features: int) -> nn.Module:

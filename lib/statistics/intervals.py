@@ -49,8 +49,7 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
 
 
 def _pool(values: np.ndarray, models: Any) -> SeedNoise | None:
-    names = np.asarray(models, str)
-    _, place, counts = np.unique(names, return_inverse=True, return_counts=True)
+    _, place, counts = np.unique(np.asarray(models, str), return_inverse=True, return_counts=True)
     apart = values - (np.bincount(place, values) / counts)[place]
     df = len(values) - len(counts)
     return SeedNoise(float(np.sqrt((apart**2).sum() / df)), df) if df else None
@@ -253,10 +252,9 @@ def _correlate_seeds(
 
     It is pooled over pairs of models of a class that share a student; a negative result becomes 0.
     """
-    parts = [values[owner == model] for model in dict.fromkeys(owner)]
-    apart = np.zeros((len(parts), max(map(len, parts))))  # 0 where a model has fewer runs
-    for row, part in zip(apart, parts, strict=True):
-        row[: len(part)] = part - part.mean()
+    parts = (values[owner == model] for model in dict.fromkeys(owner))
+    deviations = itertools.zip_longest(*(part - part.mean() for part in parts), fillvalue=0.0)
+    apart = np.array([*deviations]).T  # (models, runs)
     products, together = apart @ apart.T, np.eye(len(apart))
     twins = (students[:, None] == students) & (together == 0)
     for name in dict.fromkeys(classes):

@@ -10,12 +10,13 @@ from functools import lru_cache
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import pad
+from torch.utils.checkpoint import checkpoint
 
 # Rows of queries per block. On a CPU, a block's weights have to fit in the cache. CUDA is faster
 # with fewer, larger products (docs/log/README.md).
-CPU_BLOCK = 128
-CUDA_BLOCK = 512
+CPU_BLOCK, CUDA_BLOCK = 128, 512
 HALF_PRECISION = (torch.float16, torch.bfloat16)
 
 Heads = Float[Tensor, "tokens heads head_dim"]
@@ -50,7 +51,40 @@ def sliding_window(
     if dtype == torch.float16 or (q.is_cuda and dtype == torch.bfloat16):  # and with dropout
         q, k, v = q.float(), k.float(), v.float()
     with torch.autocast(q.device.type, enabled=False):
-        return _Blocks.apply(q, k, v, tuple(lengths), window // 2, dropout).to(dtype)
+        given = (q, k, v, tuple(lengths), window // 2)
+        if dropout:  # the backward pass computes the weights again, as that of blocks
+            return checkpoint(_attend_in_chunks, *given, dropout, use_reentrant=False).to(dtype)
+        if dtype == torch.bfloat16 and window <= CPU_BLOCK:
+            return _attend_in_chunks(*given)
+        return _Blocks.apply(*given).to(dtype)
+
+
+def _attend_in_chunks(q, k, v, lengths, half, dropout=0.0):
+    """Attend in two products over chunks of `half` tokens, each with the chunks beside it.
+
+    Where matrices are multiplied in bfloat16, the products of blocks are too small to be fast.
+    """
+
+    def cut(x: Tensor) -> Tensor:  # (chunks, heads, half, dim); 0 fills up a document's last one
+        filled = [pad(part, (0, 0, 0, 0, 0, -len(part) % half)) for part in x.split([*lengths])]
+        return torch.cat(filled).unflatten(0, (-1, half)).transpose(1, 2)
+
+    def reach(x: Tensor) -> Tensor:  # (chunks, heads, 3 half, dim)
+        around = pad(x, (0, 0, 0, 0, 0, 0, 1, 1))
+        return torch.cat([around[:-2], x, around[2:]], 2)
+
+    documents = torch.arange(1, len(lengths) + 1).repeat_interleave(torch.tensor(lengths))
+    numbers = cut(documents.to(q.device)[:, None, None])
+    scores = cut(q * q.shape[-1] ** -0.5) @ reach(cut(k)).mT + _mask_window(half, half, q)
+    weights = scores.masked_fill(numbers != reach(numbers).mT, -math.inf).softmax(-1)
+    weights = nn.functional.dropout(weights, dropout)
+    return (weights @ reach(cut(v))).transpose(1, 2).flatten(0, 1)[numbers.flatten() > 0]
+
+
+def _mask_window(size: int, half: int, like: Tensor) -> Tensor:
+    """0 where a row sees a key, else -inf: (size, size + 2 half), keys from `half` before row 0."""
+    full = like.new_full((size, size + 2 * half), -math.inf)
+    return full.tril(-1) + full.triu(2 * half + 1)
 
 
 @lru_cache(maxsize=4)
@@ -60,9 +94,7 @@ def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
 
 
-def _cut_blocks(
-    lengths: Sequence[int], half: int, size: int
-) -> Iterator[tuple[int, int, int, int]]:
+def _cut_blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, ...]]:
     """Cut documents into equally long blocks of at most `size` queries.
 
     Yields (start, stop, first, last): the queries [start, stop) and the keys [first, last) within
@@ -82,25 +114,20 @@ class _Blocks(torch.autograd.Function):
     """Block-wise attention; the backward pass computes the weights again from q, k and v."""
 
     @staticmethod
-    def forward(ctx, q, k, v, lengths, half, dropout):
-        # One draw from the global generator seeds this layer's dropout. Gradient checkpointing
-        # restores the state of that generator, so it repeats the same dropout.
-        seed = int(torch.randint(2**62, ())) if dropout else 0
+    def forward(ctx, q, k, v, lengths, half):
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
         values, result = _by_head(v), out.transpose(0, 1)
-        for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
-            if keep is not None:
-                weights.mul_(keep)
+        for rows, reach, weights in _weights(q, k, lengths, half):
             result[:, rows] = torch.bmm(weights, values[:, reach])
         ctx.save_for_backward(q, k, v)
-        ctx.settings = lengths, half, dropout, seed
+        ctx.settings = lengths, half
         return out
 
     @staticmethod
     def backward(ctx, grad):
         q, k, v = ctx.saved_tensors
         with torch.autocast(q.device.type, enabled=False):
-            return *_backward(grad, q, k, v, *ctx.settings), None, None, None
+            return *_backward(grad, q, k, v, *ctx.settings), None, None
 
 
 def _by_head(x: Tensor) -> Tensor:
@@ -108,52 +135,30 @@ def _by_head(x: Tensor) -> Tensor:
     return x.transpose(0, 1).contiguous() if x.dtype in HALF_PRECISION else x.transpose(0, 1)
 
 
-def _weights(q, k, lengths, half, dropout, seed):
-    """Yield (rows, reach, weights, dropout multipliers or None) for every block.
-
-    Weights are (heads, rows, keys in reach), in the dtype of q.
-    """
-    scale = 1 / math.sqrt(q.shape[-1])
+def _weights(q, k, lengths, half):
+    """Yield (rows, reach, weights) for every block: (heads, rows, keys in reach), in q's dtype."""
     size = CUDA_BLOCK if q.is_cuda else CPU_BLOCK
-    generator = torch.Generator(q.device).manual_seed(seed)
-    # The queries of a block see all of its keys except in two corners. On the left, row r misses
-    # the first r - c keys. On the right, it misses those from r on, counted from the first key that
-    # row 0 misses. Each corner is a slice of one triangle.
-    full = torch.full((size, size), -math.inf, dtype=q.dtype, device=q.device)
-    left, right = full.tril(-1), full.triu()
-    queries, keys = _by_head(q * scale), _by_head(k)
+    mask = _mask_window(size, half, q)
+    queries, keys = _by_head(q * q.shape[-1] ** -0.5), _by_head(k)
     for start, stop, first, last in _cut_blocks(lengths, half, size):
         rows, reach, count = slice(start, stop), slice(first, last), stop - start
         weights = torch.bmm(queries[:, rows], keys[:, reach].transpose(1, 2))
-        skipped = half - (start - first)  # keys that the document's start takes from the left
-        if count - 1 > skipped:
-            weights[:, :, : count - 1 - skipped] += left[:count, skipped : count - 1]
-        beyond = last - start - (half + 1)  # keys that row 0 does not reach
-        if beyond > 0:
-            weights[:, :, -beyond:] += right[:count, :beyond]
+        skipped = half - (start - first)  # keys that the document's start takes away
+        weights += mask[:count, skipped : skipped + last - first]
         torch.softmax(weights, -1, out=weights)
-        keep = None
-        if dropout:  # multipliers: 0 with the probability, else 1 / (1 - dropout)
-            keep = torch.empty_like(weights).bernoulli_(1 - dropout, generator=generator)
-            keep.div_(1 - dropout)
-        yield rows, reach, weights, keep
+        yield rows, reach, weights
 
 
-def _backward(grad, q, k, v, lengths, half, dropout, seed):
+def _backward(grad, q, k, v, lengths, half):
     """The gradients of q, k and v; those of the scores are P (dP - sum_j P dP) for weights P."""
-    scale = 1 / math.sqrt(q.shape[-1])
-    wide = torch.promote_types(q.dtype, torch.float32)
+    scale, wide = q.shape[-1] ** -0.5, torch.promote_types(q.dtype, torch.float32)
     grad_q = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     grad_k, grad_v = (torch.zeros(q.shape, dtype=wide, device=q.device) for _ in range(2))
     queries, keys, values, grads = (_by_head(x) for x in (q, k, v, grad))
     to_q, to_k, to_v = (x.transpose(0, 1) for x in (grad_q, grad_k, grad_v))
-    for rows, reach, weights, keep in _weights(q, k, lengths, half, dropout, seed):
+    for rows, reach, weights in _weights(q, k, lengths, half):
         d_weights = torch.bmm(grads[:, rows], values[:, reach].transpose(1, 2))
-        kept = weights
-        if keep is not None:
-            kept = weights * keep
-            d_weights.mul_(keep)
-        to_v[:, reach] += torch.bmm(kept.transpose(1, 2), grads[:, rows])
+        to_v[:, reach] += torch.bmm(weights.transpose(1, 2), grads[:, rows])
         # The derivative of softmax in one pass. Autograd would keep every block in memory.
         d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype)
         to_q[:, rows] = torch.bmm(d_scores, keys[:, reach])

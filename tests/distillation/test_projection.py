@@ -25,11 +25,7 @@ def test_scale():
     assert projection.scale("-", 0.5) == "-"
 
 
-@pytest.mark.parametrize(
-    ("label", "found", "at"),
-    [("0", "0", 1), ("768(relu)", "768(relu)", 1), ("768(ReLU)x", "", 11), ("768x٣", "٣", 5)],
-)
-def test_a_bad_label_says_what_was_expected_and_where(label, found, at):
-    with pytest.raises(ValueError, match="expected widths as in 768") as error:
+@pytest.mark.parametrize("label", ["0", "768(relu)", "768(ReLU)x", "768x٣"])
+def test_a_bad_label_says_what_was_expected(label):
+    with pytest.raises(ValueError, match="expected widths as in 768"):
         projection.build(label, 4)
-    assert f"found {found!r} at character {at}" in str(error.value)

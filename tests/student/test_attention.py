@@ -42,12 +42,16 @@ def test_by_hand():
     [[1], [700], [1, 2, 127, 128, 129, 130, 1], [300, 5, 64, 257], [40] * 3 + [9, 9, 200, 200]],
 )
 def test_values_and_gradients_equal_the_formula(lengths, window):
+    """In blocks, and in chunks, as with dropout or in bfloat16."""
     q, k, v = random_qkv(sum(lengths))
     grad = torch.randn(q.shape, generator=torch.Generator().manual_seed(1), dtype=q.dtype)
-    out, expected = sliding_window(q, k, v, lengths, window), written_out(q, k, v, lengths, window)
-    torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
-    grads, theirs = (torch.autograd.grad(each, (q, k, v), grad) for each in (out, expected))
-    torch.testing.assert_close(grads, theirs, rtol=0, atol=1e-12)
+    expected = written_out(q, k, v, lengths, window)
+    outs = [sliding_window(q, k, v, lengths, window)]
+    outs.append(attention._attend_in_chunks(q, k, v, lengths, window // 2))
+    theirs, *grads = (torch.autograd.grad(each, (q, k, v), grad) for each in (expected, *outs))
+    for out, ours in zip(outs, grads, strict=True):
+        torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
@@ -61,14 +65,15 @@ def test_gradcheck(monkeypatch, dropout):
     assert torch.autograd.gradcheck(attend, random_qkv(15, heads=1, dim=3))
 
 
+@pytest.mark.parametrize("window", [128, 256])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_shape_and_dtype_are_those_of_q_and_rounding_is_small(dtype):
+def test_shape_and_dtype_are_those_of_q_and_rounding_is_small(dtype, window):
     """Over documents of several blocks, in which the gradients of a key are sums of blocks."""
     lengths = [300, 40, 411]
     given = random_qkv(sum(lengths), heads=3, dim=32, dtype=dtype)
     exact = [x.detach().double().requires_grad_() for x in given]
     pull = torch.randn(sum(lengths), 3, 32, generator=torch.Generator().manual_seed(1)).double()
-    out, expected = sliding_window(*given, lengths, 128), written_out(*exact, lengths, 128)
+    out, expected = sliding_window(*given, lengths, window), written_out(*exact, lengths, window)
     assert out.shape == (751, 3, 32) and out.dtype == dtype
     near = 0.02 if dtype == torch.bfloat16 else 1e-5
     assert (out - expected).abs().max() < near
@@ -110,8 +115,8 @@ def test_dropout_repeats_with_the_global_seed_only():
 
 def test_memory_of_the_weights_does_not_grow_with_the_document():
     q, k, _ = random_qkv(4096, heads=1, dtype=torch.float32)
-    blocks = list(attention._weights(q.detach(), k.detach(), (4096,), 64, 0.0, 0))
-    assert max(weights.numel() for *_, weights, _ in blocks) <= 128 * (128 + 2 * 64)
+    blocks = list(attention._weights(q.detach(), k.detach(), (4096,), 64))
+    assert max(weights.numel() for *_, weights in blocks) <= 128 * (128 + 2 * 64)
     assert sum(rows.stop - rows.start for rows, *_ in blocks) == 4096
 
 

@@ -101,6 +101,7 @@ def test_a_training_on_a_gpu(tmp_path, attention_dropout):
     rows = np.random.default_rng(0).standard_normal((2, len(documents), 32), dtype=np.float32)
     data = DistillationData(documents, np.array([*map(len, documents)]), rows[0], rows[1])
     changes = {"batch_size": 3, "warmup_share": 0.25, "accumulation": 1, "precision": "bf16"}
+    changes["checkpoint_every"] = 2
     settings = profiles.load("smoke").training.model_copy(update=changes)
 
     def train():
@@ -108,7 +109,7 @@ def test_a_training_on_a_gpu(tmp_path, attention_dropout):
         student = make_random(64, 2048, attention_probs_dropout_prob=attention_dropout).to(GPU)
         objective = Objective(variants.parse("cosine;100d;S:32;C:32;None;λ=0.5"), 32, 32).to(GPU)
         given = student, objective, data, settings
-        return student, distill(*given, seed=0, checkpoint=tmp_path / "kept", checkpoint_every=2)
+        return student, distill(*given, seed=0, checkpoint=tmp_path / "kept")
 
     (trained, history), (resumed, same) = train(), train()
     assert len(history["loss"]) == 4 and np.isfinite(history["loss"]).all()
