@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from filelock import FileLock
+from pooch import file_hash
 from pyarrow.feather import read_table, write_feather
 
 from lib.messages import OneLine
@@ -215,15 +216,16 @@ def write_text(path: Path, text: str) -> None:
 def check_target(target: str | Path, kind: str) -> Path:
     """The absolute path of a folder that is missing, empty, or holds only what we wrote as `kind`.
 
-    `ValueError` for any other. Our marker is written last, so what a person changed is newer.
+    `ValueError` for any other. Our marker has the SHA-256 of each file that we wrote.
     """
     target = Path(os.path.abspath(Path(target).expanduser()))
-    marker, written = target / MARKER, 0
-    if marker.is_file() and json.loads(marker.read_text(encoding="utf-8"))["kind"] == kind:
-        written = marker.stat().st_ctime_ns
+    marker = target / MARKER
+    note = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
+    written = note.get("files", {}) if note.get("kind") == kind else {}
     for path in (target, *target.rglob("*")) if os.path.lexists(target) else ():
-        ours = path.lstat().st_ctime_ns <= written or path.name == ".DS_Store"
-        if path.is_symlink() or not (ours or path.is_dir()):
+        name = path.relative_to(target).as_posix()
+        ours = path.is_dir() or path.name in (MARKER, ".DS_Store") or name in written
+        if path.is_symlink() or not ours or (name in written and written[name] != file_hash(path)):
             raise ValueError(f"{path} was not written by this project; name another folder")
     return target
 
@@ -237,7 +239,9 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
         new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
         os.sync()
-        write_text(new / MARKER, json.dumps({"kind": kind}))
+        files = [path for path in new.rglob("*") if path.is_file()]
+        sums = {path.relative_to(new).as_posix(): file_hash(path) for path in files}
+        write_text(new / MARKER, json.dumps({"kind": kind, "files": sums}))
         check_target(target, kind)  # again: writing takes a while
         if target.exists():
             new.chmod(target.stat().st_mode)

@@ -57,7 +57,7 @@ class ThisProcess(Engine):
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, **options):
-        nb_man.output_path = None  # papermill writes it at the end, and need not twice a cell
+        nb_man.output_path = None  # written at the end: twice a cell takes ten seconds
         with plt.rc_context(), warnings.catch_warnings(), an_empty_shell() as shell:
             for index, cell in enumerate(nb_man.nb.cells):
                 nb_man.cell_start(cell, index)
@@ -100,7 +100,7 @@ def run_cell(shell, cell):
 
 
 def small_encoder(folder):
-    """Overrides for a teacher, and a base of students, of one layer, a sixth as wide as mini's."""
+    """Overrides for a small encoder with random weights, as the teacher and as students' base."""
     whole = get_model_path()
     sizes = {"hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128}
     sizes |= {"num_hidden_layers": 1, "initializer_range": 0.2}  # with .02, texts are too alike

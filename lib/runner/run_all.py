@@ -29,6 +29,7 @@ def main(words: list[str]) -> int:
         given, began = read_arguments(words), time.time()
         parameters = {name: getattr(given, name) for name in PARAMETERS}
         profile = profiles.load(**parameters)
+        os.environ["THESIS_KEEP"] = "1" if given.keep else os.environ.get("THESIS_KEEP", "")
         os.environ |= environment.process_variables(offline=profile.offline)  # before NumPy loads
         runs = list_runs(profile, given.requests)
         if not given.dry_run and (given.force or any(run.find_reason() for run in runs)):
@@ -75,7 +76,8 @@ class Run:
         self.last = json.loads(self.note.read_text()) if self.note.is_file() else {}
         self.files = {file for entry in makes.values() for file in entry.paths(profile)}
         self.data = {os.environ.get("THESIS_DATA", ""), *profile.data_roots} - {""}
-        self.settings = [sorted(self.data), profile.model_dump(mode="json")]
+        kept = os.environ.get("THESIS_KEEP", "")  # a run with --keep may show older products
+        self.settings = [sorted(self.data), profile.model_dump(mode="json"), kept]
         minutes = sum(each.minutes for each in makes.values() if each.notebook == path.stem)
         self.took = self.last.get("took", f"{max(minutes, 1):.0f} min of mini")
         self.problem = ""  # why it failed
@@ -152,7 +154,6 @@ def prepare(profile: Profile, given: argparse.Namespace) -> None:
     os.environ |= {
         "THESIS_JOBS": str(jobs.count_processes(given.jobs)),
         "THESIS_DASK": given.dask,
-        "THESIS_KEEP": "1" if given.keep else os.environ.get("THESIS_KEEP", ""),
         "PYTHONHASHSEED": "0",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures always inline
         "JUPYTER_PREFER_ENV_PATH": "1",  # this Python's kernel, not one in the home folder

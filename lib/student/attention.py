@@ -6,7 +6,7 @@ results as in `transformers.LongformerModel`.
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 from jaxtyping import Float
@@ -40,30 +40,28 @@ def sliding_window(
         raise ValueError("q, k and v must have one shape (tokens, heads, head_dim) and one dtype")
     if sum(lengths) != len(q) or min(lengths, default=1) < 1:
         raise ValueError(f"lengths must be positive and sum to {len(q)} tokens, got {lengths}")
-    if q.is_cuda and q.dtype in HALF_PRECISION and dropout == 0:
+    half, dtype = window // 2, q.dtype
+    if q.is_cuda and dtype in HALF_PRECISION and dropout == 0:
         from torch.nn.attention.varlen import varlen_attn
 
         edges, longest = _edges(tuple(lengths), q.device), max(lengths)
-        near = (window // 2, window // 2)
-        out = varlen_attn(q, k, v, edges, edges, longest, longest, window_size=near)
+        out = varlen_attn(q, k, v, edges, edges, longest, longest, window_size=(half, half))
         return out if isinstance(out, Tensor) else out[0]
-    dtype = q.dtype
     if dtype == torch.float16 or (q.is_cuda and dtype == torch.bfloat16):  # and with dropout
         q, k, v = q.float(), k.float(), v.float()
     with torch.autocast(q.device.type, enabled=False):
-        given = (q, k, v, tuple(lengths), window // 2)
-        if dropout:  # the backward pass computes the weights again, as that of blocks
-            return checkpoint(_attend_in_chunks, *given, dropout, use_reentrant=False).to(dtype)
-        if dtype == torch.bfloat16 and window <= CPU_BLOCK:
-            return _attend_in_chunks(*given)
-        return _Blocks.apply(*given).to(dtype)
+        if dropout:  # document by document, and weights anew in the backward pass, for memory
+            attend = partial(checkpoint, _attend_in_chunks, use_reentrant=False)
+            parts = zip(*(x.split([*lengths]) for x in (q, k, v)), lengths, strict=True)
+            return torch.cat([attend(*x, [n], half, dropout) for *x, n in parts]).to(dtype)
+        if dtype == torch.bfloat16 and 2 <= window <= CPU_BLOCK:  # for which blocks are too small
+            return _attend_in_chunks(q, k, v, lengths, half)
+        return _Blocks.apply(q, k, v, tuple(lengths), half).to(dtype)
 
 
 def _attend_in_chunks(q, k, v, lengths, half, dropout=0.0):
-    """Attend in two products over chunks of `half` tokens, each with the chunks beside it.
-
-    Where matrices are multiplied in bfloat16, the products of blocks are too small to be fast.
-    """
+    """Attend in two products over chunks of `half` tokens, each with the chunks beside it."""
+    half = min(half, max(lengths))  # which reaches as far
 
     def cut(x: Tensor) -> Tensor:  # (chunks, heads, half, dim); 0 fills up a document's last one
         filled = [pad(part, (0, 0, 0, 0, 0, -len(part) % half)) for part in x.split([*lengths])]
@@ -73,12 +71,12 @@ def _attend_in_chunks(q, k, v, lengths, half, dropout=0.0):
         around = pad(x, (0, 0, 0, 0, 0, 0, 1, 1))
         return torch.cat([around[:-2], x, around[2:]], 2)
 
-    documents = torch.arange(1, len(lengths) + 1).repeat_interleave(torch.tensor(lengths))
-    numbers = cut(documents.to(q.device)[:, None, None])
+    numbers = torch.arange(1, len(lengths) + 1).repeat_interleave(torch.tensor(lengths))
+    document = cut(numbers.to(q.device)[:, None, None])
     scores = cut(q * q.shape[-1] ** -0.5) @ reach(cut(k)).mT + _mask_window(half, half, q)
-    weights = scores.masked_fill(numbers != reach(numbers).mT, -math.inf).softmax(-1)
+    weights = scores.masked_fill(document != reach(document).mT, -math.inf).softmax(-1)
     weights = nn.functional.dropout(weights, dropout)
-    return (weights @ reach(cut(v))).transpose(1, 2).flatten(0, 1)[numbers.flatten() > 0]
+    return (weights @ reach(cut(v))).transpose(1, 2).flatten(0, 1)[document.flatten() > 0]
 
 
 def _mask_window(size: int, half: int, like: Tensor) -> Tensor:

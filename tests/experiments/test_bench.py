@@ -223,7 +223,7 @@ bench.run(sys.argv[1:], seeds=[0])
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_twice_ends_with_the_same_records(make_bench, tmp_path, monkeypatch):
-    """A process, then one with two workers, killed when one file more is there; two workers end."""
+    """We kill two workers, and then one process, each after it adds a file. Two workers finish."""
     root, models = tmp_path / "artifacts", ("Longformer", "cosine", CONTEXTUAL)
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
 
@@ -235,7 +235,7 @@ def test_a_run_that_is_killed_twice_ends_with_the_same_records(make_bench, tmp_p
                 continue
 
     kept, command = [0], [sys.executable, "-W", "ignore", "-c", RUN, *models]
-    for processes in ("1", "2"):
+    for processes in ("2", "1"):
         own = {"THESIS_JOBS": processes, "THESIS_ARTIFACTS": str(root)}
         run = subprocess.Popen(command, env=os.environ | own, start_new_session=True)
         while count() <= kept[-1] and run.poll() is None:

@@ -215,9 +215,10 @@ def test_what_failed_or_is_older_than_its_sources_runs_again(checkout, monkeypat
     assert "has not run to its end" in find_reason()
     run.execute({}, "")
     assert find_reason() == "" != find_reason(seeds=[5])
-    monkeypatch.setenv("THESIS_DATA", "old")
-    assert "with these settings" in find_reason(), "other data, even if they are older"
-    monkeypatch.delenv("THESIS_DATA")
+    for variable in ("THESIS_DATA", "THESIS_KEEP"):  # even if they are older
+        monkeypatch.setenv(variable, "1")
+        assert "with these settings" in find_reason()
+        monkeypatch.delenv(variable)
     for file in CHANGED:
         changed = checkout / file.format(name)
         changed.parent.mkdir(parents=True, exist_ok=True)
