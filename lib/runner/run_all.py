@@ -89,12 +89,11 @@ class Run:
         missing = sorted(file.name for file in {self.target, *self.files} if not file.is_file())
         if missing and not self.profile.only:  # with `only`, a figure may have nothing to show
             return f"{missing[0]} is missing"
-        newest = max(self.list_sources(), key=os.path.getmtime)
-        newer = os.path.getmtime(newest) > self.last["began"]
-        return f"{os.path.relpath(newest)} is newer than its last run" if newer else ""
+        changed = sorted(name for name, _ in self.last["sources"].items() ^ self.sources().items())
+        return f"{changed[0]} has changed since its last run" if changed else ""
 
-    def list_sources(self) -> list[Path]:
-        """List the files that it is made of, including a person's data; the report's, figures."""
+    def sources(self) -> dict[str, float]:
+        """Path -> time of what it is made of, including a person's data; the report's, figures."""
         files = {file for pattern in SOURCES for file in paths.ROOT.glob(pattern)} | {self.path}
         for root in self.data:
             files.update((paths.ROOT / root).rglob("*.*"))
@@ -103,7 +102,8 @@ class Run:
                 files.update(paths.ROOT.glob(f"figures/*/{shown}.csv"))
             entries = [entry for entry in manifest.load().values() if entry.notebook < REPORT]
             files.update(file for entry in entries for file in entry.paths(self.profile))
-        return [file for file in files - self.files if file.exists()]
+        there = [file for file in files - self.files if file.exists()]
+        return {os.path.relpath(file, paths.ROOT): os.path.getmtime(file) for file in there}
 
     def execute(self, parameters: dict[str, Any], heading: str) -> None:
         """Run the notebook, print how it went, and note a whole run."""
@@ -111,12 +111,12 @@ class Run:
         from lib.store import write_text  # imports NumPy
 
         self.note.unlink(missing_ok=True)
-        began = time.time()
+        began, sources = time.time(), self.sources()
         self.problem = execute(self.path, parameters, self.target, heading)
         took = tqdm.format_interval(time.time() - began)
         print(f"{heading}  {'failed after' if self.problem else 'made in'} {took}", flush=True)
         if not self.problem:
-            note = {"settings": self.settings, "began": began, "took": f"took {took} last time"}
+            note = {"settings": self.settings, "sources": sources, "took": f"took {took} last time"}
             write_text(self.note, json.dumps(note))
 
 

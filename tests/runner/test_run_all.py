@@ -126,7 +126,7 @@ def test_it_makes_everything_goes_on_when_it_was_ended_and_makes_what_changed(
     assert run_all.main(["tiny", "--dry-run"]) == 0
     dry = capsys.readouterr().out
     assert dry.count("  to run (took ") == 2 and "tab1_2.md is missing" in dry
-    assert "notebooks/02_second.ipynb is newer" in dry and not missing.exists()
+    assert "notebooks/02_second.ipynb has changed" in dry and not missing.exists()
     assert run(checkout, "tab1_2")[1] == {"01_first": "made"} and missing.exists()
     changes = ("--set", "training.documents=60", "--seeds", "3")
     assert run(checkout, "fig2_1", *changes)[1] == {"02_second": "made"}
@@ -222,11 +222,14 @@ def test_what_failed_or_is_older_than_its_sources_runs_again(checkout, monkeypat
     for file in CHANGED:
         changed = checkout / file.format(name)
         changed.parent.mkdir(parents=True, exist_ok=True)
-        changed.touch()
-        os.utime(changed, (time.time() + 9, time.time() + 9))
+        before = changed.stat().st_mtime_ns if changed.exists() else None
         shown = "fig1_1" not in file or name == run_all.REPORT  # which shows figures
-        assert (f"{changed.name} is newer" in find_reason()) == shown
-        os.utime(changed, (0, 0))
+        for seconds in (time.time() + 9, 0):  # a newer file, and an older one in its place
+            changed.touch()
+            os.utime(changed, (seconds, seconds))
+            assert (f"{changed.name} has changed" in find_reason()) == shown
+        os.utime(changed, ns=(before, before)) if before else changed.unlink()
+        assert find_reason() == ""
     outcome = "failed"
     run.execute({}, "")
     assert "has not run to its end" in find_reason()
