@@ -239,8 +239,7 @@ def replace_folder(target: str | Path, kind: str, write: Callable[[Path], Any]) 
         new.mkdir()  # its mode follows the umask, unlike that of `work`
         write(new)
         os.sync()
-        files = [path for path in new.rglob("*") if path.is_file()]
-        sums = {path.relative_to(new).as_posix(): file_hash(path) for path in files}
+        sums = {f.relative_to(new).as_posix(): file_hash(f) for f in new.rglob("*") if f.is_file()}
         write_text(new / MARKER, json.dumps({"kind": kind, "files": sums}))
         check_target(target, kind)  # again: writing takes a while
         if target.exists():

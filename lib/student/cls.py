@@ -42,7 +42,9 @@ class ClsStudent(nn.Module):
 
     @torch.inference_mode()
     def encode(self, ids: Sequence[Sequence[int]], *, precision: str = "fp32") -> np.ndarray:
-        """Embed in evaluation mode, (documents, dim) float32; `precision` is "fp32" or "bf16"."""
+        """Embed token id lists, (documents, dim) float32; `precision` is "fp32" or "bf16"."""
+        training = self.training
         with torch.autocast(self.longformer.device.type, torch.bfloat16, precision == "bf16"):
             embeddings = self.eval()(ids)
+        self.train(training)
         return embeddings.float().cpu().numpy()

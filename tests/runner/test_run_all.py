@@ -203,7 +203,7 @@ CHANGED += ["notebooks/{}.ipynb", "figures/tiny/fig1_1.csv"]
 
 
 @pytest.mark.parametrize("name", ["01_first", run_all.REPORT])
-def test_what_failed_or_is_older_than_its_sources_runs_again(checkout, monkeypatch, name):
+def test_what_failed_or_whose_sources_changed_runs_again(checkout, monkeypatch, name):
     def find_reason(**changes):
         return run_all.Run(path, profiles.load("tiny", **changes), {}).find_reason()
 
