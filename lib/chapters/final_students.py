@@ -1,5 +1,7 @@
 """Chapter 5: final students, which train longer, and what they are compared with, on test data."""
 
+from typing import Any
+
 import pandas as pd
 
 from lib.chapters.chapter4 import assign_seeds, rename_models, select_students
@@ -55,11 +57,11 @@ def run_readouts(bench: Bench) -> pd.DataFrame:
     return rename_models(pd.concat(frames, ignore_index=True), names)
 
 
-def run_retrievals(bench: Bench, *, top: int | None) -> pd.DataFrame:
-    """MAP and MRR of every model, by its name in Chapter 5; for `top` see `Bench.retrieve`."""
+def run_retrievals(bench: Bench, **tops: Any) -> pd.DataFrame:
+    """MAP and MRR of every model, by its name in Chapter 5; for `tops` see `Bench.retrieve`."""
     names = {identity: name for name, identity in list_models(bench.profile).items()}
     seeds = _assign_seeds(bench.profile)
-    records = prepare_bench(bench).retrieve(list(names), seeds=seeds, top=top)
+    records = prepare_bench(bench).retrieve(list(names), seeds=seeds, **tops)
     return rename_models(records.assign(round=""), names)
 
 

@@ -8,7 +8,7 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -172,24 +172,30 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
 
 
 def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
-    """Reduce a task to `limit` texts; None keeps all. Examples in random order, in turn from each
+    """Reduce a task to `limit` texts; None keeps all. Examples, shuffled and in turn from each
     split, are taken whole while their texts fit: a pair with both texts, a source with its targets.
     Other candidates of a retrieval fill what is left. `ValueError` if a class is lost.
     """
     if limit is None or len(task.texts) <= limit:
         return task
-    generator = np.random.default_rng(seed)
-    shuffled = task.examples.sample(frac=1, random_state=generator)
+    shuffled = task.examples.iloc[shuffle_by_content(task, task.examples["ids"], seed)]
     turns = shuffled.groupby("split").cumcount().sort_values(kind="stable")
     ids = [*shuffled["ids"].loc[turns.index]]
     if task.kind == "retrieval":
         ids = [(source, *task.relevant[source]) for source, _ in ids]
-        ids += [(text_id,) for text_id in generator.permutation([*task.texts]).tolist()]
+        others = [(text_id,) for text_id in task.texts]
+        ids += [others[place] for place in shuffle_by_content(task, others, seed)]
     kept = set[str]()
     for each in ids:
         if len(kept) + len({*each} - kept) <= limit:
             kept.update(each)
     return _keep_texts(task, kept)
+
+
+def shuffle_by_content(task: Task, ids: Iterable[Sequence[str]], seed: int) -> np.ndarray:
+    """Draw an order of tuples of ids, as their places, in which that of the file plays no part."""
+    contents = ([*map(task.contents.get, each)] for each in ids)
+    return np.argsort([np.random.default_rng([seed, *each]).random() for each in contents])
 
 
 def _keep_texts(task: Task, kept: set[str]) -> Task:

@@ -1,12 +1,15 @@
 """Normalised accuracy, average precision, reciprocal rank and canonical correlation."""
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
+from scipy import stats
+
+TIE = 1e-12  # cosines that are so close are equal: their last bits depend on the machine
 
 
 def normalized_accuracy(accuracies: pd.Series, tasks: pd.Series) -> pd.Series:
@@ -17,29 +20,67 @@ def normalized_accuracy(accuracies: pd.Series, tasks: pd.Series) -> pd.Series:
     return accuracies / accuracies.groupby(tasks).transform("max")
 
 
-def average_precision(relevant: Collection, ranking: Sequence, top: int | None = None) -> float:
+def average_precision(scores: np.ndarray, relevant: Sequence[int], top: int | None = None) -> float:
     """Average, over the relevant items, the precision at each one's rank; 0 if none is ranked.
 
         AP = 1/R * sum over relevant ranked items of (relevant items up to its rank) / rank
 
-    `ranking` has ids from best to worst, each once, without the query. R counts all relevant items,
-    or with `top=k` only those up to rank k. The published scores have k = 1000.
+    `scores` (items,) rank the items, without the query, from high to low; `relevant` are places
+    among them. The result is the mean over all orders of tied items (McSherry and Najork 2008,
+    Computing information retrieval performance measures efficiently in the presence of tied
+    scores). R counts all relevant items, or with `top=k` only those up to rank k. The published
+    scores have k = 1000.
     """
-    ranks = _find_ranks(relevant, ranking, top)
-    counted = len(ranks) if top is not None else len(set(relevant))
-    return float(sum(n / rank for n, rank in enumerate(ranks, 1)) / counted) if ranks else 0.0
+    precisions = precision_at_ranks(scores, relevant)
+    if top is None:
+        return float(precisions.mean())
+    above, size, _, _ = _find_ties(scores, relevant)
+    inside = above + size <= top
+    total, found = precisions[inside].sum(), inside.sum()
+    cut = (above < top) & ~inside  # tied items of which the first k hold some, at random
+    if not cut.any():
+        return float(total / max(found, 1))
+    start, counts = above[cut][0], np.arange(cut.sum() + 1)
+    slots = top - start
+    chances = stats.hypergeom.pmf(counts, size[cut][0], cut.sum(), slots)
+    sums = [total + count * _mean_precision(start, slots, found, count) for count in counts]
+    return float(chances @ (sums / np.maximum(found + counts, 1)))
 
 
-def reciprocal_rank(relevant: Collection, ranking: Sequence, top: int | None = None) -> float:
-    """One over the rank of the first relevant item; 0 if none is ranked within `top`."""
-    ranks = _find_ranks(relevant, ranking, top)
-    return 1.0 / ranks[0] if ranks else 0.0
+def precision_at_ranks(scores: np.ndarray, relevant: Sequence[int]) -> np.ndarray:
+    """(relevant,) the precision at each relevant item's rank, over all orders of tied items."""
+    return np.array([_mean_precision(*each) for each in _find_ties(scores, relevant).T])
 
 
-def _find_ranks(relevant: Collection, ranking: Sequence, top: int | None) -> list[int]:
-    """The ranks of relevant items that are within `top`, ascending from 1."""
-    wanted = set(relevant)
-    return [rank for rank, name in enumerate(ranking[:top], 1) if name in wanted]
+def reciprocal_rank(scores: np.ndarray, relevant: Sequence[int], top: int | None = None) -> float:
+    """One over the rank of the first relevant item; 0 if none is ranked within `top`.
+
+    Like `average_precision`, the mean over all orders of tied items.
+    """
+    above, size, _, hits = _find_ties(scores, relevant)[:, np.argmax(scores[relevant])]
+    places = np.arange(size if top is None else np.clip(top - above, 0, size))
+    first = np.minimum(hits / (size - places), 1)  # if none of the tied ones before it is relevant
+    missed = np.cumprod(np.r_[1, 1 - first])[:-1]
+    return float((missed * first / (above + 1 + places)).sum())
+
+
+def _find_ties(scores: np.ndarray, relevant: Sequence[int]) -> np.ndarray:
+    """(4, relevant): how many items are above each relevant one, how many are tied with it (itself
+    among them), and how many of either are relevant.
+    """
+    gaps = scores - scores[relevant][:, None]
+    above, tied = gaps > TIE, abs(gaps) <= TIE
+    counted = (above, tied, above[:, relevant], tied[:, relevant])
+    return np.array([each.sum(axis=1) for each in counted])
+
+
+def _mean_precision(above: int, size: int, found: int, hits: int) -> float:
+    """The mean precision at a relevant item, one of `hits` among `size` tied ones in random order,
+    below `above` items of which `found` are relevant.
+    """
+    places = np.arange(size)
+    others = (hits - 1) * places / max(size - 1, 1)  # relevant, tied and before it
+    return float(((found + 1 + others) / (above + 1 + places)).mean())
 
 
 def cca(x: Float[Any, "rows dim1"], y: Float[Any, "rows dim2"]) -> float:

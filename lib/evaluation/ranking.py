@@ -1,5 +1,6 @@
 """Retrieval by cosine: of a task's relevant texts, and of the other halves of documents."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,11 +9,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from lib.evaluation.metrics import average_precision, reciprocal_rank
+from lib.evaluation.metrics import average_precision, precision_at_ranks, reciprocal_rank
 from lib.evaluation.readouts import read_vectors
 
 METRICS: dict[str, Callable[..., float]] = {"MAP": average_precision, "MRR": reciprocal_rank}
-TIE_DECIMALS = 12  # cosines equal so far are ties: their last bits depend on the machine
+# Readout -> how many texts of a retrieval are ranked; None are all. The published code ranks 1,000.
+TOPS: dict[str, float | None] = {"thesis": 1000, "none": None}
 
 
 @dataclass(frozen=True)
@@ -39,45 +41,43 @@ def rank(
     function of a fold's queries, which fits them to none of its sources and targets; `folds` are
     places of sources, each in one fold.
     """
-    sources, scored = [*queries.relevant], dict[int, tuple[float, np.ndarray]]()
+    sources, scored = [*queries.relevant], dict[int, np.ndarray]()
     for fold in [np.arange(len(sources))] if folds is None else folds:
         relevant = {sources[place]: queries.relevant[sources[place]] for place in fold}
         fitted = vectors(replace(queries, relevant=relevant)) if callable(vectors) else vectors
-        for source, ranking in zip(relevant, rank_texts(fitted, [*relevant]), strict=True):
-            scored[source] = _score_query(relevant[source], ranking, metric, top)
-    scores, parts = zip(*map(scored.get, sources), strict=True)
-    mean, counts = np.mean(scores), np.array([*map(len, parts)])
+        for source, scores in zip(relevant, score_texts(fitted, [*relevant]), strict=True):
+            scored[source] = _score_query(scores, relevant[source], metric, top)
+    parts = [scored[source] for source in sources]
+    mean, counts = np.mean([*map(np.mean, parts)]), np.array([*map(len, parts)])
     weights = np.repeat(counts.sum() / (len(sources) * counts), counts)  # queries count the same
     return float(mean), mean + weights * (np.concatenate(parts) - mean)
 
 
-def _score_query(targets: list[int], ranking: list[int], metric: str, top: int | None) -> tuple:
-    """The score of a query, and (targets,) scores with that mean."""
-    score = METRICS[metric](targets, ranking, top)
-    if metric != "MAP" or top is not None:
-        return score, np.full(len(targets), score)
-    ranks = 1 + np.array([ranking.index(target) for target in targets])
-    return score, (ranks <= ranks[:, None]).sum(1) / ranks  # the precision at each target's rank
+def _score_query(
+    scores: np.ndarray, targets: list[int], metric: str, top: int | None
+) -> np.ndarray:
+    """(targets,) scores whose mean is that of the query."""
+    if metric == "MAP" and top is None:
+        return precision_at_ranks(scores, targets)
+    return np.full(len(targets), METRICS[metric](scores, targets, top))
 
 
-def rank_texts(vectors: Any, sources: Sequence[int]) -> Iterator[list[int]]:
-    """Yield for each source the rows of all other texts by decreasing cosine, ties in order."""
-    # Normalising refuses NaN, which would be sorted to the end.
+def score_texts(vectors: Any, sources: Sequence[int]) -> Iterator[np.ndarray]:
+    """Yield for each source its cosines with all texts, (texts,); -inf with itself."""
+    # Normalising refuses NaN, which no comparison would find.
     x = normalize(read_vectors(vectors).astype(np.float64))
     for source in sources:
-        row = x[[source]].toarray()[0] if sparse.issparse(x) else x[source]
-        order = np.argsort(-np.round(x @ row, TIE_DECIMALS), kind="stable")
-        yield order[order != source].tolist()
+        cosines = x @ (x[[source]].toarray()[0] if sparse.issparse(x) else x[source])
+        cosines[source] = -np.inf
+        yield cosines
 
 
 def score_chance(queries: Queries, metric: str, top: int | None = None) -> float:
-    """The mean score of random rankings, five of each source."""
-    shuffle, scores = np.random.default_rng(0).permutation, []
-    for source, targets in queries.relevant.items():
-        others = np.delete(np.arange(len(queries.texts)), source)
-        for _ in range(5):
-            scores.append(METRICS[metric](targets, shuffle(others).tolist(), top))
-    return float(np.mean(scores))
+    """The mean score of random rankings: that of texts which are all tied."""
+    tied = np.zeros(len(queries.texts) - 1)
+    counts = Counter(map(len, queries.relevant.values()))
+    scores = [METRICS[metric](tied, range(count), top) for count in counts]
+    return float(np.average(scores, weights=[*counts.values()]))
 
 
 def rank_halves(vectors: Any) -> np.ndarray:
@@ -85,5 +85,5 @@ def rank_halves(vectors: Any) -> np.ndarray:
     vectors = read_vectors(vectors)
     rows = np.arange(vectors.shape[0])
     others = rows.reshape(2, -1)[::-1].ravel()  # `ValueError` for an odd number
-    rankings = rank_texts(vectors, rows.tolist())
-    return np.array([1 / (1 + each.index(o)) for each, o in zip(rankings, others, strict=True)])
+    scored = zip(score_texts(vectors, rows.tolist()), others, strict=True)
+    return np.array([reciprocal_rank(scores, [other]) for scores, other in scored])

@@ -254,26 +254,31 @@ class Bench:
             rows.append(row | {"value": float(record["accuracy"]), "scores": record["scores"]})
         return pd.DataFrame(rows)
 
-    def retrieve(self, wanted: Wanted, *, seeds: Seeds, top: int | None = None) -> pd.DataFrame:
+    def retrieve(
+        self, wanted: Wanted, *, seeds: Seeds, tops: Mapping[str, float | None] = ranking.TOPS
+    ) -> pd.DataFrame:
         """Tidy records of all retrievals: like `run`, with the metrics MAP and MRR over sources.
 
-        With `top` None every text is ranked, as MAP is defined; with 1000, texts ranked lower are
-        ignored, as in the published numbers. An example of `scores` is a source with one of its
-        targets, and has the groups of both.
+        `tops` are readout -> how many texts are ranked, and targets below them ignored; below 1,
+        their share. By "thesis", as in the published numbers, these are the first 1,000, by "none"
+        all. An example of `scores` is a source with one of its targets, and has the groups of both.
         """
         pairs, rows = self._pair_seeds(wanted, seeds), []
         tasks = {name: task for name, task in self.tasks.items() if task.kind == "retrieval"}
         for name, task in tasks.items():
             queries = read_queries(task)
             groups = name_groups(task, queries.text_ids)[queries.examples]
-            facts = {"task": name, "readout": "none", "split": "test", "groups": groups}
+            facts = {"task": name, "split": "test", "groups": groups, "fingerprint": ""}
             self.prepare([self.model(*pair) for pair in pairs], queries.texts)
-            for pair, metric in itertools.product(pairs, ranking.METRICS):
-                vectors = self.model(*pair).embed(queries.texts)
-                value, scores = ranking.rank(vectors, queries, metric, top)
-                row = self._describe(pair) | facts | {"metric": metric, "value": value}
-                chance = ranking.score_chance(queries, metric, top)
-                rows.append(row | {"chance": chance, "scores": scores, "fingerprint": ""})
+            for (readout, top), metric in itertools.product(tops.items(), ranking.METRICS):
+                if top is not None and top < 1:
+                    top = max(1, round(top * len(queries.texts)))
+                facts |= {"readout": readout, "metric": metric}
+                facts["chance"] = ranking.score_chance(queries, metric, top)
+                for pair in pairs:
+                    vectors = self.model(*pair).embed(queries.texts)
+                    value, scores = ranking.rank(vectors, queries, metric, top)
+                    rows.append(self._describe(pair) | facts | {"value": value, "scores": scores})
         return pd.DataFrame(rows)
 
     def _pair_seeds(self, wanted: Wanted, seeds: Seeds) -> list[Pair]:

@@ -54,8 +54,8 @@ def judge_claims(
     """Table "claims", a row for each finding of the figures that begin with `label`.
 
     `scores` are records as of `Bench.run`, by one or more readouts, with models named by identity
-    or as printed. Retrieval and F1 have no readouts: all have the same columns. A claim is
-    "not testable here" if a check that it needs has failed in `checked`. `numbers` are ours, for
+    or as printed. F1 has no readouts: all have the same columns. Retrieval has two, see
+    `ranking.TOPS`. A claim is "not testable here" if a check that it needs has failed in `checked`. `numbers` are ours, for
     kind `number`. q is over the thesis or the news paper. survives is the verdict that the readouts
     with little training share, survives_p their larger p, 1 if their effects differ in sign.
     """
@@ -181,7 +181,7 @@ def collect_scores(bench: Bench) -> dict[str, pd.DataFrame]:
 def run_figure(figure: str, bench: Bench) -> pd.DataFrame:
     """Records of all models of a figure, by all readouts."""
     if figure in RETRIEVAL:
-        return final_students.run_retrievals(bench, top=None)
+        return final_students.run_retrievals(bench)
     if figure in theirs.CHAPTER_4:
         return chapter4.run_readouts(figure, bench)
     return final_students.run_readouts(bench)
@@ -209,8 +209,9 @@ def collect_evidence(
 
 def _select_scores(scores: pd.DataFrame, source: str, metric: str, readout: str) -> pd.DataFrame:
     """The scores of one metric and readout, with the model names that the figure prints."""
-    if source in RETRIEVAL:
-        return scores[scores["metric"] == metric]
+    if source in RETRIEVAL:  # has no heads: what survives is the whole ranking
+        readout = "thesis" if readout == "thesis" else "none"
+        scores = scores[scores["metric"] == metric]
     scores = scores[scores["readout"] == readout]
     if source == "fig5_3":
         return scores.assign(model=scores["model"] + ";" + scores["round"])

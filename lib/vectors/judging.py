@@ -6,12 +6,14 @@ fold, to texts outside it. Each model has one run: intervals account for texts, 
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from lib.data import task_files
 from lib.data.dataset_folder import content
 from lib.data.examples import make_group_folds, read_examples, read_queries
 from lib.data.task_files import Task
@@ -21,6 +23,7 @@ from lib.experiments.model import Model
 from lib.statistics import verdicts
 from lib.statistics.effects import pair
 from lib.statistics.intervals import Evidence, TaskScores, from_examples
+from lib.store import hash_texts
 from lib.teachers.rows import cut_text
 from lib.texts import count_words, cut_halves
 from lib.vectors import BASE, SIMPLEST_FIRST, TFIDF
@@ -58,11 +61,11 @@ def judge_all(texts: Sequence, groups: Sequence, tasks: Mapping, make_models: Ca
 
 
 def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
-    """Draw documents at random whose halves are compared: place among the texts -> its halves. One
-    that shares a half with an earlier one, such as a form's heading, is left out.
+    """Draw documents whose halves are compared, by their checksums: place among the texts -> its
+    halves. One that shares a half with an earlier one, such as a form's heading, is left out.
     """
     drawn, words, seen = dict[int, tuple[str, str]](), 0, set[str]()
-    for place in np.random.default_rng(42).permutation(len(texts)).tolist():
+    for place in np.argsort(hash_texts(texts)).tolist():
         halves = cut_halves(cut_text(texts[place], 100 * READ), READ)
         if halves is not None and seen.isdisjoint(halves):
             drawn[place] = halves
@@ -82,7 +85,7 @@ def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: Calla
     models = make_models([*first, *second])
     drawn, chance = np.array(groups)[[*halves]], 0.0
     scores = {name: np.empty(len(drawn)) for name in models}
-    for fold in make_group_folds(drawn, [*halves]):
+    for fold in make_group_folds(drawn, hash_texts(first)):
         sides = [*first[fold], *second[fold]]
         together = np.flatnonzero(np.isin(groups, drawn[fold])).tolist()
         held_out = [*sides, *(texts[place] for place in together)]
@@ -101,6 +104,9 @@ def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
     comparing texts, for TF-IDF by their cosine. A clustering is the retrieval of the cluster's
     other texts (MAP).
     """
+    # In its order folds are made, which must not be that of the file.
+    shuffled = task.examples.iloc[task_files.shuffle_by_content(task, task.examples["ids"], 42)]
+    task = replace(task, examples=shuffled.reset_index(drop=True))
     scores, models = {}, make_models([*dict.fromkeys(task.texts.values())])
     shared = task.groups | {i: f"cluster {each}" for i, each in task.clusters.items()}
     names = {i: name_group(shared.get(i), text) for i, text in task.texts.items()}

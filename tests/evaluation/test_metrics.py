@@ -1,5 +1,6 @@
 """Metrics: by hand, against independent solvers, and missing targets."""
 
+import itertools
 import math
 import warnings
 
@@ -25,20 +26,41 @@ def test_normalized_accuracy_by_hand():
 @pytest.mark.parametrize(
     ("relevant", "top", "precision", "reciprocal"),
     [
-        ("ac", None, (1 + 2 / 3) / 2, 1),
-        ("d", None, 1 / 4, 1 / 4),
-        ("acz", None, (1 + 2 / 3 + 0) / 3, 1),  # "z" is never found
-        ("z", None, 0, 0),
-        ("acdz", 3, (1 + 2 / 3) / 2, 1),  # "d" and "z" leave numerator and denominator
-        ("d", 3, 0, 0),
-        ("ad", 1000, (1 + 2 / 4) / 2, 1),
+        ([0, 2], None, (1 + 2 / 3) / 2, 1),
+        ([3], None, 1 / 4, 1 / 4),
+        ([0, 2, 3], 3, (1 + 2 / 3) / 2, 1),  # the last leaves numerator and denominator
+        ([3], 3, 0, 0),
+        ([3, 0], 1000, (1 + 2 / 4) / 2, 1),
     ],
 )
 def test_average_precision_and_reciprocal_rank_by_hand(relevant, top, precision, reciprocal):
-    ranking = list("abcd")
-    given = dict.fromkeys(relevant, 1)  # the published gold lists are such dicts
-    assert metrics.average_precision(given, ranking, top) == pytest.approx(precision)
-    assert metrics.reciprocal_rank(relevant, ranking, top) == pytest.approx(reciprocal)
+    for scores in ([9, 7, 5, 3], [0.3, 0.2, 0.1, -np.inf]):
+        given = np.array(scores, float), relevant, top
+        assert metrics.average_precision(*given) == pytest.approx(precision)
+        assert metrics.reciprocal_rank(*given) == pytest.approx(reciprocal)
+
+
+def measure_by_definition(ranking, relevant, top):
+    """Average precision and reciprocal rank of a ranking without ties."""
+    ranks = [rank for rank, item in enumerate(ranking[:top], 1) if item in relevant]
+    counted = len(relevant) if top is None else max(len(ranks), 1)
+    precision = sum(n / rank for n, rank in enumerate(ranks, 1)) / counted
+    return precision, 1 / ranks[0] if ranks else 0.0
+
+
+@pytest.mark.parametrize("top", [None, 1, 2, 3, 5, 7])
+@pytest.mark.parametrize("seed", range(6))
+def test_ties_have_the_mean_score_of_all_of_their_orders(seed, top):
+    random = np.random.default_rng(seed)
+    scores = random.integers(0, 1 + seed // 2, 7) / 3  # seeds 0 and 1: all are tied
+    relevant = random.choice(7, random.integers(1, 5), replace=False).tolist()
+    orders = [o for o in itertools.permutations(range(7)) if (np.diff(scores[[*o]]) <= 0).all()]
+    expected = np.mean([measure_by_definition(o, relevant, top) for o in orders], axis=0)
+    nudged = scores + random.uniform(0, metrics.TIE / 2, 7)  # as the last bits of a cosine
+    for given in (scores, nudged):
+        precision = metrics.average_precision(given, relevant, top)
+        both = [precision, metrics.reciprocal_rank(given, relevant, top)]
+        np.testing.assert_allclose(both, expected, rtol=1e-12)
 
 
 def related(rows=60, dim1=5, dim2=4):
