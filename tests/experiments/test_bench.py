@@ -58,8 +58,11 @@ def test_a_record_is_of_its_model_its_seed_and_so_many_labels(make_bench, monkey
 
 
 def test_retrieval_ranks_as_far_as_asked(make_bench):
-    rows = [make_bench().retrieve(["TF-IDF"], seeds=[0], top=top) for top in (None, 2)]
-    assert (rows[0][["value", "chance"]] != rows[1][["value", "chance"]]).all(axis=None)
+    tops = {"none": None, "two": 2, "all": 10**6, "a share": 0.05}
+    rows = make_bench().retrieve(["TF-IDF"], seeds=[0], tops=tops).set_index("readout")
+    none, two, whole, share = (rows.loc[name, ["value", "chance"]].to_numpy() for name in tops)
+    np.testing.assert_allclose(whole, none)
+    assert (two != none).all() and (share != none).all() and (share != two).all()
 
 
 def test_another_readout_and_another_task_train_nothing(make_bench, monkeypatch):
