@@ -278,7 +278,7 @@ class TrainedStudent(Model):
 
         With `contextual_features` "standardized", each feature has mean 0 and variance 1 over the
         training documents. Otherwise SoftCCA would teach what is common to all raw rows, which is
-        most of a row. If `dealt`, rows are shuffled among texts, in an order of the variant's own.
+        most of a row. If `dealt`, each text gets another's row, in an order of the variant's own.
         """
         rows = np.asarray(self.contextual.embed(texts))
         if self.settings.contextual_features == "standardized":
@@ -286,5 +286,6 @@ class TrainedStudent(Model):
             rows = StandardScaler().fit(fitted).transform(rows)
         if dealt:
             generator = np.random.default_rng([DEAL_SEED, *self.variant.identity.encode()])
-            rows = rows[generator.permutation(len(rows))]
+            order = generator.permutation(len(rows))  # each gets the row of the one before it
+            rows = rows[np.roll(order, 1)][np.argsort(order)]
         return rows

@@ -13,7 +13,8 @@ def structural_mask(
     """False for rows whose input the structural teacher does not encode whole (thesis Listing 4.1).
 
     `lengths` are numbers of the structural teacher's tokens, without special ones and before
-    truncation. `max_structural_len` is the largest that is not masked.
+    truncation. `max_structural_len` is the largest that is not masked; if it is the teacher's limit
+    with its special tokens, as published, the longest unmasked rows lose up to two tokens.
 
     >>> from lib.losses import structural_mask
     >>> structural_mask([10, 384, 385], 384)

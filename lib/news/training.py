@@ -107,7 +107,8 @@ def train(
     """Train the student in place; it keeps the best epoch's weights. Returns held-out losses.
     `rows` are documents' token ids, `teacher` their (documents, dim) vectors. `examples` are those
     to train on and those held out, (count, 1 or 3) rows of documents. After `patience` epochs
-    without improvement training ends; after `plateau_patience` "plateau" divides rates by ten.
+    without improvement training ends; after one more than `plateau_patience`, as PyTorch counts,
+    "plateau" divides rates by ten: with the paper's 3 and 2 the two coincide, and it never acts.
     """
     (learned, held_out), size, rates = examples, settings.batch_size, settings.rates
     order = np.random.default_rng(seed)
