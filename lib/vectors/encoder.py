@@ -31,7 +31,7 @@ STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM w
 class Chunks(NamedTuple):
     """The stretches of a text."""
 
-    spans: np.ndarray  # (stretches, 2) start and end of each: text[start:end]
+    spans: np.ndarray  # (stretches, 2) start and end of each: text[start:end] of the text as it is
     vectors: np.ndarray  # (stretches, dim)
 
 
@@ -49,7 +49,7 @@ class Encoder:
         `precision` is that of the dense part, "fp32" or "bf16". Raises `ValueError` for an item
         that is not a text, with its place.
         """
-        texts = [*forms.check_texts(texts)]
+        texts = [*map(forms.normalize_text, forms.check_texts(texts))]
         if not texts:
             return self.encode(["no text"])[:0]
         parts = []
@@ -65,7 +65,7 @@ class Encoder:
         """A vector for each stretch of 90 words, for search inside long texts."""
         embedded = []
         for text in [*forms.check_texts(texts)]:
-            words = [match.span() for match in forms.TERMS.finditer(text)] or [(0, len(text))]
+            words = forms.find_terms(text) or [(0, len(text))]
             parts = [words[start : start + STRETCH] for start in range(0, len(words), STRETCH)]
             spans = np.array([(part[0][0], part[-1][1]) for part in parts])
             embedded.append(Chunks(spans, self.encode(text[start:end] for start, end in spans)))

@@ -68,6 +68,9 @@ def test_a_stretch_is_embedded_as_a_text_and_no_texts_have_no_vectors(folders, m
     expected = encoder.encode([text[:269], text[270:539], text[540:599]])
     np.testing.assert_array_equal(chunks.vectors, expected)
     assert short.vectors.shape == (1, expected.shape[1])
+    (printed,) = encoder.encode_chunks([text.replace("w5", "w\u00ad5")])
+    np.testing.assert_array_equal(printed.vectors, expected)
+    assert printed.spans.tolist() == [[0, 314], [315, 629], [630, 699]]
     assert encoder.encode([]).shape == (0, expected.shape[1]) and encoder.encode_chunks([]) == []
 
 
