@@ -56,7 +56,12 @@ def test_both_is_the_mean_of_two_cosines_and_unknown_words_are_zero(folders):
     assert vectors.dtype == np.float32 and vectors.shape == (8, 384 + lexical.shape[1])
     cosines = vectors[:, 384:] @ vectors[:, 384:].T
     np.testing.assert_allclose(cosines, lexical @ lexical.T / 2, atol=1e-5)
-    assert not lsa.encode(["zebra"]).any() and both.encode(["zebra"]).any()
+    for encoder in (lsa, both):
+        with pytest.warns(UserWarning, match=r"1 texts .* zeros at \[1\]"):
+            assert encoder.encode([TEXTS[0], "zebra"])[1].any() == (encoder is both)
+        for texts in (TEXTS, []):
+            with pytest.raises(ValueError, match="got 'banana'"):
+                encoder.encode(texts, precision="banana")
 
 
 @pytest.mark.smoke
