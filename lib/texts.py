@@ -16,6 +16,13 @@ _UNUSUAL = regex.compile(f"[{_ALONE}{_GAPS}]")
 _WORDS = regex.compile(rf"[{_ALONE}]\p{{M}}*|[^\s\x1c-\x1f{_GAPS}{_ALONE}]+")
 # What TF-IDF counts: words of at least two characters, or one in scripts without spaces.
 TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}")
+# A hyphen at the end of a line between lower-case letters, which may have marks; soft hyphens.
+_DROPPED = regex.compile(
+    r"[-\u2010\xad](?<=\p{Ll}[\p{M}\xad]{0,4}.)[ \t\r\xad]*+\n[ \t\r\xad]*+(?=\p{Ll})|\xad+"
+)
+_LIGATURES = regex.compile("[\ufb00-\ufb06]")
+# The same or, in a group, what Unicode may compose: a letter with its marks, parts of a syllable.
+_PARTS = regex.compile(rf"{_DROPPED.pattern}|((?s:[\u1100-\u11ff]+|\w\p{{M}}*|.))")
 
 
 def check_several(items: Any) -> Any:
@@ -34,10 +41,32 @@ def check_texts(texts: Iterable[Any]) -> Iterator[str]:
         yield str(text)  # NumPy has its own type of text
 
 
+def normalize_text(text: str) -> str:
+    """Undo how PDF files and web pages write words, before words or tokens are counted.
+
+    Soft hyphens are dropped, and so are hyphens at line ends between lower-case letters. Ligatures
+    become letters, and letters with accents one character (NFC). More would harm: Unicode's NFKC
+    makes km2 of km², and changes the tokens of 31% of the Wikipedia articles that we tried.
+    """
+    text = _LIGATURES.sub(lambda each: unicodedata.normalize("NFKC", each[0]), text)
+    return unicodedata.normalize("NFC", _DROPPED.sub("", text))
+
+
+def find_terms(text: str) -> list[tuple[int, int]]:
+    """Where the `TERMS` of a text's normal form start and end in the text as it is."""
+    letters, places = list[str](), list[tuple[int, int]]()
+    for part in _PARTS.finditer(text):
+        letters += normalize_text(part[1] or "")
+        places += [part.span()] * (len(letters) - len(places))
+    spans = (match.span() for match in TERMS.finditer("".join(letters)))
+    return [(places[start][0], places[end - 1][1]) for start, end in spans]
+
+
 def tokenize_texts(tokenizer: Any, texts: Sequence[str], **options: Any) -> Iterator[list[int]]:
     """Yield token ids of texts, a hundred at a time: the tokenizer keeps 200 bytes per token."""
     for start in range(0, len(texts), 100):
-        yield from tokenizer(texts[start : start + 100], **options)["input_ids"]
+        part = [*map(normalize_text, texts[start : start + 100])]
+        yield from tokenizer(part, **options)["input_ids"]
 
 
 def show_value(value: Any) -> str:
@@ -53,17 +82,18 @@ def has_token(text: str) -> bool:
 
 def split_words(text: str) -> list[str]:
     """Split a text into words at white space; in scripts without spaces, into characters."""
+    text = normalize_text(text)
     return _WORDS.findall(text) if _UNUSUAL.search(text) else text.split()
 
 
 def count_words(text: str) -> int:
     """Count the words of a text. Every `LONGEST` characters of a long word count as a word."""
-    return sum(1 for _ in _find_starts(text))
+    return sum(1 for _ in _find_starts(normalize_text(text)))
 
 
 def halve_text(text: str) -> tuple[str, str]:
-    """Halves with equally many words and normalised spaces; both of a single word are the word."""
-    text = " ".join(text.split())
+    """Halves of the normal form, on one line, with equally many words; of one word, it twice."""
+    text = " ".join(normalize_text(text).split())
     starts = [*_find_starts(text)]
     middle = starts[len(starts) // 2] if len(starts) > 1 else 0
     return text[:middle].rstrip() or text, text[middle:]
@@ -71,14 +101,15 @@ def halve_text(text: str) -> tuple[str, str]:
 
 def cut_halves(text: str, most: int) -> tuple[str, str] | None:
     """Return the halves of the first `most` words; None for one word or a half without a token."""
+    text = normalize_text(text)
     starts = [*itertools.islice(_find_starts(text), most + 1)]
     parts = halve_text(text[: starts[most]] if len(starts) > most else text)
     return parts if min(most, len(starts)) > 1 and all(map(has_token, parts)) else None
 
 
 def shorten_text(text: str, most: int) -> str:
-    """The beginning of a text on one line of at most `most` characters."""
-    line = " ".join(text.split())
+    """The beginning of a text's normal form on one line of at most `most` characters."""
+    line = " ".join(normalize_text(text).split())
     return line if len(line) <= most else f"{line[: most - 2]} …"
 
 

@@ -14,8 +14,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from lib import texts as forms
 from lib.student import Student
-from lib.teachers.paragraph_vector import ParagraphVector
+from lib.teachers.paragraph_vector import ParagraphVector, prepare_words
+from lib.teachers.rows import mean_of_chunks
 from lib.teachers.sbert import SBERT
+from lib.teachers.words import Lexical
 
 TEXTS = ["the red fox runs home", "a fish and a fox", "[PAD] <pad> fish", "北京市政府今天宣布"] * 2
 ITERABLES = {
@@ -37,7 +39,12 @@ SCRIPTS = {
     "emoji": [*"🥲🐟🦊🏠"],
 }
 SPACED = ("English", "Hindi", "Korean")
-PIECES = [*(word for words in SCRIPTS.values() for word in words), *" \n\u3000\u200b\u0301"]
+PIECES = [*(word for words in SCRIPTS.values() for word in words), *" \n\u3000\u200b\u0301-\u00adﬁ"]
+# Texts, the same as PDF files and web pages have them, and what looks similar but has to stay.
+PLAIN = ["the office's first example of cooperation", "мой étude: a fish and a fox"]
+PRINTED = ["the oﬃce's ﬁrst exam-\r\n ple of co\u00adop\u00ad\neration"]
+PRINTED += ["мои\u0306 e\u0301tude: a ﬁsh and a fox"]
+KEPT = ["Anglo-\nSaxon", "pre- and", "a dash--\nor not", "see 1-\n2", "km² and ½ …", "กำ 東京は"]
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +73,43 @@ def test_any_iterable_gives_the_bits_of_a_list_and_what_is_no_text_is_refused(en
             [*forms.check_texts(whole)]
 
 
+def test_texts_from_pdf_files_and_web_pages_are_read_as_plain_ones(encoders):
+    student, sbert, vectors, _ = encoders
+    lexical = Lexical.fit([*PRINTED, *TEXTS, KEPT[0]])
+    ways = [student.encode, sbert.encode, sbert.lengths, vectors.encode]
+    ways += [lambda texts: lexical.weigh(texts).toarray()]
+    ways += [lambda texts: mean_of_chunks(sbert.tokenizer, sbert.encode, texts, 3)]
+    for way in (forms.normalize_text, forms.count_words, forms.halve_text):
+        ways.append(lambda texts, way=way: [*map(way, texts)])
+    for way in ways:
+        np.testing.assert_array_equal(way(PRINTED), way(PLAIN))
+    assert [*map(forms.normalize_text, KEPT)] == KEPT
+    assert "saxon" in lexical.words.split() and prepare_words(KEPT[0], "stem") == [
+        "anglo-",
+        "saxon",
+    ]
+
+
+def test_terms_are_those_of_the_normal_form_at_their_places_in_the_text():
+    for plain, printed in zip([*PLAIN, *KEPT], [*PRINTED, *KEPT], strict=True):
+        terms = [printed[start:end] for start, end in forms.find_terms(printed)]
+        assert [*map(forms.normalize_text, terms)] == forms.TERMS.findall(plain)
+    assert terms == ["ก", "ำ", *"東京は"]
+
+
 @settings(derandomize=True, deadline=None, database=None)
 @given(text=st.lists(st.sampled_from([*PIECES, "x" * 45]), max_size=40).map("".join))
 def test_halves_and_cuts_of_any_mixture_of_scripts_have_its_words(text):
     first, second = forms.halve_text(text)
-    count, whole = forms.count_words(text), " ".join(text.split())
+    count, whole = forms.count_words(text), " ".join(forms.normalize_text(text).split())
     shown = forms.shorten_text(text, 20)
+    assert forms.normalize_text(whole) == whole
     assert len(shown) <= 20 and whole.startswith(shown.removesuffix(" …"))
     if count < 2:
         assert first == second == whole and forms.cut_halves(text, 9) is None
         return
     assert (forms.count_words(first), forms.count_words(second)) == (count // 2, count - count // 2)
-    assert (first + second).replace(" ", "") == "".join(text.split()), "nothing is lost"
+    assert (first + second).replace(" ", "") == whole.replace(" ", ""), "nothing is lost"
     assert forms.cut_halves(text, count) == forms.cut_halves(text, count + 9)
     if halves := forms.cut_halves(text, count - 1):
         assert sum(map(forms.count_words, halves)) == count - 1 and whole.startswith(halves[0])

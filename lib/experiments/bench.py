@@ -35,6 +35,7 @@ from lib.experiments.students import Base, TrainedStudent, share_layers
 from lib.jobs import Job, run_jobs
 from lib.recipes import find_roots
 from lib.store import NotComputed, Product, Store, hash_arrays, hash_texts
+from lib.texts import tokenize_texts
 
 LSA_WIDTH = 1024  # as wide as the largest Paragraph Vectors, and scaled like them
 JUDGING = ("evaluation.heads", "evaluation.readouts")
@@ -141,7 +142,7 @@ class Bench:
 
         def count_tokens(texts: Sequence[str]) -> Sequence[int]:
             tokenizer = share_layers(student).tokenizer
-            return [len(ids) for ids in tokenizer([*texts], verbose=False)["input_ids"]]
+            return [len(ids) for ids in tokenize_texts(tokenizer, texts, verbose=False)]
 
         draw = functools.partial(corpora.draw, section, documents, held_out, count_tokens)
         drawn = self.store.get(Product("corpus", inputs, ("data.corpus",)), draw)

@@ -15,6 +15,7 @@ from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 from lib.teachers import paragraph_vector
 from lib.teachers.rows import centre_rows, cut_text, join_rows, mean_of_chunks, scale_rows
 from lib.teachers.words import Lexical
+from lib.texts import normalize_text
 
 PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
 MODULES = ("experiments.embedders", "teachers", "texts")
@@ -63,9 +64,10 @@ class Teacher(Model):
         return rows["lengths"]
 
     def cut(self, texts: Sequence[str]) -> list[str]:
-        """Each text up to the end of the last token that SBERT reads."""
+        """The normal form of each text, up to the end of the last token that SBERT reads."""
+        texts = [*map(normalize_text, texts)]
         options = {"truncation": True, "max_length": self.sbert.max_tokens, "verbose": False}
-        read = self.sbert.tokenizer([*texts], return_offsets_mapping=True, **options)
+        read = self.sbert.tokenizer(texts, return_offsets_mapping=True, **options)
         ends = [max(end for _, end in offsets) for offsets in read["offset_mapping"]]
         return [text[:end] for text, end in zip(texts, ends, strict=True)]
 

@@ -25,6 +25,7 @@ from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 from lib.student import Student, masked_words
 from lib.student.cls import ClsStudent
 from lib.teachers.rows import cut_text
+from lib.texts import tokenize_texts
 
 RANKS = int(os.environ.get("WORLD_SIZE", 1))  # processes that train one student, by torchrun
 MEASUREMENTS = 4  # of a student with a contextual teacher: after each quarter of its training
@@ -110,7 +111,7 @@ class Base(Model):
         def tokenize(part: list[str]) -> Arrays:
             student = share_layers(self.section)
             ids = [np.array(row, np.int32) for row in student.tokenize(part)]
-            whole = student.tokenizer(part, verbose=False)["input_ids"]
+            whole = tokenize_texts(student.tokenizer, part, verbose=False)
             return {"ids": ids, "whole": np.array([*map(len, whole)])}
 
         product = Product("tokens", inputs, STUDENT, PACKAGES, "tokens")

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib.student.encoder import Student
+from lib.student.encoder import Student, is_bf16
 from lib.student.folders import to_longformer
 
 
@@ -44,7 +44,7 @@ class ClsStudent(nn.Module):
     def encode(self, ids: Sequence[Sequence[int]], *, precision: str = "fp32") -> np.ndarray:
         """Embed token id lists, (documents, dim) float32; `precision` is "fp32" or "bf16"."""
         training = self.training
-        with torch.autocast(self.longformer.device.type, torch.bfloat16, precision == "bf16"):
+        with torch.autocast(self.longformer.device.type, torch.bfloat16, is_bf16(precision)):
             embeddings = self.eval()(ids)
         self.train(training)
         return embeddings.float().cpu().numpy()

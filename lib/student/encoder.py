@@ -34,6 +34,13 @@ ONEDNN = torch.backends.mkldnn.is_available() and bool(
 )
 
 
+def is_bf16(precision: str) -> bool:
+    """Whether a precision is "bf16"; `ValueError` unless it is that or "fp32"."""
+    if precision not in ("fp32", "bf16"):
+        raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
+    return precision == "bf16"
+
+
 class Packed(NamedTuple):
     """Documents one after another: ids and positions (tokens,), and the length of each document."""
 
@@ -279,18 +286,18 @@ class Student(nn.Module):
     ) -> Float[np.ndarray, "documents dim"]:
         """Embed texts or token id lists as float32; `precision` is "fp32" or "bf16" (autocast).
 
-        Texts are cut to `max_positions`, token ids never. Documents are grouped by length. On a CPU
-        batches are shared among torch's threads, and a document's embedding has the same bits in
-        any batch. Meanwhile the student is in evaluation mode. `ValueError` for other inputs, and
-        for embeddings that are not finite.
+        Texts are cut to `max_positions`, token ids never. Weights that are not float32, as after
+        `half()`, compute in their own type. Documents are grouped by length, and torch's threads
+        share the batches on a CPU. There an embedding has the same bits in any batch in fp32, but
+        not always in bf16: AMX multiplies few rows otherwise. Meanwhile the student is in
+        evaluation mode. `ValueError` for other inputs, and for embeddings that are not finite.
         """
         documents = [*check_several(inputs)]
         if any(isinstance(document, str) for document in documents):
             documents = self.tokenize(documents)
         lengths = np.array([len(ids) for ids in self._check_ids(documents)], int)  # before any work
-        if precision not in ("fp32", "bf16"):
-            raise ValueError(f'precision must be "fp32" or "bf16", got {precision!r}')
-        kind = self.embeddings.LayerNorm.weight.device.type
+        weight = self.embeddings.LayerNorm.weight
+        kind, casts = weight.device.type, is_bf16(precision) and weight.dtype == torch.float32
         most = BATCH_TOKENS if kind == "cpu" else BATCH_TOKENS_ON_GPU
         order = np.argsort(-lengths, kind="stable")
         filled = np.cumsum(lengths[order]) // most
@@ -298,8 +305,7 @@ class Student(nn.Module):
         result = np.empty((len(documents), self.dim), dtype=np.float32)
 
         def embed(rows: np.ndarray) -> None:
-            mixed = torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
-            with torch.inference_mode(), mixed:
+            with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=casts):
                 result[rows] = self([documents[row] for row in rows]).float().cpu().numpy()
 
         training, threads = self.training, torch.get_num_threads()

@@ -24,7 +24,8 @@ _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a co
 
 def prepare_words(text: str, preprocessing: str) -> list[str]:
     """Split a text into words; lowercase or stem them as asked."""
-    words = split_words(text if preprocessing == "None" else text.lower())
+    words = split_words(text)
+    words = words if preprocessing == "None" else [word.lower() for word in words]
     return [_stem(word) for word in words] if preprocessing == "stem" else words
 
 

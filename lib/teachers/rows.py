@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lib.texts import has_token
+from lib.texts import has_token, normalize_text
 
 SIZE = 126  # tokens of a piece without the two special tokens: all-MiniLM was trained on 128
 MOST = 500  # pieces of a text that are read
@@ -40,7 +40,7 @@ def mean_of_chunks(
     `encode` maps texts of at most `size` tokens, without special ones, to (texts, dim).
     """
     means = []
-    for text in texts:
+    for text in map(normalize_text, texts):
         places = split_text(tokenizer, text, size)
         vectors = scale_rows(encode([text[start:end] for start, end, _ in places]))
         means.append(np.average(vectors, axis=0, weights=[tokens for *_, tokens in places]))

@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 from lib.messages import one_line_errors, quiet_transformers
-from lib.texts import check_texts, tokenize_texts
+from lib.texts import check_texts, normalize_text, tokenize_texts
 
 WEIGHTS = "model.safetensors"
 FILES = [WEIGHTS, "*.json", "*.txt", "*.model"]  # those to download
@@ -88,7 +88,7 @@ class SBERT:
         The texts of a batch have the same length: padding would change embeddings by up to 2e-6.
         `ValueError` for items that are not texts, and for embeddings that are not finite.
         """
-        texts = np.array([*check_texts(texts)], dtype=object)
+        texts = np.array([*map(normalize_text, check_texts(texts))], dtype=object)
         read = np.array([len(row) for row in self.tokenize(texts)])
         result = np.empty((len(texts), self.dim), dtype=np.float32)
         options = {"batch_size": batch_size, "show_progress_bar": False}

@@ -11,7 +11,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lib.teachers.rows import scale_rows
-from lib.texts import TERMS
+from lib.texts import TERMS, normalize_text
 
 DIM = 256  # directions of LSA for a person's own texts
 MANY = 100  # from so many documents on, words that only one of them has count as rare
@@ -20,8 +20,12 @@ WORDS = 100_000  # at most so many are kept, the most frequent, where rare words
 
 def make_vectorizer(**options: Any) -> TfidfVectorizer:
     """Make scikit-learn's TfidfVectorizer of all words except English stop words, in float32."""
-    words = {"tokenizer": TERMS.findall, "token_pattern": None, "stop_words": "english"}
-    return TfidfVectorizer(**words, sublinear_tf=True, dtype=np.float32, **options)
+    options |= {"preprocessor": _fold, "tokenizer": TERMS.findall, "token_pattern": None}
+    return TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32, **options)
+
+
+def _fold(text: str) -> str:
+    return normalize_text(text).lower()
 
 
 @dataclass(frozen=True)

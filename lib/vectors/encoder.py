@@ -5,6 +5,7 @@ part, weights of words, directions of LSA), dense/ (a stock SentenceTransformer)
 """
 
 import json
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 
 from lib import texts as forms
 from lib.messages import quiet_transformers
-from lib.student import Student
+from lib.student.encoder import Student, is_bf16
 from lib.student.folders import render_card
 from lib.teachers.rows import MOST, SIZE, centre_rows, cut_text, join_rows, mean_of_chunks
 from lib.teachers.words import Lexical
@@ -31,7 +32,7 @@ STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM w
 class Chunks(NamedTuple):
     """The stretches of a text."""
 
-    spans: np.ndarray  # (stretches, 2) start and end of each: text[start:end]
+    spans: np.ndarray  # (stretches, 2) start and end of each: text[start:end] of the text as it is
     vectors: np.ndarray  # (stretches, dim)
 
 
@@ -45,27 +46,29 @@ class Encoder:
     lexical: Lexical | None
 
     def encode(self, texts: Iterable[str], *, precision: str = "fp32") -> np.ndarray:
-        """Embed texts, (texts, dim) float32; a text without a word that LSA knows gets zeros there.
-        `precision` is that of the dense part, "fp32" or "bf16". Raises `ValueError` for an item
-        that is not a text, with its place.
+        """Embed texts, (texts, dim) float32. One without a word that LSA knows gets zeros there and
+        a warning with its place. `precision` is that of the dense part, "fp32" or "bf16".
+        `ValueError` for another, and for an item that is not a text, with its place.
         """
-        texts = [*forms.check_texts(texts)]
-        if not texts:
-            return self.encode(["no text"])[:0]
-        parts = []
+        is_bf16(precision)  # LSA, which computes in float32, refuses what others refuse
+        given = [*map(forms.normalize_text, forms.check_texts(texts))]
+        parts, texts = [], given or ["no text"]
         if self.dense is not None:
             dense = self._embed(texts, precision)
             parts.append(dense if self.mean is None else centre_rows(dense, self.mean))
         if self.lexical is not None:
             rows = self.lexical.weigh(texts) @ self.lexical.directions
+            if unknown := np.flatnonzero(~rows[: len(given)].any(axis=1)).tolist():
+                told = f"{len(unknown)} texts have no word that LSA knows: zeros at {unknown[:5]}"
+                warnings.warn(told, stacklevel=2)
             parts.append(centre_rows(rows, self.lexical.mean))
-        return join_rows(*parts) if self.model == BOTH else parts[0]
+        return (join_rows(*parts) if self.model == BOTH else parts[0])[: len(given)]
 
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
         """A vector for each stretch of 90 words, for search inside long texts."""
         embedded = []
         for text in [*forms.check_texts(texts)]:
-            words = [match.span() for match in forms.TERMS.finditer(text)] or [(0, len(text))]
+            words = forms.find_terms(text) or [(0, len(text))]
             parts = [words[start : start + STRETCH] for start in range(0, len(words), STRETCH)]
             spans = np.array([(part[0][0], part[-1][1]) for part in parts])
             embedded.append(Chunks(spans, self.encode(text[start:end] for start, end in spans)))
@@ -76,7 +79,7 @@ class Encoder:
         if isinstance(self.dense, Student):
             return self.dense.encode(read, precision=precision)
         encode = partial(self.dense.encode, show_progress_bar=False)
-        with torch.autocast(self.dense.device.type, torch.bfloat16, enabled=precision == "bf16"):
+        with torch.autocast(self.dense.device.type, torch.bfloat16, is_bf16(precision)):
             if self.model == CUT:
                 return encode(read)
             return mean_of_chunks(self.dense.tokenizer, encode, texts)

@@ -145,6 +145,8 @@ class OwnTexts:
         contents = zip(self.documents, self.documents.contents.tolist(), strict=True)
         rows = {each.id: self.places[key] for each, key in contents if key}  # of texts not blank
         frame = pd.DataFrame({"id": [*rows], "vector": [*vectors[[*rows.values()]].astype("f4")]})
+        if empty := [each for each, place in rows.items() if not vectors[place].any()]:
+            print(f"note: zeros for {len(empty)} texts without known words, such as {empty[:3]}")
         facts = {"documents": len(self.texts), "verdict": report["line"], "scores": report["table"]}
         made = environment.commit() | environment.versions()
         card = facts | {"title": f"Vectors of {self.name}: {name}", "provenance": made}

@@ -56,7 +56,12 @@ def test_both_is_the_mean_of_two_cosines_and_unknown_words_are_zero(folders):
     assert vectors.dtype == np.float32 and vectors.shape == (8, 384 + lexical.shape[1])
     cosines = vectors[:, 384:] @ vectors[:, 384:].T
     np.testing.assert_allclose(cosines, lexical @ lexical.T / 2, atol=1e-5)
-    assert not lsa.encode(["zebra"]).any() and both.encode(["zebra"]).any()
+    for encoder in (lsa, both):
+        with pytest.warns(UserWarning, match=r"1 texts .* zeros at \[1\]"):
+            assert encoder.encode([TEXTS[0], "zebra"])[1].any() == (encoder is both)
+        for texts in (TEXTS, []):
+            with pytest.raises(ValueError, match="got 'banana'"):
+                encoder.encode(texts, precision="banana")
 
 
 @pytest.mark.smoke
@@ -68,6 +73,9 @@ def test_a_stretch_is_embedded_as_a_text_and_no_texts_have_no_vectors(folders, m
     expected = encoder.encode([text[:269], text[270:539], text[540:599]])
     np.testing.assert_array_equal(chunks.vectors, expected)
     assert short.vectors.shape == (1, expected.shape[1])
+    (printed,) = encoder.encode_chunks([text.replace("w5", "w\u00ad5")])
+    np.testing.assert_array_equal(printed.vectors, expected)
+    assert printed.spans.tolist() == [[0, 314], [315, 629], [630, 699]]
     assert encoder.encode([]).shape == (0, expected.shape[1]) and encoder.encode_chunks([]) == []
 
 

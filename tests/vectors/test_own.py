@@ -129,7 +129,10 @@ def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys):
     write_lines(folder / "tasks/events/clusters.jsonl", clusters)
     write_lines(folder / "tasks/mistaken/train.jsonl", [{"id": "99", "label": "b"}])
     write_lines(folder / "tasks/one/relevant.json", [{"0": ["1"]}])
-    code, lines, _ = run(capsys, folder)
+    with (folder / "documents.jsonl").open("a") as file:
+        file.write('\n{"id": "stop words", "text": "the of and"}')
+    code, lines, _ = run(capsys, folder, "--model", LSA)
+    assert any("zeros for 1 texts" in line and "stop words" in line for line in lines), lines
     assert code == 0 and any(line.strip().startswith("events MAP") for line in lines), lines
     for name in ("mistaken", "one"):
         assert any(line.startswith(f"note: {name} is not judged: ") for line in lines), lines

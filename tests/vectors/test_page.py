@@ -75,10 +75,11 @@ def tab(request, tmp_path):
 def test_search_marks_what_it_finds_and_neighbours_and_map_lead_on(tab):
     results = tab.locator("#results li")
     assert results.count() == 50
-    tab.locator("#query").fill("judge")
+    tab.locator("#query").fill("ju\u00addge")
     assert "30 of 60" in tab.locator("#status").inner_text()
     assert tab.locator("#results mark").first.inner_text() == "judge"
     assert "<b>Text</b>" in results.first.locator("p").inner_text(), "a text is no HTML"
+    assert tab.evaluate("fold('Мои\\u0306 ﬁ É')") == "мой fi e"
     tab.locator("#query").fill("VOILIER 58 river")
     assert results.first.locator("button").inner_text() == "Voilier 58"
     # A text shows its nearest, and the map chooses.
