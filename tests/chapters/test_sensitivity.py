@@ -26,7 +26,7 @@ def run_falling(bench, identities, *, seeds):
         row = {"model": identity, "task": "OC", "seed": seed, "value": value, "chance": 0.5}
         scores = (np.arange(200) < round(200 * value)).astype(float)
         rows.append(row | {"scores": scores, "groups": np.arange(200).astype(str)})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).assign(folds=1)
 
 
 def load_bench(**overrides):
