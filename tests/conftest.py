@@ -131,7 +131,8 @@ def with_examples():
 
     def add(records, *, chance=0.0, metric="accuracy"):
         scores = [value + spread for value in records["value"]]
-        records = records.assign(scores=scores, groups=[groups] * len(records), chance=chance)
+        records = records.assign(scores=scores, groups=[groups] * len(records))
+        records = records.assign(chance=chance, folds=1)
         for name, value in (("metric", metric), ("readout", "thesis")):
             records[name] = records.get(name, value)
         return records

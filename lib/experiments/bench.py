@@ -236,7 +236,7 @@ class Bench:
         task's examples.
         Columns are model, the variant's fields, task, metric, readout, split, seed, value
         (accuracy, mean over folds and heads), scores (of each test example, the share of correct
-        heads), groups (of the examples' texts), chance, device, and two products' names.
+        heads), groups (of the examples' texts), chance, folds, device, and two products' names.
         """
         examples = {task: self.examples(task, split, limit) for task in self.classifications}
         names = {task: hash_examples(each) for task, each in examples.items()}
@@ -248,6 +248,7 @@ class Bench:
             groups = name_groups(self.tasks[task], each.text_ids)[each.inputs[each.tested]]
             facts[task] = {"task": task, "metric": "accuracy", "readout": self.readout}
             facts[task] |= {"split": split, "groups": groups, "chance": each.chance}
+            facts[task] |= {"folds": len(each.parts)}
         rows = []
         for (pair, task), product in records.items():
             record = self.store.read(product)
@@ -270,6 +271,7 @@ class Bench:
             queries = read_queries(task)
             groups = name_groups(task, queries.text_ids)[queries.examples]
             facts = {"task": name, "split": "test", "groups": groups, "fingerprint": ""}
+            facts |= {"folds": 1}  # nothing is trained on the texts
             self.prepare([self.model(*pair) for pair in pairs], queries.texts)
             for (readout, top), metric in itertools.product(tops.items(), ranking.METRICS):
                 if top is not None and top < 1:

@@ -28,7 +28,7 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
 
     `records` have the columns model, task, seed, value, optionally chance, scores and groups (of
     test examples), and round or metric; only those that were published are kept. low and high bound
-    our value over seeds and test texts (95%); they are NaN without scores of examples.
+    our value over seeds and test texts (95%), from 0 to 1; NaN without scores of examples.
     """
     keys = ["round", "task", "model"] if label == "fig5_4" else ["metric", "model", "task"]
     group, parts = keys[0], []
@@ -42,7 +42,8 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
         part["published_chance"] = part["task"].map(published.load_chances("test", metric))
         parts.append(part)
     frame = pd.concat(parts).merge(theirs[[*keys, "published"]], on=keys, how="left")
-    frame["low"], frame["high"] = frame["value"] - frame["half"], frame["value"] + frame["half"]
+    frame["low"] = (frame["value"] - frame["half"]).clip(lower=0)
+    frame["high"] = (frame["value"] + frame["half"]).clip(upper=1)
     orders = {"round": list(manifest.ROUNDS), "metric": ["MAP", "MRR"]}
     orders["model"] = manifest.ordered(frame["model"], published.CHAPTER_5)
     orders["task"] = manifest.ordered(frame["task"], manifest.TABLE_5_7)
@@ -75,13 +76,17 @@ def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -
     data = data.assign(
         ours=(data["value"] - ours) / (1 - ours),
         theirs=(data["published"] - theirs) / (1 - theirs),
-        half=(data["high"] - data["value"]) / (1 - ours),
+        # The side that 0 or 1 does not cut off.
+        half=np.fmax(data["high"] - data["value"], data["value"] - data["low"]) / (1 - ours),
+        least=-ours / (1 - ours),
     )
     if not by_row:
         by_row, tasks = "tasks", f"mean of {' and '.join(data['task'].unique())}"
         groups = data.groupby([by_column, "model"], sort=False)
         half = groups["half"].agg(lambda part: np.sqrt((part**2).sum()) / len(part))
-        data = groups[["ours", "theirs"]].mean().assign(half=half, tasks=tasks).reset_index()
+        data = (
+            groups[["ours", "theirs", "least"]].mean().assign(half=half, tasks=tasks).reset_index()
+        )
     rows, columns = data[by_row].unique(), data[by_column].unique()
     height = 1 + len(rows) * (0.35 + 0.19 * len(models))
     figure, axes = panels(len(columns), height, rows=len(rows), sharex=True, sharey=True)
@@ -96,7 +101,8 @@ def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -
         if shown["ours"].notna().any():
             look = {"ms": 4, "elinewidth": 1.3, "color": colors["ours"]}
             look |= {"fmt": "o", "label": "ours, with a 95% interval"}
-            axis.errorbar(shown["ours"], places, xerr=shown["half"], **look)
+            room = [shown["ours"] - shown["least"], 1 - shown["ours"]]
+            axis.errorbar(shown["ours"], places, xerr=np.minimum(room, shown["half"]), **look)
         axis.axvline(0, **settings()["chance"], label="guessing")
         axis.xaxis.set_major_locator(MaxNLocator(3))
         axis.grid(axis="y", visible=False)

@@ -69,6 +69,7 @@ class TaskScores:
     # (examples,), or (examples, 2) for pairs: what examples share across tasks, such as an article
     groups: np.ndarray
     chance: float  # the score of guessing
+    folds: int = 1  # of cross-validation; 1 if the training texts are never tested
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ class Evidence:
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
     """Collect the scores of records by task: a row for each model, task and seed.
 
-    Columns: scores (of test examples), groups (as in `TaskScores`) and chance.
+    Columns: scores (of test examples), and groups, chance and folds as in `TaskScores`.
     """
     runs = frame[["model", "task", "seed"]]
     if runs.duplicated().any():  # it would count as another seed
@@ -146,7 +147,9 @@ def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
     tasks = {}
     for name, rows in frame.sort_values("seed", kind="stable").groupby("task", sort=False):
         scores = {model: np.stack(list(group)) for model, group in rows.groupby("model")["scores"]}
-        tasks[str(name)] = TaskScores(scores, rows["groups"].iloc[0], float(rows["chance"].iloc[0]))
+        first = rows.iloc[0]
+        facts = first["groups"], float(first["chance"]), int(first["folds"])
+        tasks[str(name)] = TaskScores(scores, *facts)
     return tasks
 
 
@@ -217,8 +220,11 @@ def _vary_examples(
         covariance = sum over examples i, j with a common group of e_i e_j'
 
     where e_i, (runs,), is the contribution of example i to the scores. The training texts of the
-    heads are taken as fixed. Also returns the covariance as if all examples were independent,
-    and the effective number of groups (Carter et al. 2017).
+    heads are taken as fixed; but the K folds of a cross-validation train on each other's texts. If
+    the scores of two folds correlate by 1 / K (Nadeau and Bengio, "Inference for the generalization
+    error", 2003), the variance of their mean is 1 + (K - 1) / K times as large. Also returns the
+    covariance as if all examples were independent, and the effective number of groups (Carter et
+    al. 2017).
     """
     count = sum(seeds.values())
     belongs, in_cell = _share_groups([tasks[name].groups for name in weights])
@@ -235,6 +241,7 @@ def _vary_examples(
         scores = (scores - task.chance) / (1 - task.chance)
         values[:, column] = scores.mean(axis=1)
         parts = weight * (scores - values[:, [column]]) / scores.shape[1]
+        parts *= np.sqrt(2 - 1 / task.folds)
         sizes += abs(weight) * belongs[column].sum(0) / scores.shape[1]
         alone += parts @ parts.T
         parts *= np.sqrt(_bias_factor(belongs[column], in_cell[column]))

@@ -220,11 +220,16 @@ def compare(pairs: Iterable[tuple[str, str] | Comparison], evidence: Evidence) -
 
 
 def mean_score(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> tuple[float, ...]:
-    """The chance-corrected mean of models over tasks, and low and high over test texts alone."""
+    """The chance-corrected mean of models over tasks, and low and high over test texts alone.
+
+    The interval is cut off where no score can be.
+    """
     evidence = from_examples(tasks, given=models)
     average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, "mean", "chance")
     judged = judge([[average]], evidence)
-    return judged.effect, judged.low, judged.high
+    chances = np.array([task.chance for task in tasks.values()])
+    least = -(chances / (1 - chances)).mean()  # everything is wrong
+    return judged.effect, *np.clip([judged.low, judged.high], least, 1).tolist()
 
 
 def q_values(p: Sequence[float] | pd.Series) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.decomposition import TruncatedSVD
+from scipy.sparse.linalg import aslinearoperator, eigsh
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lib.teachers.rows import scale_rows
@@ -15,6 +15,7 @@ from lib.texts import TERMS, normalize_text
 
 DIM = 256  # directions of LSA for a person's own texts
 MANY = 100  # from so many documents on, words that only one of them has count as rare
+NULL = 1e-3  # of the largest singular value: below it the direction is a rounding error
 WORDS = 100_000  # at most so many are kept, the most frequent, where rare words are left out
 
 
@@ -26,6 +27,24 @@ def make_vectorizer(**options: Any) -> TfidfVectorizer:
 
 def _fold(text: str) -> str:
     return normalize_text(text).lower()
+
+
+def find_directions(weights: sparse.csr_array, dim: int) -> np.ndarray:
+    """The first `dim` right singular vectors of (documents, words), as (words, dim) of norm 1.
+
+    Signs are arbitrary. Fewer if documents or words are few, or repeat each other.
+    """
+    # scikit-learn's default gets most of the later directions wrong, and its "arpack" draws vectors
+    # without a seed where documents repeat each other.
+    if dim < weights.shape[0]:
+        matrix = aslinearoperator(weights)
+        left = eigsh(matrix @ matrix.H, dim, rng=0)[1]
+    else:
+        left = np.linalg.eigh((weights @ weights.T).toarray())[1]
+    rows = weights.T @ left[:, ::-1]
+    values = np.linalg.norm(rows, axis=0)
+    found = values > NULL * values[0]
+    return rows[:, found] / values[found]
 
 
 @dataclass(frozen=True)
@@ -49,8 +68,7 @@ class Lexical:
         weights = vectorizer.fit_transform(texts)
         directions = np.zeros((weights.shape[1], 0), np.float32)
         if dim:
-            svd = TruncatedSVD(min(dim, *weights.shape), random_state=0).fit(weights)
-            directions = np.ascontiguousarray(svd.components_.T)
+            directions = find_directions(weights, dim)
         mean = scale_rows(weights @ directions).mean(axis=0)
         words = "\n".join(vectorizer.get_feature_names_out())
         return cls(words, vectorizer.idf_, directions, mean)

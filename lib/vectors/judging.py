@@ -41,6 +41,7 @@ class Measure(NamedTuple):
     groups: np.ndarray
     chance: float  # the score of guessing
     examples: int
+    folds: int = 1  # of a classification
 
 
 def judge_all(texts: Sequence, groups: Sequence, tasks: Mapping, make_models: Callable) -> list:
@@ -128,7 +129,8 @@ def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
         classifier = "words" if single or key == TFIDF else "compare"
         scores[key] = readouts.judge_folds(partial(_embed_outside, model), examples, classifier)
     groups = np.array([names[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
-    return Measure(f"{name} accuracy", scores, groups, examples.chance, len(groups))
+    facts = (groups, examples.chance, len(groups), len(examples.parts))
+    return Measure(f"{name} accuracy", scores, *facts)
 
 
 def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> Any:
@@ -194,7 +196,7 @@ def _tabulate(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.Da
     scores = {}
     for each in measures:  # not corrected for chance
         runs = {model: each.scores[model][None] for model in models}
-        scores[each.name] = TaskScores(runs, each.groups, 0.0)
+        scores[each.name] = TaskScores(runs, each.groups, 0.0, each.folds)
     evidence = from_examples(scores, given=models)
     rows = [(model, *verdicts.mean_score(scores, [model])) for model in models]
     table = pd.DataFrame(rows, columns=["model", "value", "low", "high"])

@@ -26,7 +26,7 @@ def run_falling(bench, identities, *, seeds):
         row = {"model": identity, "task": "OC", "seed": seed, "value": value, "chance": 0.5}
         scores = (np.arange(200) < round(200 * value)).astype(float)
         rows.append(row | {"scores": scores, "groups": np.arange(200).astype(str)})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).assign(folds=1)
 
 
 def load_bench(**overrides):
@@ -86,6 +86,7 @@ def make_word_records(levels, target, *, readout="none", spread=0.0):
         rows += [(sensitivity.TEACHER, size, s, level + spread * (s - 0.5)) for s in (0, 1)]
     rows.append((sensitivity.TARGET, WORDS[-1], 0, target))
     records = pd.DataFrame(rows, columns=["model", "words", "seed", "level"])
+    records["folds"] = 1
     records["value"] = 0.5 + records["level"] / 2
     records["scores"] = [np.full(40, value) for value in records["value"]]
     records["groups"] = [np.arange(40)] * len(records)

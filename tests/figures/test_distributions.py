@@ -95,7 +95,7 @@ def list_dots(axis, *, hollow: bool) -> list[float]:
 def halve_scores(label):
     """The published scores halved, with scores of examples."""
     theirs = published.load(label).rename(columns={"accuracy": "value", "score": "value"})
-    rng, records = np.random.default_rng(0), theirs.assign(seed=0, chance=0.1)
+    rng, records = np.random.default_rng(0), theirs.assign(seed=0, chance=0.1, folds=1)
     records["value"] /= 2
     records["scores"] = [rng.binomial(1, value, 200).astype(float) for value in records["value"]]
     records["groups"] = [np.arange(200).astype(str)] * len(records)
@@ -138,6 +138,17 @@ def test_figures_5_5_and_5_6():
     assert len(figures.dots(frame, "fig5_6").axes) == 4, "two metrics, two tasks"
     with pytest.raises(ValueError, match="two records"):
         figures.score_frame("fig5_5", pd.concat([records, records]))
+
+
+def test_no_score_above_1_is_drawn():
+    """One of 200 wrong is .995 with about .01 to both sides, and a mean over two tasks has .007."""
+    records = halve_scores("fig5_5").query("model == 'SBERT'").assign(value=0.995)
+    records["scores"] = [np.arange(200) > 0.0] * len(records)
+    frame = figures.score_frame("fig5_5", records)
+    assert (frame["high"] == 1).all() and frame["low"].max() < 0.99
+    axis, _ = figures.dots(frame, "fig5_5").axes
+    (low, *_, high) = np.sort(np.concatenate(axis.containers[0].lines[2][0].get_segments())[:, 0])
+    assert high == pytest.approx(1) and low == pytest.approx((0.988 - 0.1) / 0.9, abs=0.001)
 
 
 def test_a_step_has_a_mark_and_an_interval_for_each_readout():

@@ -18,7 +18,7 @@ def draw(best, names=("SBERT", "only-MSE"), **fields):
         for task in ("ARXIV", "PAN"):
             row = {"model": model, "task": task, "scores": (rng.random(300) < share).astype(float)}
             rows.append(row | {"groups": np.arange(300), "chance": 0.5, "readout": "compare"})
-    return pd.DataFrame(rows).assign(seed=0, **fields)
+    return pd.DataFrame(rows).assign(seed=0, folds=1, **fields)
 
 
 def test_a_round_at_random_and_a_ranking_at_the_ceiling_are_told():

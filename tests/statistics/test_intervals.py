@@ -187,6 +187,26 @@ def test_texts_of_one_article_count_as_one_and_it_is_the_same_in_two_tasks():
     assert ratio == pytest.approx(math.sqrt(2), rel=0.05)
 
 
+@pytest.mark.parametrize(("classes", "apart"), [(2, 0.0), (2, 0.5), (3, 0.0)])
+def test_folds_train_on_each_other(classes, apart):
+    """Against simulation: new texts each time, in the class of the nearest centroid of the other
+    four folds. As independent examples they would have 1.5 to 1.8 times the estimated variance.
+    """
+    labels, folds = np.arange(60) % classes, np.repeat(np.arange(5), 12)
+    texts = np.random.default_rng(0).standard_normal((400, 60, 8)) + apart * labels[:, None]
+    right = np.empty((400, 60))
+    for fold in range(5):
+        seen, test = folds != fold, folds == fold
+        classed = [texts[:, seen & (labels == each)].mean(1) for each in range(classes)]
+        away = texts[:, None, test] - np.stack(classed, axis=1)[:, :, None]
+        right[:, test] = (away**2).sum(3).argmin(1) == labels[test]
+    tasks = task(range(60), **{str(number): row for number, row in enumerate(right)})
+    evidence = from_examples({"t": replace(tasks["t"], folds=5)}, given=tasks["t"].scores)
+    for sums in (np.eye(400), np.eye(400)[:200] - np.eye(400)[200:]):  # scores and differences
+        spread, error = (sums @ evidence.scores).std(), evidence.errors(sums)[0]
+        assert 0.6 < spread**2 / (error**2).mean() < 1.15
+
+
 def measure(groups, scores):
     """The mean score of each row, and its variance as found: rows are models of one evidence."""
     rows = {str(number): row for number, row in enumerate(np.clip(scores, 0, 1))}
@@ -244,6 +264,6 @@ def test_scores_that_would_not_compare_are_refused(change):
 
 def test_a_repeated_record_is_no_further_seed():
     row = {"model": "a", "task": "t", "seed": 0, "scores": np.ones(4), "groups": [*"xyzw"]}
-    frame = pd.DataFrame([row | {"chance": 0.5}] * 2)
+    frame = pd.DataFrame([row | {"chance": 0.5, "folds": 1}] * 2)
     with pytest.raises(ValueError, match="a record is repeated: .*'seed': 0"):
         task_scores(frame)
