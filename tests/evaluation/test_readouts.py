@@ -18,6 +18,7 @@ from lib.evaluation.readouts import (
     judge,
     judge_folds,
     judge_models,
+    make_perfect_vectors,
 )
 from tests.evaluation.test_heads import change
 
@@ -71,6 +72,17 @@ def test_the_order_of_texts_plays_no_role_and_nan_is_never_an_answer(classifier,
     vectors[5, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         judge(vectors, examples, classifier, SETTINGS)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_perfect_vectors_are_alike_where_labels_say_so(columns):
+    examples, _ = make_examples(columns, count=1000)  # so many that each text is in a positive pair
+    vectors = make_perfect_vectors(examples)
+    assert vectors.shape == (80, 384) and len(np.unique(vectors, axis=0)) == 2
+    for classifier in ("compare", "similarity"):
+        assert judge(vectors, examples, classifier).mean() == 1
+    apart = replace(examples, labels=0 * examples.labels)  # nothing that belongs together
+    assert len(np.unique(make_perfect_vectors(apart), axis=0)) == (1 if columns == 1 else 80)
 
 
 def test_scores_are_in_the_order_of_tested_examples_and_chance_is_their_largest_class():
