@@ -22,6 +22,8 @@ from lib.data.files import Rows, read_rows
 from lib.messages import one_line_errors
 
 SPLITS = ("train", "validation", "test")
+# Without a head, pairs of the second class are those with the larger cosines.
+PAIR_LABELS = [["0", "1"], ["no", "yes"], ["false", "true"]]
 FILES = {  # of each kind of task; the first must be there
     "retrieval": ["relevant.json"],
     "clustering": ["clusters.jsonl"],
@@ -132,6 +134,10 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
         trained = {*task.examples["label"][task.examples["split"] == "train"]}
         if len(trained) < 2 or trained != {*task.classes}:
             raise ValueError(f"{folder}: expected two classes, and all of them in train.jsonl")
+        pairs = task.examples["ids"].map(len).max() > 1
+        if pairs and [name.lower() for name in task.classes] not in PAIR_LABELS:
+            told = f"labels of pairs: expected one of {PAIR_LABELS} (the second for pairs that"
+            raise ValueError(f"{folder}: {told} belong together), got {task.classes}")
         if asked.cross_fit or not {"validation", "test"} <= task.inputs.keys():
             task = replace(task, folds=asked.blocks or asked.folds)
         each = task.examples.explode("ids")

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics.pairwise import paired_cosine_distances
-from sklearn.neighbors import NearestCentroid
 from sklearn.preprocessing import StandardScaler, normalize
-from sklearn.tree import DecisionTreeClassifier
 
 from lib.config.schema import HeadSettings
 
@@ -22,6 +19,7 @@ from lib.config.schema import HeadSettings
 CLASSIFIER_OF = {"thesis": "head", "compare": "compare", "none": "similarity"}
 HEAD_SEEDS = 1000  # heads of one model and seed: seeds 1000 * seed, 1000 * seed + 1, ...
 TOLERANCE = 1e-6  # largest entry of the gradient at which logistic regression has converged
+DIGITS = 12  # of similarities, so that equal ones tie whatever rounding did to them
 Part = tuple[np.ndarray, np.ndarray]  # the examples to train on and those to test on
 
 
@@ -80,6 +78,22 @@ def judge(
 ) -> np.ndarray:
     """(tested,) for each tested example, the share of right answers; see `judge_models`."""
     return judge_models([("", 0, vectors)], examples, classifier, settings)[0]["scores"]
+
+
+def make_perfect_vectors(examples: Examples, dim: int = 384) -> np.ndarray:
+    """(texts, dim) float32 vectors that say all there is to know: texts of one class share a random
+    vector, or in a task of pairs those that positive pairs link. Entries are standard normal. Norms
+    are then 20, of which heads of few steps read more than of 1.
+    """
+    kinds = np.zeros(len(examples.texts), int)
+    if examples.inputs.shape[1] == 1:
+        kinds[examples.inputs[:, 0]] = examples.labels
+    else:
+        ends = tuple(examples.inputs[examples.labels == 1].T)
+        links = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(len(kinds),) * 2)
+        _, kinds = sparse.csgraph.connected_components(links, directed=False)
+    random = np.random.default_rng(0).normal(size=(kinds.max() + 1, dim))
+    return random.astype(np.float32)[kinds]
 
 
 def judge_folds(embed: Callable[..., Any], examples: Examples, classifier: str) -> np.ndarray:
@@ -150,15 +164,34 @@ def by_comparing(trial: Trial) -> np.ndarray:
 def by_similarity(trial: Trial) -> np.ndarray:
     """Classify by similarity, with almost nothing to train.
 
-    A single text gets the class of the nearest centroid of embeddings scaled to norm 1. A pair is
-    classified by the threshold on its cosine that separates the training pairs best.
+    A pair is positive, of class 1, if its cosine is above the cut of `choose_cut`; with a zero
+    vector the cosine is 0. A single text gets the class of the nearest centroid of embeddings
+    scaled to norm 1, and of equally near ones the class with most training examples.
     """
-    embeddings = trial.features.astype(np.float64)
-    first = embeddings[trial.inputs[:, 0]]
-    if trial.inputs.shape[1] == 1:
-        return trial.fit(NearestCentroid(), normalize(first))
-    x = 1 - paired_cosine_distances(first, embeddings[trial.inputs[:, 1]])[:, None]
-    return trial.fit(DecisionTreeClassifier(max_depth=1), x)  # one threshold
+    embeddings, train, test = trial.features.astype(np.float64), trial.train, trial.test
+    u, v = (normalize(embeddings[trial.inputs[:, side]]) for side in (0, -1))
+    if trial.inputs.shape[1] == 2:
+        products = u.multiply(v) if sparse.issparse(u) else u * v
+        cosines = np.asarray(products.sum(axis=1)).ravel().round(DIGITS)
+        return (cosines[test] > choose_cut(cosines[train], trial.labels[train])).astype(int)
+    labels, counts = np.unique(trial.labels[train], return_counts=True)
+    labels = labels[np.argsort(-counts, kind="stable")]  # argmax takes the first of equals
+    centroids = np.stack([u[train][trial.labels[train] == label].mean(axis=0) for label in labels])
+    nearness = u[test] @ centroids.T - (centroids**2).sum(axis=1) / 2  # falls with the distance
+    return labels[nearness.round(DIGITS).argmax(axis=1)]
+
+
+def choose_cut(cosines: np.ndarray, labels: np.ndarray) -> float:
+    """The cut of (n,) cosines with most right answers if those above it, and only those, have
+    label 1: halfway between its neighbours, the lowest of equally good ones. Below the lowest
+    cosine it is -inf, above the highest inf. Right answers are counted because accuracy is what we
+    report.
+    """
+    values = np.unique(cosines)
+    ranked = (np.sort(cosines[labels == label]) for label in (0, 1))
+    zeros, ones = (np.searchsorted(each, values, "right") for each in ranked)  # up to each value
+    best = np.argmax(np.r_[0, zeros - ones])  # right answers, minus those of a cut below all
+    return float(np.r_[-np.inf, values, np.inf][best : best + 2].mean())
 
 
 def by_words(trial: Trial) -> np.ndarray:

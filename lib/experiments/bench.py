@@ -29,7 +29,7 @@ from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import ranking, readouts
 from lib.evaluation.readouts import Examples
-from lib.experiments.embedders import Joined, ParagraphVector, Teacher, Words
+from lib.experiments.embedders import Joined, ParagraphVector, Perfect, Teacher, Words
 from lib.experiments.model import Model, find_device, has_bfloat16, hash_model
 from lib.experiments.students import Base, TrainedStudent, share_layers
 from lib.jobs import Job, run_jobs
@@ -212,6 +212,7 @@ class Bench:
         if variant.kind == "both":  # a cut text has a single piece
             return Joined(self.store, (teacher if variant.cut else chunks, lsa), scaled=True)
         fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
+        fixed["perfect"] = Perfect(self.store)
         return fixed[variant.kind]
 
     def prepare(self, models: Iterable[Model], texts: Sequence[str]) -> None:
@@ -339,6 +340,10 @@ def judge_and_keep(store: Store, group: Sequence[Judged], examples: Examples, *h
     """Judge models side by side, by classifier and settings; keep the records."""
     models = []
     for record, model, seed in group:
-        models.append((record.label, seed, model.embed_and_unload(examples.texts)))
+        if isinstance(model, Perfect):
+            vectors = readouts.make_perfect_vectors(examples)
+        else:
+            vectors = model.embed_and_unload(examples.texts)
+        models.append((record.label, seed, vectors))
     for each, result in zip(group, readouts.judge_models(models, examples, *how), strict=True):
         store.get(each.record, functools.partial(dict, result))

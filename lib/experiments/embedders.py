@@ -155,6 +155,13 @@ def leave_out(documents: Sequence[str], texts: Sequence[str]) -> list[str]:
     return [documents[int(row)] for row in np.flatnonzero(outside)]
 
 
+class Perfect(Model):
+    """Stands for `readouts.make_perfect_vectors`, which reads labels instead of texts."""
+
+    stores_vectors = False
+    product = Product("perfect", {}, (), (), "perfect vectors")
+
+
 @dataclass(frozen=True, eq=False)
 class Joined(Model):
     """Vectors of several models side by side; if `scaled`, of two, with equal weight and norm 1."""

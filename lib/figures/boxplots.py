@@ -25,7 +25,8 @@ _PANELS = {  # panel -> columns: score, score divided by the task's best, chance
 }
 _PRINTED = dict(zip(("accuracy", "normalized", "chance"), _PANELS["published"], strict=False))
 _COLUMNS = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
-_COLUMNS += ["noise", "published_noise", "collapsed", "chance", "published_chance", "identity"]
+_COLUMNS += ["noise", "published_noise", "collapsed", "chance", "published_chance", "perfect"]
+_COLUMNS += ["identity"]
 _ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches for a row, a line of the legend, and the rest
 
 
@@ -34,9 +35,10 @@ def boxplot_frame(
 ) -> pd.DataFrame:
     """Our accuracies next to the published ones: the data, and the CSV, of a boxplot figure.
 
-    `records` have the columns model (identity), task, seed, value, and optionally chance and
-    collapsed. Models get their names in that figure; rows ascend by mean normalized accuracy, in
-    Figure 5.3 within each round. `noise` is that of a run's mean, "ours" and "published".
+    `records` have the columns model (identity), task, seed, value, and optionally chance, collapsed
+    and perfect (the accuracy of perfect vectors by the same heads). Models get their names in that
+    figure. Rows are as drawn: in the published order, behind models that the thesis lacks, which
+    ascend by mean chance-corrected accuracy. `noise` is that of a run's mean, "ours", "published".
     """
     ours = seed_means(label, records, ["model", "task"]).rename(columns={"model": "identity"})
     runs = records.pivot(index=["model", "seed"], columns="task", values="value")
@@ -51,24 +53,26 @@ def boxplot_frame(
     for side, (*_, column) in _PANELS.items():
         frame[column] = noise[side].least_difference if noise and side in noise else np.nan
     frame["model"] = frame["identity"].replace(names)
-    # Rounded, so that ties keep the published order.
-    frame["mean"] = frame.groupby("model")["normalized"].transform("mean").round(12)
-    frame["round"] = frame["model"].str.rpartition(";")[2] if label == "fig5_3" else ""
-    orders = {"round": manifest.ordered(frame["round"], manifest.ROUNDS)}
-    orders |= {"mean": sorted(frame["mean"].unique())}
-    orders |= {"identity": [*names, *frame["identity"]], "task": manifest.ordered(frame["task"])}
+    places = {identity: row for row, identity in enumerate(published.printed(label).values())}
+    frame["place"] = frame["identity"].map(places).fillna(-1)
+    chance = frame["chance"].astype(float).fillna(0)
+    score = (frame["value"] - chance) / (1 - chance)
+    frame["mean"] = score.groupby(frame["model"]).transform("mean").round(12)
+    orders = {column: sorted(frame[column].unique()) for column in ("place", "mean", "model")}
+    orders["task"] = manifest.ordered(frame["task"])
     return sort_rows(frame, orders)[_COLUMNS]
 
 
 def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Keys, value (mean over seeds), seeds, chance, collapsed; `ValueError` for a repeated one."""
+    """Keys, value (a mean), seeds, chance, perfect, collapsed; `ValueError` for a repeated run."""
     repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
     if len(repeated):
         raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}")
-    chance, collapsed = records.get("chance", np.nan), records.get("collapsed", False)
     columns = {"value": ("value", "mean"), "seeds": ("seed", "nunique")}
-    columns |= {"chance": ("chance", "first"), "collapsed": ("collapsed", "any")}
-    records = records.assign(chance=chance, collapsed=collapsed)
+    columns |= {name: (name, "first") for name in ("chance", "perfect")}
+    columns["collapsed"] = ("collapsed", "any")
+    missing = {"chance": np.nan, "perfect": np.nan, "collapsed": False}
+    records = records.assign(**missing | dict(records))
     return records.groupby(keys, sort=False, as_index=False).agg(**columns)
 
 
@@ -85,15 +89,12 @@ def boxplot(
     """Draw the data of `boxplot_frame`: our boxes and the published ones in two panels.
 
     The scale is chance-corrected accuracy minus the task's best, so two means differ by as much as
-    the ledger says; without ours it is the thesis', accuracy divided by the task's best. Rows are
-    in the published order, behind models that the thesis lacks. `rounds` are those of the profile;
-    `untrained` describes our models of `UNTRAINED`.
+    the ledger says; without ours it is the thesis', accuracy divided by the task's best. `rounds`
+    are those of the profile; `untrained` describes our models of `UNTRAINED`.
     """
     printed = manifest.printed_rounds(rounds)
     ends = {f";{re.escape(name)}$": f";{text}" for name, text in printed.items()}
-    places = {identity: row for row, identity in enumerate(published.printed(label).values())}
-    order = data["identity"].map(places).fillna(-1).sort_values(kind="stable").index
-    data = data.loc[order].replace({"model": ends}, regex=True)
+    data = data.replace({"model": ends}, regex=True)
     models = data["model"].unique()
     names = pd.Series(models).replace(settings()["short"].get(label, {}), regex=True)
     categories, colors = _categorize(label, models)
@@ -118,7 +119,7 @@ def _draw_panel(axis: Axes, data: pd.DataFrame, name: str, fills: list, sides: l
     """Draw a box for each model; right of ours, mark rows with more seeds, and collapsed models."""
     column, normalized, chance, noise = _PANELS[name]
     scores, chances, tasks = data[column].astype(float), data[chance].astype(float), data["task"]
-    best = (scores / data[normalized].astype(float)).groupby(tasks).transform("max")
+    best = (scores / data[normalized].astype(float)).groupby(tasks).transform("max").fillna(0)
     as_printed = sides == ["published"]
     if as_printed:  # the thesis' scale
         first, shown, guessed = 1, scores / best, chances / best
@@ -145,6 +146,10 @@ def _draw_panel(axis: Axes, data: pd.DataFrame, name: str, fills: list, sides: l
     axis.set(title=name, xlabel=scale)
     axis.grid(axis="y", visible=False)
     if column == "value":
+        perfect = (data["perfect"].astype(float) - best) / room
+        if perfect.notna().any():
+            places = perfect.groupby(data["model"], sort=False).mean()
+            axis.plot(places, range(len(boxes)), **settings()["perfect"])
         rows = data.groupby("model", sort=False)[["seeds", "collapsed"]].max()
         look = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 7.5}
         for place, row in enumerate(rows.itertuples()):
@@ -163,6 +168,8 @@ def _explain(data: pd.DataFrame, label: str, untrained: str) -> list[str]:
         told.append(f"ours: {seeds} " + ("each" if least == most else f"unless marked ×{most}"))
         if data["collapsed"].any():
             told.append("†: collapsed, all embeddings point one way")
+        if data["perfect"].notna().any():
+            told.append(settings()["perfect_told"])
     if not own:
         told.append("published: one run each")
     told += settings()["explained"].get(label, [])

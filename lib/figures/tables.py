@@ -33,6 +33,9 @@ def readable(frame: pd.DataFrame) -> Parts:
     """
     frame = frame.round(6).convert_dtypes()  # the numbers of the CSV decide
     frame = frame.replace({"round": frame.attrs.get("rounds", {})})
+    for name in frame.select_dtypes("number").filter(regex="(^|_)[pq]$"):
+        small = (frame[name] < 0.0005).fillna(False)
+        frame[name] = frame[name].astype(object).mask(small, "<.001")
     layout = _texts()["layouts"].get(frame.attrs.get("label"), {"columns": {}})
     used = re.findall("{([^:}]+)", "".join(layout["columns"].values()))
     if not used or not {*used} <= {*frame}:
@@ -53,7 +56,7 @@ def render(kind: str, frame: pd.DataFrame, caption: str = "", label: str = "") -
     environment = jinja2.Environment(loader=loader, trim_blocks=True)
     escapes = str.maketrans({"\n": " "} | _texts()["escapes"][kind])
     environment.filters["escaped"] = lambda text: text.translate(escapes)
-    environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%()\[\]/±–-]*").all()
+    environment.tests["numbers"] = lambda texts: texts.str.fullmatch(r"[\d\s.,%<()\[\]/±–-]*").all()
     facts = {"parts": readable(frame), "caption": caption, "label": label}
     return environment.get_template(f"table.{kind}.j2").render(**facts)
 

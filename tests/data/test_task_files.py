@@ -154,6 +154,16 @@ def test_what_would_make_a_number_wrong_is_refused(root, write, file, rows, mess
         read(root, "link")
 
 
+@pytest.mark.parametrize("names", [["match", "no match"], ["no", "perhaps", "yes"]])
+def test_labels_of_pairs_say_which_pairs_belong_together(root, write, names):
+    for split in task_files.SPLITS:
+        (root / f"own/tasks/links/{split}.jsonl").unlink()
+    rows = [{"a": n, "b": n + 1, "label": names[n % len(names)]} for n in range(10)]
+    write(root / "own/tasks" / LINKS, *rows)
+    with pytest.raises(ValueError, match=rf"'true'.*second .* belong together.*got .'{names[0]}'"):
+        read(root, "links")
+
+
 def test_what_real_data_have_is_kept_and_counted(root, write):
     rows = [{"id": n, "text": "" if n in (1, 3) else f"text {n % 50}"} for n in range(60)]
     rows = [row | {"group": f"g{row['id'] // 9}"} for row in rows]

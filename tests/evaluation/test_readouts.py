@@ -14,9 +14,11 @@ from lib.evaluation.readouts import (
     by_comparing,
     by_similarity,
     by_words,
+    choose_cut,
     judge,
     judge_folds,
     judge_models,
+    make_perfect_vectors,
 )
 from tests.evaluation.test_heads import change
 
@@ -46,9 +48,8 @@ def test_perfect_constant_and_random_vectors(classifier, columns):
         right = judge(perfect, examples, classifier, SETTINGS)
         assert right.shape == examples.tested.shape and (right == 1).all()
     constant = np.ones((80, 4), np.float32)
-    if (classifier, columns) != ("similarity", 1):  # scikit-learn refuses equal centroids
-        share = judge(constant, examples, classifier, SETTINGS).mean()
-        assert share == pytest.approx(examples.chance, abs=0.1)
+    share = judge(constant, examples, classifier, SETTINGS).mean()
+    assert share == pytest.approx(examples.chance, abs=0.1)
     shares = []
     for seed in range(5):
         random = np.random.default_rng(seed).normal(size=(80, 4)).astype(np.float32)
@@ -71,6 +72,17 @@ def test_the_order_of_texts_plays_no_role_and_nan_is_never_an_answer(classifier,
     vectors[5, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         judge(vectors, examples, classifier, SETTINGS)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_perfect_vectors_are_alike_where_labels_say_so(columns):
+    examples, _ = make_examples(columns, count=1000)  # so many that each text is in a positive pair
+    vectors = make_perfect_vectors(examples)
+    assert vectors.shape == (80, 384) and len(np.unique(vectors, axis=0)) == 2
+    for classifier in ("compare", "similarity"):
+        assert judge(vectors, examples, classifier).mean() == 1
+    apart = replace(examples, labels=0 * examples.labels)  # nothing that belongs together
+    assert len(np.unique(make_perfect_vectors(apart), axis=0)) == (1 if columns == 1 else 80)
 
 
 def test_scores_are_in_the_order_of_tested_examples_and_chance_is_their_largest_class():
@@ -138,16 +150,54 @@ def make_trial(features, inputs, labels, tested=2):
     return Trial(np.asarray(features), inputs, np.asarray(labels), train, test)
 
 
-def test_a_text_goes_to_the_nearest_centroid():
+def test_a_text_goes_to_the_nearest_centroid_and_of_equal_ones_to_the_largest_class():
     features = [[1, 0], [2, 0.1], [0, 1], [0.1, 3], [5, 1], [1, 5]]
     assert by_similarity(make_trial(features, None, [0, 0, 1, 1, 0, 1])).tolist() == [0, 1]
+    for constant in (np.full((13, 7), 0.1), np.zeros((13, 7))):
+        labels = np.array([0, 1, 1, 2, 2, 2, 1, 1, 3, 3, 0, 0, 0])  # class 1 is trained on most
+        assert by_similarity(make_trial(constant, None, labels)).tolist() == [1, 1]
+        order = np.r_[np.random.default_rng(0).permutation(11), 11, 12]
+        assert by_similarity(make_trial(constant, None, labels[order])).tolist() == [1, 1]
 
 
-def test_a_pair_is_divided_by_the_threshold_that_training_pairs_ask_for():
-    angles = np.radians([0, 10, 20, 70, 80, 30, 60])  # each beside the first text
-    features = np.stack([np.cos(angles), np.sin(angles)], 1) * np.arange(1, 8)[:, None]
-    inputs = np.stack([np.zeros(6, int), np.arange(1, 7)], 1)
-    assert by_similarity(make_trial(features, inputs, [1, 1, 0, 0, 1, 0])).tolist() == [1, 0]
+def place_pairs(cosines):
+    """Vectors, and pairs of the first with each other one, that have these cosines."""
+    cosines = np.array([1, *cosines])
+    features = np.stack([cosines, np.sqrt(1 - cosines**2)], 1)
+    return features, np.stack([np.zeros(len(cosines) - 1, int), np.arange(1, len(cosines))], 1)
+
+
+@pytest.mark.parametrize("share", [0.03, 0.5, 0.9])
+def test_no_cut_of_cosines_has_more_right_answers(share):
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        labels = (random.random(60) < share).astype(int)
+        cosines = (labels * random.random() + random.normal(size=60)).round(1)  # some are equal
+        values = np.unique(cosines)
+        cuts = [-np.inf, *(values[:-1] + values[1:]) / 2, np.inf]
+        right = [((cosines > cut) == labels).sum() for cut in cuts]
+        assert choose_cut(cosines, labels) == cuts[int(np.argmax(right))]  # the lowest of the best
+
+
+def test_pairs_above_the_cut_are_positive_never_those_below_it():
+    labels = np.array([1, 1, 1, 0, 0, 0, 1, 0, 1, 0])
+    cosines = np.array([0.9, 0.8, 0.7, 0.3, 0.2, 0.1, 0.6, 0.4, 0.51, 0.49])
+    for shown, expected in ((cosines, [1, 0, 1, 0]), (-cosines, [1] * 4), (0 * cosines, [1] * 4)):
+        assert by_similarity(make_trial(*place_pairs(shown), labels, 4)).tolist() == expected
+    assert (
+        choose_cut(cosines, 0 * labels) == np.inf and choose_cut(cosines, 0 * labels + 1) == -np.inf
+    )
+    assert choose_cut(-cosines, (cosines > 0.85).astype(int)) == np.inf, "one in ten: always no"
+
+
+def test_a_vector_of_zeros_has_the_cosine_0():
+    features, inputs = place_pairs([0.4, 0.3, -0.1, -0.2, 0.2])
+    features[-1] = 0
+    for stored in (features, sparse.csr_array(features)):
+        trial = replace(make_trial([], inputs, [1, 1, 1, 0, 0], 1), features=stored)
+        assert by_similarity(trial).tolist() == [1]  # the cut is at -0.15
+        trial = replace(trial, labels=np.array([1, 1, 0, 0, 0]))
+        assert by_similarity(trial).tolist() == [0]  # the cut is at 0.1
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -87,7 +87,7 @@ def test_published_accuracies_as_ours_give_the_published_figure(label):
 def test_rounds_of_figure_5_3_stay_together():
     records = make_records({"DM;1k": 0.9, "SBERT;1k": 0.5, "DM;10k": 0.4, "DM;all": 0.3})
     frame = figures.boxplot_frame("fig5_3", records)
-    assert frame["model"].unique().tolist() == ["SBERT;1k", "DM;1k", "DM;10k", "DM;all"]
+    assert frame["model"].unique().tolist() == ["DM;1k", "SBERT;1k", "DM;10k", "DM;all"]
     share = frame.set_index(["model", "task"]).at[("DM;all", "OC"), "normalized"]
     assert share == pytest.approx(0.3 / 0.9)
 
@@ -128,6 +128,36 @@ def test_rows_are_in_the_published_order():
     data = figures.boxplot_frame("fig4_2", make_records({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4}))
     axis = figures.boxplot(data, "fig4_2").axes[0]
     assert list_means(axis) == pytest.approx([0, -0.2, -0.4])
+
+
+def test_rows_that_the_thesis_lacks_come_first_in_the_order_of_the_means_that_are_drawn():
+    """By accuracy divided by the task's best, b would be before a."""
+    records = make_records({"b": 0.5, "a": 0.5}).assign(chance=0.5)
+    arxiv, oc = (records["task"] == task for task in ("ARXIV", "OC"))
+    records.loc[arxiv, "chance"], records.loc[arxiv & (records["model"] == "b"), "value"] = 0.1, 0.3
+    records.loc[oc & (records["model"] == "b"), "value"] = 0.7
+    for label, others in (("figA_1", {}), ("fig4_3", {"cosine": 0.1})):
+        shown = pd.concat([records, make_records(others).assign(chance=0.0)])
+        (axis, *_) = figures.boxplot(figures.boxplot_frame(label, shown), label).axes
+        assert [text.get_text() for text in axis.get_yticklabels()] == ["a", "b", *others]
+        assert list_means(axis)[0] < list_means(axis)[1]
+
+
+def test_a_figure_of_zeros_is_drawn():
+    records = make_records({"MSE": 0.0, "cosine": 0.0, "other": 0.0})
+    (ours, _) = figures.boxplot(figures.boxplot_frame("fig4_2", records), "fig4_2").axes
+    assert list_means(ours) == [0, 0, 0]
+
+
+def test_bars_show_what_heads_read_of_perfect_vectors_whatever_the_best_is():
+    records = make_records({"MSE;1k": 0.4, "SBERT;all": 0.8}).assign(chance=0.2)
+    records["perfect"] = records["model"].map({"MSE;1k": 0.6, "SBERT;all": 1.0})
+    data = figures.boxplot_frame("fig5_3", records)
+    figure = figures.boxplot(data, "fig5_3")
+    (bars,) = (line for line in figure.axes[0].get_lines() if line.get_marker() == "|")
+    assert bars.get_xdata().tolist() == pytest.approx([-0.25, 0.25])
+    assert list_means(figure.axes[0]) == pytest.approx([-0.5, 0])
+    assert "perfect vectors" in figure.legends[0].get_title().get_text()
 
 
 def test_guessing_is_marked_behind_the_best_of_each_task_in_both_columns():

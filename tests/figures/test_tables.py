@@ -44,6 +44,15 @@ def test_cells(column, cells):
     assert tables.readable(pd.DataFrame({"c": column}))[""]["c"].tolist() == cells
 
 
+def test_a_small_p_is_not_zero_and_a_readout_has_its_one_name():
+    frame = pd.DataFrame({"p": [0.0004, 0.0006, None], "none_q": [0.0, 1.0, 0.2]})
+    cells = tables.readable(frame.assign(drop=[0.0, 0.1, 0.2], readout=["none", "compare", ""]))[""]
+    assert cells["p"].tolist() == ["<.001", "0.001", "–"]
+    assert cells["none q"].tolist() == ["<.001", "1.000", "0.200"]
+    assert cells["drop"].tolist() == ["0.000", "0.100", "0.200"]
+    assert cells["readout"].tolist() == ["no head", "heads that compare", "–"]
+
+
 def test_table_5_7_has_models_by_tasks_and_a_part_for_each_round():
     """As the thesis prints it, ours and in brackets published."""
     frame = read(paths.ROOT / "figures/mini/tab5_7.csv", "mini")
