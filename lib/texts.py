@@ -12,7 +12,6 @@ LONGEST = 20  # characters that count as one word; longer ones, such as addresse
 # Characters that count as words: scripts without spaces and emoji, by classes of UAX 14.
 _ALONE = r"\p{Han}" + "".join(rf"\p{{Line_Break={name}}}" for name in "ID CJ SA AK AP AS".split())
 _GAPS = r"\u200b\u2060\ufeff"  # spaces without width, at which `str.split` does not split
-_UNUSUAL = regex.compile(f"[{_ALONE}{_GAPS}]")
 _WORDS = regex.compile(rf"[{_ALONE}]\p{{M}}*|[^\s\x1c-\x1f{_GAPS}{_ALONE}]+")
 # What TF-IDF counts: words of at least two characters, or one in scripts without spaces.
 TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}")
@@ -82,8 +81,7 @@ def has_token(text: str) -> bool:
 
 def split_words(text: str) -> list[str]:
     """Split a text into words at white space; in scripts without spaces, into characters."""
-    text = normalize_text(text)
-    return _WORDS.findall(text) if _UNUSUAL.search(text) else text.split()
+    return _WORDS.findall(normalize_text(text))
 
 
 def count_words(text: str) -> int:
@@ -114,8 +112,5 @@ def shorten_text(text: str, most: int) -> str:
 
 
 def _find_starts(text: str) -> Iterator[int]:
-    end = 0
-    for word in split_words(text):
-        start = text.index(word, end)
-        end = start + len(word)
-        yield from range(start, end, LONGEST)
+    for word in _WORDS.finditer(text):
+        yield from range(*word.span(), LONGEST)
