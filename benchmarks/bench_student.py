@@ -21,19 +21,18 @@ and dropout. bf16 is autocast with float32 weights for all. On a CPU the rate is
 thread, and Longformer's training of the batch `wide` takes 16 GB.
 """
 
-from __future__ import annotations
+import argparse
+import itertools
+import time
+from functools import partial
 
 from lib.config import environment
 
 environment.set_process_environment(offline=True)  # before torch loads
 
-import argparse  # noqa: E402
-import itertools  # noqa: E402
-import time  # noqa: E402
-from functools import partial  # noqa: E402
-
-import torch  # noqa: E402
-from transformers import (  # noqa: E402
+# ruff: noqa: E402
+import torch
+from transformers import (
     BertConfig,
     BertModel,
     LongformerConfig,
@@ -41,10 +40,10 @@ from transformers import (  # noqa: E402
     ModernBertModel,
     logging,
 )
-from turns import least_seconds, tabulate  # noqa: E402
+from turns import least_seconds, tabulate
 
-from lib.student import Student  # noqa: E402
-from lib.student.folders import to_longformer  # noqa: E402
+from lib.student import Student
+from lib.student.folders import to_longformer
 
 POSITIONS, CHUNK = 4096, 256
 WIDE = [400, 1300, 1500, 600, 2600, 300]
