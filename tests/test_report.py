@@ -30,10 +30,8 @@ def test_findings_are_counted_by_what_becomes_of_them():
 
 def test_the_readme_has_the_numbers_of_the_committed_ledger():
     text = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-    head, _, numbers = text.split("<!-- numbers -->\n")[1].split("<!--")[0].strip().splitlines()
-    names = [cell.strip() for cell in head.strip("|").split("|")]
-    values = [int(cell) for cell in numbers.strip("|").split("|")]
-    assert dict(zip(names, values, strict=True)) == report.count_findings(MINI)
+    numbers = pd.DataFrame([report.count_findings(MINI)])
+    assert report.fill_blocks(text, numbers=numbers) == text
 
 
 def test_the_results_have_every_finding_with_its_verdicts():

@@ -46,24 +46,15 @@ def words(topic, count, seed):
 
 
 def put(cache, kind, repository, revision, files):
-    """Put files, {path: bytes}, of one commit into a hub cache, as the hub's library does."""
+    """Put files, {path: bytes}, of one commit into a hub cache: links to files without suffix."""
     root = cache / f"{kind}--{repository.replace('/', '--')}"
-    (root / "refs").mkdir(parents=True, exist_ok=True)
-    (root / "refs" / "main").write_text(revision)
-    listed = root / "trees" / f"{revision}.json"
-    tree = json.loads(listed.read_text())["files"] if listed.exists() else {}
     for path, content in files.items():
-        git = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-        large = path.endswith((".parquet", ".gz", "_data.txt", ".safetensors", ".bin"))
-        blob = root / "blobs" / (hashlib.sha256(content).hexdigest() if large else git)
+        blob = root / "blobs" / hashlib.sha256(content).hexdigest()
         link = root / "snapshots" / revision / path
-        for place in (blob, link, listed):
+        for place in (blob, link):
             place.parent.mkdir(parents=True, exist_ok=True)
         blob.write_bytes(content)
-        link.symlink_to("/".join([".."] * (2 + path.count("/"))) + f"/blobs/{blob.name}")
-        tree[path] = {"size": len(content), "blob_id": git}
-        tree[path] |= {"lfs_sha256": blob.name, "lfs_size": len(content)} if large else {}
-    listed.write_text(json.dumps({"format_version": 1, "files": tree}))
+        link.symlink_to(blob)
 
 
 def parquet(rows):
@@ -190,24 +181,29 @@ def _file(stem, kind):
     return pickle.dumps(gold | {"Lost": {titles[0]: 1}}, protocol=4)
 
 
+PAGE = """<html><head><meta property="og:url" content="{url}?a=1&amp;b=2"/>
+<meta property="og:title" content="Заголовок &amp; {n}"/></head>
+<body><article><h1>Заголовок</h1><p>Первый <b>абзац</b> {n}.</p><p>{text}</p></article>
+</body></html>"""
+
+
 def telegram_files(folder):
-    """(archives, pairs): HTML pages in .tar.gz, and the organisers' .tsv."""
+    """(archives, pairs): HTML pages in .tar.gz, and the organisers' .tsv with a page too many."""
     archives, pairs = folder / "archives", folder / "pairs"
     for path in (archives, pairs):
         path.mkdir(parents=True)
     for day, count in {"20200525": 24, "20200526": 40, "20200527": 24, "20200529": 24}.items():
-        urls = [f"https://news.ru/{day}/{number}" for number in range(count)]
         (folder / day).mkdir()
-        for number, url in enumerate(urls):
+        for number in range(count):
             text = words(f"event {day} {number // 4}", 120, (day, number))
-            head = f'<meta property="og:url" content="{url}"/>'
-            head += f'<meta property="og:title" content="News {number}"/>'
-            page = f"<html><head>{head}</head><body><p>{text}</p></body></html>"
-            (folder / day / f"{number}.html").write_text(page)
+            page = PAGE.format(url=f"https://news.ru/{day}/{number}", n=number, text=text)
+            (folder / day / f"{number:02}.html").write_text(page, encoding="utf-8")
         shutil.make_archive(str(archives / day), "gztar", folder, day)
         if count == 24:
+            urls = [f"https://news.ru/{day}/{number}?a=1&b=2" for number in range(count)]
             near = [(a, b) for a, b in itertools.combinations(range(24), 2) if b - a < 6]
             rows = [(urls[a], urls[b], "OK" if a // 4 == b // 4 else "BAD") for a, b in near]
+            rows.append((urls[0], "https://gone.ru/1", "OK"))
             table = pd.DataFrame(rows, columns=["first_url", "second_url", "quality"])
             table.to_csv(pairs / f"ru_clustering_{day[4:]}.tsv", sep="\t", index=False)
     return archives, pairs

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from lib import published
 from lib.chapters import final_students
 from lib.config import paths, profiles
 from tests.fake_bench import FakeBench
@@ -18,18 +17,6 @@ def test_final_students_train_with_table_5_2():
     assert (scheme.learning_rate, scheme.accumulation, scheme.documents) == (2e-4, 5, 90)
     assert found.training.warmup_share == pytest.approx(profile.final.warmup_updates / 3)
     assert found.contextual_teacher.seed != profile.contextual_teacher.seed
-
-
-def test_the_published_table_follows_from_the_published_scores_to_its_three_digits():
-    scores = pd.read_csv(published.FOLDER / "ch5_accuracies.csv")
-    scores["value"] = scores["correct"] / scores["examples"]
-    retrieved = published.load("fig5_5").rename(columns={"score": "value"})
-    retrieved = retrieved[retrieved["metric"] == "MAP"].assign(round="retrieval")
-    keys = ["round", "model", "task"]
-    table = pd.concat([scores, retrieved])[[*keys, "value"]]
-    table = table.merge(published.load("tab5_7").rename(columns={"value": "printed"}), on=keys)
-    assert len(table) == 7 * 6 * 3 + 7 * 2
-    assert (table["value"] - table["printed"].astype(float)).abs().max() < 0.0011
 
 
 def test_summaries_that_do_not_follow_from_their_rows_are_the_few_shot_ones():

@@ -1,16 +1,12 @@
 """Checkpoints: a training that ends anywhere and is started again gives the same bits."""
 
-import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 import torch
 from accelerate import Accelerator
 from torch.testing import assert_close
 
-from lib.config import paths
 from tests.distillation.tiny import WEIGHTED, documents, train
 
 DATA = documents()
@@ -73,19 +69,3 @@ def test_a_write_that_ends_anywhere_leaves_a_whole_checkpoint(
     assert updates[0] == first
     assert_same(train(DATA), again)
     assert [path.name for path in options["checkpoint"].iterdir()] == ["8"]
-
-
-def test_a_process_that_is_killed_goes_on(tmp_path):
-    """SIGKILL, with dropout, in a process of its own."""
-    script = (
-        "import os, signal, sys; from pathlib import Path; from tests.distillation.test_checkpoint"
-        " import *; train(DATA, WEIGHTED, dropout=0.3, checkpoint=Path(sys.argv[1]),"
-        " checkpoint_every=3, callbacks=[at(5, lambda: os.kill(os.getpid(), signal.SIGKILL))])"
-    )
-    command = [sys.executable, "-c", script, tmp_path / "kept"]
-    environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "OMP_NUM_THREADS": "1"}
-    assert subprocess.run(command, env=environment).returncode == -9
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["3"]
-    options = {"label": WEIGHTED, "dropout": 0.3}
-    again = train(DATA, checkpoint=tmp_path / "kept", checkpoint_every=3, **options)
-    assert_same(train(DATA, **options), again)

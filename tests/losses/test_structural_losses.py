@@ -12,10 +12,18 @@ from lib.losses import SoftCCA, contrastive, cosine, max_margin, mse
 from tests.losses.draw_rows import draw_rows
 
 MASK = torch.tensor([True, False, True, True, False])
+
+
+def with_negatives(x, y, **options):
+    """max_margin with two given negatives for each row."""
+    return max_margin(x, y, negatives=torch.stack([y.flip(1), 2 * y + 1], dim=1), **options)
+
+
 WITH_MASK = {
     "contrastive": contrastive,
     "max_margin": max_margin,
     "max_margin of cosines": partial(max_margin, distance=cosine, gamma=0.5),
+    "max_margin with given negatives": with_negatives,
 }
 LOSSES = {"mse": mse, "cosine": cosine} | WITH_MASK
 LOSSES["SoftCCA"] = lambda z1, z2: SoftCCA(z1.shape[1]).double()(z1, z2)

@@ -8,15 +8,12 @@ import pytest
 
 from lib import published
 from lib.config import manifest, paths, profiles
+from lib.report import read_table
 from tests.run_notebooks import run
 
 ENTRIES = manifest.promised(manifest.load(), manifest.PUBLISHED)
 COMMITTED = paths.ROOT / "figures" / "published"
 TABLES = [label for label, entry in ENTRIES.items() if entry.kind == "table"]
-
-
-def read(label: str) -> pd.DataFrame:
-    return pd.read_csv(COMMITTED / f"{label}.csv", keep_default_na=False, na_values=[""])
 
 
 def test_every_label_with_published_numbers_is_committed_and_no_other():
@@ -29,7 +26,7 @@ def test_every_label_with_published_numbers_is_committed_and_no_other():
 
 @pytest.mark.parametrize("label", TABLES)
 def test_tables_hold_what_was_printed(label):
-    table, printed = read(label), published.load(label).replace("", np.nan)
+    table, printed = read_table(COMMITTED, label), published.load(label).replace("", np.nan)
     if label == "tab5_7":
         keys = ["round", "model", "task"]
         table = table.melt(keys[:2], var_name="task").dropna(subset="value")

@@ -138,10 +138,7 @@ FAILURES = [  # cells behind the parameters, and what is said of them
     (["raise ValueError('shapes\\ndiffer')", "nb.finish()"], "cell 3: ValueError: shapes differ"),
     (["import os; os.kill(os.getpid(), 9)", "nb.finish()"], "the kernel died"),
     (["import sys; sys.exit(0)", "nb.finish()"], "its last cell is not nb.finish()"),
-    (
-        [START, "nb.finish()"],
-        "cell 4: RuntimeError: {number:02}_failing did not save",
-    ),
+    ([START, "nb.finish()"], "cell 4: RuntimeError: {number:02}_failing did not save"),
 ]
 
 
