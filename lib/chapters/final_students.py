@@ -2,12 +2,7 @@
 
 import pandas as pd
 
-from lib.chapters.chapter4 import (
-    assign_seeds,
-    rename_models,
-    run_with_perfect,
-    select_students,
-)
+from lib.chapters.chapter4 import assign_seeds, rename_models, run_with_perfect, select_students
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
