@@ -4,12 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from lib.chapters.chapter4 import (
-    assign_seeds,
-    rename_models,
-    run_with_perfect,
-    select_students,
-)
+from lib.chapters.chapter4 import assign_seeds, rename_models, run_with_perfect, select_students
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
