@@ -264,7 +264,11 @@ def _judgement(
     endless = replace(evidence, runs=np.full(len(evidence.runs), np.inf), processor=0.0)
     (error,), _ = evidence.errors(weights[None])
     (least,), _ = endless.errors(weights[None])  # NaN: nothing is left
-    unknown = "no model was run twice, so what a seed changes is not known"
+    reason, trained = "", (weights != 0) & np.isfinite(evidence.runs)
+    if np.isnan(low):
+        reason = "no model was run twice, so what a seed changes is not known"
+    if np.isnan(error) and weights.any() and {*evidence.classes[trained]} <= {*evidence.noise}:
+        reason = "both sides have the same answers, so nothing varies"
     return Judgement(
         verdict,
         effect,
@@ -272,7 +276,7 @@ def _judgement(
         seeds="-".join(map(str, counts if len(counts) < 3 else (counts[0], counts[-1]))),
         decided_by=f"{decisive.left} against {decisive.right}",
         arithmetic=arithmetic(*(np.array(sides) @ evidence.scores)),
-        reason=unknown if np.isnan(low) else "",
+        reason=reason,
         seed_share=float(1 - np.nan_to_num(least) ** 2 / error**2),
     )
 

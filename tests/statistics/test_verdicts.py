@@ -52,7 +52,15 @@ NEEDED = SeedNoise(0.01, 8).least_difference  # .0326
 def test_the_rule(a, b, sd, word):
     judged = judge(units("a", "b"), evidence(a=a, b=b, sd=sd))
     assert judged.verdict == word and judged.effect == pytest.approx(a - b)
-    assert bool(judged.reason) == (sd is None)
+    assert ("no model was run twice" in judged.reason) == bool(judged.reason) == (sd is None)
+
+
+def test_equal_answers_of_models_that_no_seed_changes_have_a_reason_of_their_own(simulate):
+    scores = {"t": simulate(np.random.default_rng(0), 1, seeds=1)["task 5"]}
+    scores["t"].scores["twin"] = scores["t"].scores["m0"]
+    judged = judge([[pair("m0", "twin")]], from_examples(scores, given=["m0", "twin"]))
+    assert np.isnan(judged.low) and "same answers" in judged.reason
+    assert "run twice" in judge([[pair("m0", "twin")]], from_examples(scores)).reason
 
 
 def test_one_comparison_is_a_t_test():
