@@ -58,7 +58,7 @@ def collect_evidence(records: pd.DataFrame, readout: str) -> Evidence:
         task_scores(named),
         given=["base ×0"],
         class_of=lambda name: parse(identities[name.rpartition(" ×")[0]]).seed_class,
-        processor_sd=PROCESSOR_SD,
+        processor_sd=PROCESSOR_SD[COLUMNS[readout]],
     )
 
 

@@ -35,8 +35,8 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
     for name, shown in records[records[group].isin(theirs[group])].groupby(group, sort=False):
         part = seed_means(label, shown, keys)
-        metric, noise = ("accuracy", PROCESSOR_SD) if group == "round" else (name, 0.0)
-        half = _half_intervals(shown, noise) if "scores" in shown else {}
+        metric, readout = ("accuracy", "thesis") if group == "round" else (name, "retrieval")
+        half = _half_intervals(shown, PROCESSOR_SD[readout]) if "scores" in shown else {}
         pairs = zip(part["model"], part["task"], strict=True)
         part["half"] = [half.get(pair, np.nan) for pair in pairs]
         part["published_chance"] = part["task"].map(published.load_chances("test", metric))

@@ -204,7 +204,7 @@ def collect_evidence(
         given=[name for name in shown["model"].unique() if student_of(name) in GIVEN],
         class_of=lambda name: parse(printed.get(student_of(name), student_of(name))).seed_class,
         student_of=student_of,
-        processor_sd=PROCESSOR_SD if (metric, readout) == ("accuracy", "thesis") else 0.0,
+        processor_sd=PROCESSOR_SD[readout if metric == "accuracy" else "retrieval"],
     )
 
 

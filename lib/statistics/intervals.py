@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy import sparse, stats
 
-# Standard deviation, over processors, of one run's chance-corrected mean over six tasks, if its
-# heads are trained by stochastic steps (docs/reproducibility.md).
-PROCESSOR_SD, PROCESSOR_TASKS = 0.0025, 6
+# Standard deviation, over processors, of one run's chance-corrected mean over six tasks, by readout
+# and for retrieval (docs/reproducibility.md). A mean over two tasks has sqrt(3) times as much.
+PROCESSOR_SD = {"thesis": 0.004, "compare": 0.001, "none": 0.001, "retrieval": 0.0025}
+PROCESSOR_TASKS = 6
 
 
 class SeedNoise(NamedTuple):
@@ -169,8 +170,8 @@ def from_examples(
     `weights` are task -> weight, by default equal; other tasks are left out. Models `given` were
     not trained here and have no seed noise, which is pooled within the classes of `class_of`. If
     the student behind a model (`student_of`) is judged several times, its seeds add degrees of
-    freedom once, and the correlation of their effects is measured. `processor_sd` is `PROCESSOR_SD`
-    for trained heads.
+    freedom once, and the correlation of their effects is measured. `processor_sd` is
+    one of `PROCESSOR_SD`.
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     weight = np.array([*weights.values()])

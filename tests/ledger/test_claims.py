@@ -165,14 +165,14 @@ def test_published_numbers_as_records_give_the_published_effects(thesis, ledger)
 
 def test_the_verdict_follows_the_noise_of_seeds(ledger):
     """By hand: seeds .002 apart have a variance of .002^2 / 2, known from two students, so that a
-    difference of means over two has .002^2 / 2. The processor adds 2 times .0025^2 / 2 where heads
-    are trained, which is known: (.000002 + .00000625)^2 / (.000002^2 / 2) = 34 degrees of freedom,
-    and t(.975, 34.03) = 2.0322. Heads that compare have the seeds' two degrees of freedom, 4.3027.
+    difference of means over two has .002^2 / 2. The processor adds 2 times .004^2 / 2 where heads
+    are trained, which is known: (.000002 + .000016)^2 / (.000002^2 / 2) = 162 degrees of freedom.
+    Heads that compare add .001^2, and have (.000002 + .000001)^2 / (.000002^2 / 2) = 4.5 of them.
     """
-    row, error = ledger.loc["cosine-over-mse"], np.sqrt(0.000002 + 0.00000625)
-    assert row["effect"] - row["low"] == pytest.approx(2.0322 * error, abs=1e-6)
+    row, error = ledger.loc["cosine-over-mse"], np.sqrt(0.000002 + 0.000016)
+    assert row["effect"] - row["low"] == pytest.approx(stats.t.ppf(0.975, 162) * error, abs=1e-6)
     half = row["compare_effect"] - row["compare_low"]
-    assert half == pytest.approx(4.3027 * np.sqrt(0.000002), abs=1e-6)
+    assert half == pytest.approx(stats.t.ppf(0.975, 4.5) * np.sqrt(0.000003), abs=1e-6)
     # One run of each model: nothing is known about noise.
     assert ledger.at["retrieval-mrr-cosine-masked", "verdict"] == verdicts.OPEN
     assert "no model was run twice" in ledger.at["retrieval-mrr-cosine-masked", "note"]

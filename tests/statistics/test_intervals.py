@@ -18,6 +18,7 @@ from lib.statistics.intervals import (
     task_scores,
 )
 
+SD = PROCESSOR_SD["thesis"]
 # Means of the runs: a 1, .8, .9; b .5, .6; c .1.
 VALUES = {
     "a": {0: (0.9, 1.1), 1: (0.8, 0.8), 2: (0.9, 0.9)},
@@ -108,13 +109,13 @@ def test_the_processor_adds_a_variance_for_each_run_and_none_to_what_was_given()
 
     def added(weights=None, **sums):
         bare = from_examples(tasks, weights=weights, given="c")
-        evidence = from_examples(tasks, weights=weights, given="c", processor_sd=PROCESSOR_SD)
+        evidence = from_examples(tasks, weights=weights, given="c", processor_sd=SD)
         return errors(evidence, **sums)[0] ** 2 - errors(bare, **sums)[0] ** 2
 
-    assert added(a=1, b=-1) == pytest.approx(PROCESSOR_SD**2)
-    assert added(a=1, c=-1) == pytest.approx(PROCESSOR_SD**2 / 2)
-    assert added(a=0.5, b=0.5, c=-1) == pytest.approx(PROCESSOR_SD**2 / 4)
-    assert added({"t0": 1.0}, a=1, c=-1) == pytest.approx(6 * PROCESSOR_SD**2 / 2)
+    assert added(a=1, b=-1) == pytest.approx(SD**2)
+    assert added(a=1, c=-1) == pytest.approx(SD**2 / 2)
+    assert added(a=0.5, b=0.5, c=-1) == pytest.approx(SD**2 / 4)
+    assert added({"t0": 1.0}, a=1, c=-1) == pytest.approx(6 * SD**2 / 2)
     assert np.all(from_runs(runs(VALUES)).processor == 0), "published numbers stay as printed"
 
 

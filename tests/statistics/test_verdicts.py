@@ -119,7 +119,7 @@ def test_equivalence_takes_the_whole_of_alpha_for_a_bound():
 
 def test_more_runs_take_away_the_part_of_the_error_that_is_the_seeds(simulate):
     scores = simulate(np.random.default_rng(0), 2, seeds=3)
-    measured = from_examples(scores, processor_sd=PROCESSOR_SD)
+    measured = from_examples(scores, processor_sd=PROCESSOR_SD["thesis"])
     share = judge(units(["m0"], ["m1"]), measured).seed_share
     more = replace(measured, runs=5 * measured.runs, processor=measured.processor / 5)
     (now,), (then,) = (each.errors(np.array([[1.0, -1.0]]))[0] for each in (measured, more))
