@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib.config.schema import TaskFolder, TaskSettings
-from lib.data.dataset_folder import Documents, content, find_dataset, spell_name
+from lib.data.dataset_folder import Documents, content, find_dataset, spell_name, wording
 from lib.data.files import Rows, read_rows
 from lib.messages import one_line_errors
 
@@ -47,6 +47,11 @@ class Task:
     def contents(self) -> dict[str, int]:
         """{id: checksum of its text}, equal for equal texts."""
         return {text_id: content(text) for text_id, text in self.texts.items()}
+
+    @functools.cached_property
+    def wordings(self) -> dict[str, int]:
+        """{id: checksum of its words}, equal also for copies that differ in case or punctuation."""
+        return {text_id: wording(text) for text_id, text in self.texts.items()}
 
     @functools.cached_property
     def classes(self) -> list[str]:
@@ -135,7 +140,7 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
         if asked.cross_fit or not {"validation", "test"} <= task.inputs.keys():
             task = replace(task, folds=asked.blocks or asked.folds)
         each = task.examples.explode("ids")
-        for what, names in (("texts", task.contents), ("groups", task.groups)):
+        for what, names in (("texts", task.wordings), ("groups", task.groups)):
             shared = each.groupby(each["ids"].map(names.get))["split"].nunique() > 1
             if shared.any() and not asked.cross_fit:
                 notes.append(f"{shared.sum()} {what} are in more than one split")
