@@ -19,7 +19,7 @@ import pyarrow
 import regex
 from pooch import file_hash
 from pyarrow import ipc
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from lib.config import paths
 from lib.config.profiles import validated
@@ -51,7 +51,7 @@ class Document(BaseModel, frozen=True):
     text: Annotated[str, Field(min_length=0), _blank]
     source: str = ""
     title: Name = ""
-    group: Name = ""
+    group: Annotated[Name, AfterValidator(str.strip)] = ""
 
 
 class Documents(Sequence[Document]):

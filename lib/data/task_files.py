@@ -133,6 +133,8 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
     task, notes = _keep_texts(task, {*every}), []
     if dropped := len(examples) - len(task.examples):
         notes.append(f"{dropped} examples left out, with texts that are blank or unwanted")
+    if task.kind == "clustering" and "-1" in task.clusters.values():
+        notes.append("cluster -1 is judged like any other; leave it out if it is noise")
     if task.kind == "classification":
         trained = {*task.examples["label"][task.examples["split"] == "train"]}
         if len(trained) < 2 or trained != {*task.classes}:
@@ -159,7 +161,7 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
         for where, fields in rows:
             keys = ("a", "b") if "a" in fields else ("id",)
             ids = tuple(spell_name(fields.get(key)) for key in keys)
-            label = spell_name(fields.get("label"))
+            label = spell_name(fields.get("label")).strip()  # as groups
             if len({*ids} & known) < len(ids) or not label:
                 told = f"expected {len(ids)} different documents of this folder and a label"
                 unknown = sorted({*ids} - known)
