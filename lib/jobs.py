@@ -67,6 +67,9 @@ def _start(jobs: list[Job]) -> Iterator[tuple[str, Callable[[], Any]]]:
         from distributed import Client, as_completed
 
         with Client(address, timeout=10, set_as_default=False) as client:
+            if not client.scheduler_info(n_workers=1)["workers"]:
+                told = f"no worker has joined the Dask scheduler {address}; waiting for one"
+                warnings.warn(told, stacklevel=2)
             # Reading a job imports what computes, and only new imports see the environment.
             client.register_worker_callbacks(lambda: os.environ.update(own))
             futures = {client.submit(run, *job, pure=False): label for label, *job in jobs}

@@ -84,13 +84,14 @@ def train(given: argparse.Namespace) -> None:
 def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     """Print how good a student is beside models that need no training; `scores` and `verdict`."""
     from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
-    from lib.vectors.judging import compare_models, judge_all
+    from lib.vectors.judging import compare_models, judge_all, name_group
 
     models = {BASE: bench.base, CUT: bench.teacher, STUDENT: student}
     models |= {CHUNKS: bench.model("SBERT, mean of chunks"), TFIDF: bench.model("TF-IDF")}
-    documents = {each.text: each.group or each.id for each in bench.corpus.validation}
+    documents = {each.text: name_group(each.group, each.text) for each in bench.corpus.validation}
     for task in bench.tasks.values():
-        documents |= {task.texts[i]: task.groups.get(i, i) for i in sorted(task.held_out())}
+        held_out = {i: task.texts[i] for i in sorted(task.held_out())}
+        documents |= {text: name_group(task.groups.get(i), text) for i, text in held_out.items()}
     judged = judge_all([*documents], [*documents.values()], bench.tasks, lambda texts: models)
     report = compare_models(judged)
     print(report["line"])

@@ -140,6 +140,8 @@ def test_dask_loses_nothing_with_a_worker_and_stops_without_a_scheduler(tmp_path
             assert scheduler.poll() is None
             time.sleep(0.05)
         monkeypatch.setenv("THESIS_DASK", address := json.loads(file.read_text())["address"])
+        with pytest.warns(UserWarning, match="no worker has joined"):
+            jobs.run_jobs([], "waiting")
         for _ in range(2):
             start(stack, "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "2")
         jobs.run_jobs([(str(n), keep_square, (tmp_path, n)) for n in range(12)], "squares")

@@ -16,9 +16,10 @@ from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 import pyarrow
+import regex
 from pooch import file_hash
 from pyarrow import ipc
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from lib.config import paths
 from lib.config.profiles import validated
@@ -26,6 +27,7 @@ from lib.data.files import read_rows
 from lib.store import hash_code, hash_value, write_whole
 from lib.texts import has_token
 
+_MARKS = regex.compile(r"[\p{P}\p{Z}\p{C}]+")  # punctuation, spaces, and soft hyphens
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
 
 
@@ -49,7 +51,7 @@ class Document(BaseModel, frozen=True):
     text: Annotated[str, Field(min_length=0), _blank]
     source: str = ""
     title: Name = ""
-    group: Name = ""
+    group: Annotated[Name, AfterValidator(str.strip)] = ""
 
 
 class Documents(Sequence[Document]):
@@ -118,6 +120,12 @@ def content(text: str) -> int:
     words = " ".join(spell_name(text).split())
     digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
+
+
+def wording(text: str) -> int:
+    """Like `content`, but equal also if only case, punctuation or hyphenation differ."""
+    letters = _MARKS.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return content(letters) or content(text)
 
 
 def find_dataset(roots: Sequence[Path], name: str) -> Path:

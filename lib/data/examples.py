@@ -54,15 +54,20 @@ def read_examples(
 
 
 def read_queries(task: Task) -> Queries:
-    """The queries of a retrieval, or of a clustering without copies; `ValueError` if none."""
-    ids, targets = pd.Series(task.texts.keys()), task.relevant
+    """The queries of a retrieval or clustering, whose copies are one text; `ValueError` if none."""
+    seen = dict[int, str]()
+    # By content, so that the order of the file does not decide which copy stands for the others.
+    in_order = sorted(task.texts, key=lambda i: (task.contents[i], task.clusters.get(i, "")))
+    first = {text_id: seen.setdefault(task.wordings[text_id], text_id) for text_id in in_order}
+    ids, targets = pd.Series(seen.values()), task.relevant
     if task.kind == "clustering":
-        ids = ids[~ids.map(task.contents).duplicated()]
         clusters = ids.groupby(ids.map(task.clusters)).agg(list)
         targets = {text_id: clusters[task.clusters[text_id]] for text_id in ids}
     rows = {text_id: row for row, text_id in enumerate(ids)}
-    found = {rows[s]: {rows[target] for target in targets[s]} - {rows[s]} for s in targets}
-    relevant = {row: sorted(others) for row, others in found.items() if others}
+    found = dict[int, set[int]]()
+    for source, others in targets.items():
+        found.setdefault(rows[first[source]], set()).update(rows[first[each]] for each in others)
+    relevant = {row: sorted(each - {row}) for row, each in found.items() if each - {row}}
     if not relevant:
         raise ValueError("no cluster has two texts, so there is nothing to find")
     return Queries([*ids], [task.texts[text_id] for text_id in ids], relevant)
@@ -72,7 +77,7 @@ def number_texts(task: Task, inputs: Sequence[tuple[str, ...]]) -> list[set[int]
     """The texts of each example by numbers, which agree for equal texts and within a group."""
     ids = [*dict.fromkeys(itertools.chain.from_iterable(inputs))]
     groups = {i: ("group", task.groups[i]) if i in task.groups else ("text", i) for i in ids}
-    names = [{task.contents[text_id], groups[text_id]} for text_id in ids]
+    names = [{task.wordings[text_id], groups[text_id]} for text_id in ids]
     numbers = dict(zip(ids, number_linked(names).tolist(), strict=True))
     return [{numbers[text_id] for text_id in each} for each in inputs]
 

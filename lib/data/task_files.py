@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib.config.schema import TaskFolder, TaskSettings
-from lib.data.dataset_folder import Documents, content, find_dataset, spell_name
+from lib.data.dataset_folder import Documents, content, find_dataset, spell_name, wording
 from lib.data.files import Rows, read_rows
 from lib.messages import one_line_errors
 
@@ -49,6 +49,11 @@ class Task:
     def contents(self) -> dict[str, int]:
         """{id: checksum of its text}, equal for equal texts."""
         return {text_id: content(text) for text_id, text in self.texts.items()}
+
+    @functools.cached_property
+    def wordings(self) -> dict[str, int]:
+        """{id: checksum of its words}, equal also for copies that differ in case or punctuation."""
+        return {text_id: wording(text) for text_id, text in self.texts.items()}
 
     @functools.cached_property
     def classes(self) -> list[str]:
@@ -130,6 +135,8 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
     task, notes = _keep_texts(task, {*every}), []
     if dropped := len(examples) - len(task.examples):
         notes.append(f"{dropped} examples left out, with texts that are blank or unwanted")
+    if task.kind == "clustering" and "-1" in task.clusters.values():
+        notes.append("cluster -1 is judged like any other; leave it out if it is noise")
     if task.kind == "classification":
         trained = {*task.examples["label"][task.examples["split"] == "train"]}
         if len(trained) < 2 or trained != {*task.classes}:
@@ -141,7 +148,7 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
         if asked.cross_fit or not {"validation", "test"} <= task.inputs.keys():
             task = replace(task, folds=asked.blocks or asked.folds)
         each = task.examples.explode("ids")
-        for what, names in (("texts", task.contents), ("groups", task.groups)):
+        for what, names in (("texts", task.wordings), ("groups", task.groups)):
             shared = each.groupby(each["ids"].map(names.get))["split"].nunique() > 1
             if shared.any() and not asked.cross_fit:
                 notes.append(f"{shared.sum()} {what} are in more than one split")
@@ -160,7 +167,7 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
         for where, fields in rows:
             keys = ("a", "b") if "a" in fields else ("id",)
             ids = tuple(spell_name(fields.get(key)) for key in keys)
-            label = spell_name(fields.get("label"))
+            label = spell_name(fields.get("label")).strip()  # as groups
             if len({*ids} & known) < len(ids) or not label:
                 told = f"expected {len(ids)} different documents of this folder and a label"
                 unknown = sorted({*ids} - known)

@@ -47,7 +47,7 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
         file = folder / "documents.jsonl"
         plain = (_read_plain(file, places[file]) for file in chosen)
         write_lines(file, _read_table(tables[0], asked) if tables else plain)
-        labelled = (row for _, row in read_rows(file) if spell_name(row.get("label")))
+        labelled = (row for _, row in read_rows(file) if spell_name(row.get("label")).strip())
         if labels := [{"id": row["id"], "label": row["label"]} for row in labelled]:
             write_lines(folder / "tasks/label/train.jsonl", labels)
         with one_line_errors(f"read {path}"):

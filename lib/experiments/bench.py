@@ -327,7 +327,7 @@ class Bench:
 
 def name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
     """(texts,) the group of each text; without one, its checksum, shared with its copies."""
-    return np.array([task.groups.get(i, f"text {task.contents[i]:016x}") for i in text_ids])
+    return np.array([task.groups.get(i, f"text {task.wordings[i]:016x}") for i in text_ids])
 
 
 def hash_examples(examples: Examples) -> str:

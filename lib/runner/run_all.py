@@ -54,11 +54,13 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", default="")
     parser.add_argument("--seeds")
     parser.add_argument("--jobs", type=int)
-    parser.add_argument("--dask", default=os.environ.get("THESIS_DASK", ""))
+    parser.add_argument("--dask", default=os.environ.get("THESIS_DASK") or None)
     # `--set` only makes a command readable: every word with "=" is an override.
     for option in ("--set", "--force", "--keep", "--dry-run"):
         parser.add_argument(option, action="store_true")
     given = parser.parse_intermixed_args(words)
+    if given.dask == "":  # the value of a variable that is not set
+        raise ValueError("--dask: expected the address of a scheduler, got none")
     given.profile = next((word for word in given.words if word in profiles.list_profiles()), "mini")
     given.overrides = [word for word in given.words if "=" in word]
     given.requests = [word for word in given.words if "=" not in word and word != given.profile]
@@ -153,7 +155,7 @@ def prepare(profile: Profile, given: argparse.Namespace) -> None:
         signal.signal(number, stop)
     os.environ |= {
         "THESIS_JOBS": str(jobs.count_processes(given.jobs)),
-        "THESIS_DASK": given.dask,
+        "THESIS_DASK": given.dask or "",
         "PYTHONHASHSEED": "0",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures always inline
         "JUPYTER_PREFER_ENV_PATH": "1",  # this Python's kernel, not one in the home folder

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from lib.data import task_files
-from lib.data.dataset_folder import content
+from lib.data.dataset_folder import wording
 from lib.data.examples import make_group_folds, read_examples, read_queries
 from lib.data.task_files import Task
 from lib.evaluation import ranking, readouts
@@ -40,7 +40,7 @@ class Measure(NamedTuple):
     scores: dict[str, np.ndarray]  # model -> (examples,)
     groups: np.ndarray
     chance: float  # the score of guessing
-    examples: int
+    examples: int  # how many different ones there are
     folds: int = 1  # of a classification
 
 
@@ -65,12 +65,12 @@ def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
     """Draw documents whose halves are compared, by their checksums: place among the texts -> its
     halves. One that shares a half with an earlier one, such as a form's heading, is left out.
     """
-    drawn, words, seen = dict[int, tuple[str, str]](), 0, set[str]()
+    drawn, words, seen = dict[int, tuple[str, str]](), 0, set[int]()
     for place in np.argsort(hash_texts(texts)).tolist():
         halves = cut_halves(cut_text(texts[place], 100 * READ), READ)
-        if halves is not None and seen.isdisjoint(halves):
+        if halves is not None and seen.isdisjoint(keys := [*map(wording, halves)]):
             drawn[place] = halves
-            seen.update(halves)
+            seen.update(keys)
             words += sum(map(count_words, halves))
         if len(drawn) == HELD_OUT or words > WORDS:
             break
@@ -114,7 +114,7 @@ def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
     if task.kind != "classification":
         queries = read_queries(task)
         groups, sources = np.array([names[i] for i in queries.text_ids]), [*queries.relevant]
-        folds = make_group_folds(groups[sources], [content(queries.texts[row]) for row in sources])
+        folds = make_group_folds(groups[sources], [wording(queries.texts[row]) for row in sources])
         for key, model in models.items():
             embed = partial(_embed_outside, model)
             scores[key] = ranking.rank(embed, queries, "MAP", folds=folds)[1]
@@ -129,8 +129,9 @@ def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
         classifier = "words" if single or key == TFIDF else "compare"
         scores[key] = readouts.judge_folds(partial(_embed_outside, model), examples, classifier)
     groups = np.array([names[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
-    facts = (groups, examples.chance, len(groups), len(examples.parts))
-    return Measure(f"{name} accuracy", scores, *facts)
+    keys = np.array([task.wordings[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
+    different, folds = len(np.unique(keys, axis=0)), len(examples.parts)
+    return Measure(f"{name} accuracy", scores, groups, examples.chance, different, folds)
 
 
 def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> Any:
@@ -141,7 +142,7 @@ def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> A
 
 def name_group(group: str | None, text: str) -> str:
     """What a text shares with others: its group, or its content."""
-    return f"group {group}" if group else f"text {content(text)}"
+    return f"group {group}" if group else f"text {wording(text)}"
 
 
 def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from lib.data.task_files import Task
 from lib.evaluation.readouts import judge
 from lib.teachers.words import Lexical
 
+GAPS = (" ", "  ", ", ", " \n", "... ")
 WORDS = [f"word{number}" for number in range(200)]
 
 
@@ -43,10 +44,12 @@ def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, kind
     shares = []
     for seed in range(4):
         distinct, coins = draw_texts(60, seed), np.random.default_rng(seed).permutation(60) % 2
-        texts = [text.replace(" ", " " * (1 + n)) for n in range(copies) for text in distinct]
-        labels, pairs = np.tile(coins, copies), None
+        texts = [text.replace(" ", gap) for gap in GAPS[:copies] for text in distinct]
+        texts[-60:] = [text.replace("word", "WO\u00adRD") for text in texts[-60:]]
+        order, pairs = np.random.default_rng(seed).permutation(len(texts)), None
+        texts, labels = [texts[row] for row in order], np.tile(coins, copies)[order]
         if kind == "pairs":  # two texts that no other pair has
-            pairs = np.arange(60 * copies).reshape(-1, 2)
+            pairs = np.argsort(order).reshape(-1, 2)  # the places of a pair's two texts
             labels = np.tile(coins[:30], copies)
         elif kind == "stars":  # a coin of each first text, which two or more pairs share
             pairs = [(row % 20, 20 + row) for row in range(20 * (1 + copies))]
@@ -141,6 +144,8 @@ def test_queries_are_sources_with_targets_or_texts_that_share_a_cluster():
     assert read_queries(clustering).relevant == {0: [2, 4], 2: [0, 4], 4: [0, 2]}
     twins = read_queries(replace(clustering, texts=texts | {"c": "b  text"}))
     assert twins.text_ids == [*"abde"] and twins.relevant[3] == [0]
+    copies = read_queries(replace(retrieval, texts=texts | {"a": "B, text", "c": "E text."}))
+    assert copies.text_ids == [*"acd"] and copies.relevant == {0: [1]}  # none finds its copy
     with pytest.raises(ValueError, match="no cluster has two texts"):
         read_queries(replace(clustering, texts={"a": "a"}))
 

@@ -22,7 +22,7 @@ def root(tmp_path, write):
         pairs = ({"a": n, "b": n + 1, "label": n % 2} for n in range(start, start + 10))
         write(tasks / f"links/{split}.jsonl", *pairs)
     write(tasks / "related/relevant.json", {"0": ["1", 2], "5": ["0"]})
-    events = ({"id": n, "label": label} for n, label in enumerate("xyy"))
+    events = ({"id": n, "label": label} for n, label in enumerate(["x", "y", "y "]))
     write(tasks / "events/clusters.jsonl", *events)
     return tmp_path
 
@@ -166,7 +166,7 @@ def test_labels_of_pairs_say_which_pairs_belong_together(root, write, names):
 
 def test_what_real_data_have_is_kept_and_counted(root, write):
     rows = [{"id": n, "text": "" if n in (1, 3) else f"text {n % 50}"} for n in range(60)]
-    rows = [row | {"group": f"g{row['id'] // 9}"} for row in rows]
+    rows = [row | {"group": f"g{row['id'] // 9}" + " " * (row["id"] % 2)} for row in rows]
     write(root / "own/documents.jsonl", b"\xef\xbb\xbf" + json.dumps(rows[0]).encode(), *rows[1:])
     with (root / "own/tasks/links/train.jsonl").open("a") as stream:
         for pair in ({"a": 8, "b": 9, "label": 0}, {"a": 5, "b": 55, "label": 0}):
@@ -182,6 +182,9 @@ def test_what_real_data_have_is_kept_and_counted(root, write):
     assert len(links.inputs["train"]) == 8 and "1" not in links.texts
     assert read(root, "related").relevant == {"0": ["2"], "5": ["0"]}
     assert read(root, "events").clusters == {"0": "x", "2": "y"}
+    write(root / "own/tasks/events/clusters.jsonl", {"id": 0, "label": -1}, {"id": 4, "label": -1})
+    (noise,) = read(root, "events").notes
+    assert "cluster -1 is judged like any other" in noise
 
 
 def test_names_are_the_same_in_either_canonical_form(root, write):

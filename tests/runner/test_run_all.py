@@ -162,6 +162,7 @@ def test_failed_notebooks_are_told_in_one_line_each_and_the_others_are_made(chec
 REFUSED = {
     "mini": "unknown tiny label, notebook or profile 'mini'",
     "publisher": "nearest: published",
+    "--dask=": "--dask: expected the address of a scheduler",
     "--only cosin fig2_1": "unknown model in only 'cosin'",
     "--set data_roots=[nowhere]": "nowhere",
     "02 --set labels=[fig1_1]": "unknown tiny label, notebook or profile '02'; nearest: 01",

@@ -93,6 +93,18 @@ def test_a_half_that_two_documents_share_is_compared_once():
     assert len(judging.draw_halves(texts)) == 1 and judging.draw_halves(["one", "two"]) == {}
 
 
+def test_copies_are_one_example_whatever_their_case_and_punctuation(tmp_path):
+    spelled = [form(text) for form in (str.upper, "{}...".format, str.split) for text in TEXTS]
+    texts = [text if isinstance(text, str) else "- ".join(text) for text in spelled]
+    names = [*map(str, range(len(texts)))]
+    singles = [("train", (each,), "ab"[int(each) % 2]) for each in names]
+    task = make_task("classification", singles, dict(zip(names, texts, strict=True)), folds=5)
+    spy = Spy(Store(tmp_path))
+    measure = judging.judge_task("copies", task, lambda texts: {BASE: spy})
+    assert measure.examples == COUNT == len({*measure.groups.ravel()})
+    assert len(judging.draw_halves(texts)) == COUNT
+
+
 def combiner(tmp_path, documents):
     models = own.list_models(Store(tmp_path), documents, profiles.load("lab"))
     models |= dict.fromkeys(DENSE, Letters(Store(tmp_path)))
