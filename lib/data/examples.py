@@ -59,7 +59,7 @@ def read_queries(task: Task) -> Queries:
     # By content, so that the order of the file does not decide which copy stands for the others.
     in_order = sorted(task.texts, key=lambda i: (task.contents[i], task.clusters.get(i, "")))
     first = {text_id: seen.setdefault(task.wordings[text_id], text_id) for text_id in in_order}
-    ids, targets = pd.Series(seen.values()), task.relevant
+    ids, targets = pd.Series([i for i in task.texts if first[i] == i]), task.relevant
     if task.kind == "clustering":
         clusters = ids.groupby(ids.map(task.clusters)).agg(list)
         targets = {text_id: clusters[task.clusters[text_id]] for text_id in ids}
