@@ -46,11 +46,6 @@ class Task:
     notes: tuple[str, ...] = ()  # remarks that readers of results should know
 
     @functools.cached_property
-    def contents(self) -> dict[str, int]:
-        """{id: checksum of its text}, equal for equal texts."""
-        return {text_id: content(text) for text_id, text in self.texts.items()}
-
-    @functools.cached_property
     def wordings(self) -> dict[str, int]:
         """{id: checksum of its words}, equal also for copies that differ in case or punctuation."""
         return {text_id: wording(text) for text_id, text in self.texts.items()}
@@ -104,7 +99,7 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
 
 def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
     """Return checksums, (texts,) uint64, of all texts that a corpus must not contain."""
-    contents = (task.contents[text_id] for task in tasks.values() for text_id in task.held_out())
+    contents = (content(task.texts[i]) for task in tasks.values() for i in task.held_out())
     return np.unique(np.fromiter(contents, np.uint64))
 
 

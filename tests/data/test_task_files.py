@@ -180,6 +180,7 @@ def test_what_real_data_have_is_kept_and_counted(root, write):
         "1 groups are in more than one split",
     )
     assert len(links.inputs["train"]) == 8 and "1" not in links.texts
+    assert links.groups["4"] == links.groups["5"] == "g0"
     assert read(root, "related").relevant == {"0": ["2"], "5": ["0"]}
     assert read(root, "events").clusters == {"0": "x", "2": "y"}
     write(root / "own/tasks/events/clusters.jsonl", {"id": 0, "label": -1}, {"id": 4, "label": -1})
