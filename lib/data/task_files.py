@@ -202,7 +202,7 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
 
 def shuffle_by_content(task: Task, ids: Iterable[Sequence[str]], seed: int) -> np.ndarray:
     """Draw an order of tuples of ids, as their places, in which that of the file plays no part."""
-    contents = ([*map(task.contents.get, each)] for each in ids)
+    contents = ([*map(task.wordings.get, each)] for each in ids)
     return np.argsort([np.random.default_rng([seed, *each]).random() for each in contents])
 
 

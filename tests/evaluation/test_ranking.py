@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from lib.evaluation.ranking import Queries, rank, rank_halves, score_chance, score_texts
+from lib.evaluation.ranking import Queries, rank, rank_halves, score_texts
 
 TOPICS = np.arange(24) % 4
 
@@ -20,19 +20,6 @@ def make_queries(relevant=None):
 
 def draw(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-@pytest.mark.parametrize("metric", ["MAP", "MRR"])
-@pytest.mark.parametrize("top", [None, 5])
-def test_perfect_and_random_vectors(metric, top):
-    queries = make_queries()
-    assert rank(np.eye(4)[TOPICS], queries, metric, top)[0] == 1
-    random = [rank(draw(24, 8, seed=seed), queries, metric, top) for seed in range(30)]
-    means = [mean for mean, _ in random]
-    assert np.mean(means) == pytest.approx(score_chance(queries, metric, top), abs=0.05)
-    assert [examples.mean() for _, examples in random] == pytest.approx(means)
-    constant = rank(np.ones((24, 3)), queries, metric, top)[0]
-    assert constant == pytest.approx(score_chance(queries, metric, top), abs=1e-12)
 
 
 def test_by_hand():
@@ -51,26 +38,6 @@ def test_by_hand():
     assert rank(vectors, queries, "MRR")[0] == pytest.approx((1 / 2 + 1 / 3) / 2)
     with pytest.raises(ValueError, match="NaN"):
         rank(np.where(vectors == 3, np.nan, vectors), queries, "MAP")
-
-
-@pytest.mark.parametrize("metric", ["MAP", "MRR"])
-def test_scale_rotation_sparsity_and_order_of_texts_play_no_role(metric):
-    vectors, queries, random = draw(24, 6), make_queries(), np.random.default_rng(1)
-    _, examples = rank(vectors, queries, metric)
-    turned = np.linalg.qr(random.normal(size=(6, 6)))[0]
-    scaled = vectors * random.uniform(0.1, 10, (24, 1))
-    for same in (scaled, vectors @ turned, sparse.csr_array(vectors)):
-        np.testing.assert_allclose(rank(same, queries, metric)[1], examples)
-    # 26 directions and the zero vector, which has cosine 0 to all others: many ties.
-    coarse = random.integers(-1, 2, size=(24, 3)).astype(float)
-    tied = rank(coarse, queries, metric)[1]
-    np.testing.assert_allclose(rank(sparse.csr_array(coarse), queries, metric)[1], tied)
-    order = random.permutation(24)
-    place = np.argsort(order)
-    moved = {int(place[s]): place[rows].tolist() for s, rows in queries.relevant.items()}
-    moved = make_queries(moved)
-    np.testing.assert_allclose(rank(vectors[order], moved, metric)[1], examples)
-    np.testing.assert_allclose(rank(coarse[order], moved, metric)[1], tied)
 
 
 def test_folds_of_the_same_vectors_change_nothing():

@@ -2,7 +2,7 @@
 
 Perfect vectors score 1 and constant ones what guessing scores; random vectors score as much on
 average. No score depends on the order of texts, on the names of classes, on the company of other
-models, or on the lengths of vectors where cosines are compared.
+models or, where cosines are compared, on lengths and axes. NaN is refused.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from scipy.cluster.hierarchy import fcluster
 from sklearn.model_selection import StratifiedKFold
 
@@ -54,7 +55,8 @@ def retrieve(metric, top):
         place = np.argsort(order)
         relevant = {int(place[row]): place[TARGETS[row]].tolist() for row in order.tolist()}
         names = [f"{row}" for row in order]
-        _, scores = ranking.rank(vectors[order], Queries(names, names, relevant), metric, top)
+        mean, scores = ranking.rank(vectors[order], Queries(names, names, relevant), metric, top)
+        assert scores.mean() == pytest.approx(mean)
         return scores.reshape(COUNT, -1).mean(axis=1)[place]
 
     return score
@@ -146,11 +148,23 @@ def test_the_order_of_texts_and_the_names_of_classes_play_no_role(name, vectors)
 
 
 @pytest.mark.parametrize("name", [name for name, judge in JUDGES.items() if judge.by_cosine])
-def test_lengths_of_vectors_play_no_role_for_cosines(name):
-    lengths = 2.0 ** np.random.default_rng(6).integers(-3, 4, (COUNT, 1)).astype(np.float32)
+def test_cosines_know_no_lengths_and_no_axes_and_rows_may_be_sparse(name):
+    random, judge = np.random.default_rng(6), JUDGES[name]
+    lengths = 2.0 ** random.integers(-3, 4, (COUNT, 1)).astype(np.float32)
     for vectors in (draw(), draw_tied()):
-        longer = JUDGES[name].score(vectors * lengths)
-        np.testing.assert_allclose(longer, JUDGES[name].score(vectors), atol=1e-12)
+        expected = judge.score(vectors)
+        for same in (vectors * lengths, sparse.csr_array(vectors)):
+            np.testing.assert_allclose(judge.score(same), expected, atol=1e-12)
+    turned = draw() @ np.linalg.qr(random.normal(size=(6, 6)))[0]
+    np.testing.assert_allclose(judge.score(turned), judge.score(draw()), atol=1e-12)
+
+
+@each_judge
+def test_nan_is_never_ranked_or_read(name):
+    vectors = draw()
+    vectors[5, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        JUDGES[name].score(vectors)
 
 
 class Letters(Model):
