@@ -58,9 +58,9 @@ def boxplot_frame(
     chance = frame["chance"].astype(float).fillna(0)
     score = (frame["value"] - chance) / (1 - chance)
     frame["mean"] = score.groupby(frame["model"]).transform("mean").round(12)
-    orders = {column: sorted(frame[column].unique()) for column in ("place", "mean", "model")}
-    orders["task"] = manifest.ordered(frame["task"])
-    return sort_rows(frame, orders)[_COLUMNS]
+    frame["column"] = frame["task"].map(manifest.ordered(frame["task"]).index)
+    order = ["place", "mean", "model", "column"]
+    return frame.sort_values(order, ignore_index=True)[_COLUMNS]
 
 
 def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

@@ -4,6 +4,7 @@ Documents are packed without padding. Parameter names, outputs and gradients are
 of `transformers.LongformerModel`.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -194,11 +195,30 @@ class Student(nn.Module):
         """Turn an encoder of short texts into a Longformer, as the authors of Longformer did.
 
         The chosen `layers` (indices in their new order, None for all) of one of
-        `folders.SHORT_ENCODERS` are copied, and position embeddings are tiled up to
-        `max_positions`, special tokens included. `window` is in tokens, both sides together. The
-        rest is as in `from_longformer`.
+        `folders.SHORT_ENCODERS` are copied. Position embeddings are repeated up to `max_positions`,
+        special tokens included, which preserves the local structure except at the seams (Beltagy
+        et al. 2020, section 5). `window` is in tokens, both sides together. The rest is as in
+        `from_longformer`.
         """
-        return cls._build(*folders.read_encoder(source, layers, window, max_positions, revision))
+        known = folders.SHORT_ENCODERS
+        config, weights, tokenizer = folders.read_checkpoint(source, revision, known, layers)
+        narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
+        if narrow or getattr(config, "position_embedding_type", "absolute") != "absolute":
+            raise ValueError(f"{source} has relative positions, or tokens narrower than its layers")
+        first = config.pad_token_id + 1  # of the positions that are used
+        longformer = transformers.LongformerConfig(
+            attention_window=window,
+            max_position_embeddings=first + max_positions,
+            num_hidden_layers=config.num_hidden_layers if layers is None else len(layers),
+            **{name: getattr(config, name) for name in folders.TAKEN_OVER},
+        )
+        name = "embeddings.position_embeddings.weight"
+        table = weights[name][first:] if known[config.model_type] else weights[name]
+        tiled = table.repeat(math.ceil(max_positions / len(table)), 1)[:max_positions]
+        weights[name] = nn.functional.pad(tiled, (0, 0, first, 0))
+        if tokenizer is not None:
+            tokenizer.model_max_length = max_positions
+        return cls._build(longformer, weights, tokenizer)
 
     @classmethod
     def _build(cls, config: Any, weights: dict[str, Tensor], tokenizer: Any) -> Self:

@@ -4,7 +4,6 @@ Weights are float32 on the CPU, under the names of `transformers.LongformerModel
 """
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from lib.messages import one_line_errors, quiet_transformers
 SHORT_ENCODERS = dict.fromkeys(("bert", "electra"), False)
 SHORT_ENCODERS |= dict.fromkeys(("roberta", "xlm-roberta", "camembert", "data2vec-text"), True)
 # Settings that a Longformer takes over from the config of a short encoder.
-_TAKEN_OVER = (
+TAKEN_OVER = (
     "vocab_size hidden_size num_attention_heads intermediate_size hidden_act type_vocab_size "
     "layer_norm_eps pad_token_id bos_token_id eos_token_id hidden_dropout_prob "
     "attention_probs_dropout_prob initializer_range"
@@ -35,33 +34,6 @@ _MODULES = [
 ]
 
 Source = str | Path  # a folder or, as a str without a folder of that name, a hub id
-Checkpoint = tuple[Any, dict[str, Tensor], Any]  # config, weights, and tokenizer or None
-
-
-def read_encoder(
-    source: Source,
-    layers: Sequence[int] | None,
-    window: int,
-    max_positions: int,
-    revision: str | None,
-) -> Checkpoint:
-    """Read chosen layers of a short encoder as a Longformer, as by `Student.from_encoder`."""
-    config, weights, tokenizer = read_checkpoint(source, revision, SHORT_ENCODERS, layers)
-    narrow = getattr(config, "embedding_size", config.hidden_size) != config.hidden_size
-    if narrow or getattr(config, "position_embedding_type", "absolute") != "absolute":
-        raise ValueError(f"{source} has relative positions, or tokens narrower than its layers")
-    longformer = transformers.LongformerConfig(
-        attention_window=window,
-        max_position_embeddings=max_positions + config.pad_token_id + 1,
-        num_hidden_layers=config.num_hidden_layers if layers is None else len(layers),
-        **{name: getattr(config, name) for name in _TAKEN_OVER},
-    )
-    reserved = config.pad_token_id + 1 if SHORT_ENCODERS[config.model_type] else 0
-    name = "embeddings.position_embeddings.weight"
-    weights[name] = tile_positions(weights[name][reserved:], config.pad_token_id, max_positions)
-    if tokenizer is not None:
-        tokenizer.model_max_length = max_positions
-    return longformer, weights, tokenizer
 
 
 def read_checkpoint(
@@ -69,8 +41,9 @@ def read_checkpoint(
     revision: str | None,
     known: Collection[str],
     layers: Sequence[int] | None = None,
-) -> Checkpoint:
-    """Read a model of a known type, without its heads, in float32.
+) -> tuple[Any, dict[str, Tensor], Any]:
+    """Read a model of a known type, without its heads, in float32: config, weights and, if it has
+    a vocabulary, tokenizer.
 
     A weight that transformers would fill at random is an error, but for a Longformer's global
     attention and a pooler.
@@ -95,16 +68,6 @@ def read_checkpoint(
     # Without a vocabulary, every word would be [UNK].
     knows_words = len(tokenizer) > len(tokenizer.all_special_ids)
     return config, weights, tokenizer if knows_words else None
-
-
-def tile_positions(table: Tensor, padding: int, max_positions: int) -> Tensor:
-    """Repeat learned positions (old, width) up to `max_positions`, after padding + 1 unused rows.
-
-    So did the authors of Longformer (Beltagy et al. 2020, section 5): the local structure is
-    preserved except at the seams.
-    """
-    tiled = table.repeat(math.ceil(max_positions / len(table)), 1)[:max_positions]
-    return torch.cat([table.new_zeros(padding + 1, table.shape[1]), tiled])
 
 
 def to_longformer(student: Any) -> "transformers.LongformerModel":

@@ -21,12 +21,9 @@ WORDS = 100_000  # at most so many are kept, the most frequent, where rare words
 
 def make_vectorizer(**options: Any) -> TfidfVectorizer:
     """Make scikit-learn's TfidfVectorizer of all words except English stop words, in float32."""
-    options |= {"preprocessor": _fold, "tokenizer": TERMS.findall, "token_pattern": None}
+    options |= {"preprocessor": lambda text: normalize_text(text).lower()}
+    options |= {"tokenizer": TERMS.findall, "token_pattern": None}
     return TfidfVectorizer(stop_words="english", sublinear_tf=True, dtype=np.float32, **options)
-
-
-def _fold(text: str) -> str:
-    return normalize_text(text).lower()
 
 
 def find_directions(weights: sparse.csr_array, dim: int) -> np.ndarray:

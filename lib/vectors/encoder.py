@@ -92,6 +92,8 @@ def save(folder: Path, model: str, arrays: dict[str, Any], words: list[str], car
     folder.mkdir()
     facts = {"version": VERSION, "model": model, "words": words, "pattern": forms.TERMS.pattern}
     (folder / "encoder.json").write_text(json.dumps(facts), encoding="utf-8")
+    # safetensors would write an array in Fortran's order as if it were in C's.
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     save_file(arrays, folder / "arrays.safetensors")
     values = {"model": model, "size": SIZE, "most": MOST, "stretch": STRETCH}
     text = render_card(Path(__file__).with_name("card.md.j2"), card=card, **values)

