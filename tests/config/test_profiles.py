@@ -2,11 +2,13 @@
 
 import ast
 import inspect
+import itertools
 import pickle
 import shutil
 
 import pytest
 from gensim.models.doc2vec import Doc2Vec
+from gensim.models.word2vec import Word2Vec
 
 from lib.config import manifest, paths, profiles
 
@@ -25,7 +27,8 @@ def test_every_profile_and_grid_loads_and_a_profile_extends_another():
 
 def test_every_field_has_a_reader():
     """A parameter that does nothing is none. Some are read by `**section.model_dump()`."""
-    names: set[object] = {*inspect.signature(Doc2Vec).parameters}  # gensim reads its own
+    gensims = (inspect.signature(each).parameters for each in (Doc2Vec, Word2Vec))
+    names: set[object] = {*itertools.chain(*gensims)}  # gensim reads its own
     for path in {*(paths.ROOT / "lib").rglob("*.py")} - {*(paths.ROOT / "lib/config").iterdir()}:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names |= {getattr(node, name, None) for name in ("attr", "arg", "id")}
