@@ -43,6 +43,9 @@ class StableDoc2Vec(Doc2Vec):
         vectors = (draw.random((1, size)).astype(np.float32) - np.float32(0.5)) / size
         options = {"doctag_vectors": vectors, "doctags_lockf": np.ones(1, np.float32)}
         train = train_document_dbow if self.sg else train_document_dm
+        # Buffers that outlive the call: gensim frees its own before it writes to them.
+        buffers = ("work",) if self.sg else ("work", "neu1")
+        options |= {name: np.zeros(size, np.float32) for name in buffers}
         with _INFERRING:
             self.random.seed(self.seed)
             for alpha in np.linspace(self.alpha, self.min_alpha, self.epochs):

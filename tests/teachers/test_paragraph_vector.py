@@ -14,6 +14,7 @@ from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 
 from lib.config import paths
+from lib.teachers import paragraph_vector
 from lib.teachers.labels import CONTEXTUAL_TEACHERS, Spec, parse
 from lib.teachers.paragraph_vector import ParagraphVector, prepare_words
 
@@ -94,6 +95,17 @@ def test_inference_is_gensims_with_its_two_hidden_inputs_fixed(label, changes, m
         reference.random.seed(settings["seed"])
         expected = reference.infer_vector(prepare_words(text, preprocessing))
         np.testing.assert_allclose(vector, expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_inference_owns_the_memory_that_gensim_writes_to(label, models, monkeypatch):
+    given = []
+    name, buffers = "train_document_dbow", ["work"]
+    if label.startswith("DM"):
+        name, buffers = "train_document_dm", ["work", "neu1"]
+    monkeypatch.setattr(paragraph_vector, name, lambda *_, **options: given.append(options))
+    models[label].encode(["river bank"])
+    assert given and all(each[part].shape == (8,) for each in given for part in buffers)
 
 
 def test_a_vector_depends_on_its_text_alone(models):
