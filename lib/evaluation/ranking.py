@@ -46,20 +46,15 @@ def rank(
         relevant = {sources[place]: queries.relevant[sources[place]] for place in fold}
         fitted = vectors(replace(queries, relevant=relevant)) if callable(vectors) else vectors
         for source, scores in zip(relevant, score_texts(fitted, [*relevant]), strict=True):
-            scored[source] = _score_query(scores, relevant[source], metric, top)
+            targets = relevant[source]
+            if metric == "MAP" and top is None:
+                scored[source] = precision_at_ranks(scores, targets)
+            else:
+                scored[source] = np.full(len(targets), METRICS[metric](scores, targets, top))
     parts = [scored[source] for source in sources]
     mean, counts = np.mean([*map(np.mean, parts)]), np.array([*map(len, parts)])
     weights = np.repeat(counts.sum() / (len(sources) * counts), counts)  # queries count the same
     return float(mean), mean + weights * (np.concatenate(parts) - mean)
-
-
-def _score_query(
-    scores: np.ndarray, targets: list[int], metric: str, top: int | None
-) -> np.ndarray:
-    """(targets,) scores whose mean is that of the query."""
-    if metric == "MAP" and top is None:
-        return precision_at_ranks(scores, targets)
-    return np.full(len(targets), METRICS[metric](scores, targets, top))
 
 
 def score_texts(vectors: Any, sources: Sequence[int]) -> Iterator[np.ndarray]:

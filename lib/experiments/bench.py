@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,6 +44,7 @@ MODELS_PER_JOB = 8  # whose heads one job trains: few enough to keep all process
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # for every model, or by identity
 Wanted = Iterable[str | Variant]  # models by label
 Pair = tuple[Variant, int]  # a model and its seed
+Judged = tuple[Product, Model, int]  # the record to make, a model whose heads a job trains, a seed
 
 
 def shared_property(compute: Callable[[Any], Any]) -> Any:
@@ -70,14 +71,6 @@ class Texts(Sequence[str]):
     def __getitem__(self, row: Any) -> Any:
         part = self.documents[row]
         return Texts(part, self.text_hashes[row]) if isinstance(row, slice) else part.text
-
-
-class Judged(NamedTuple):
-    """A model whose heads a job trains, and the record to make."""
-
-    record: Product
-    model: Model
-    seed: int
 
 
 @dataclass(eq=False)
@@ -313,8 +306,8 @@ class Bench:
         for (pair, task), product in records.items():
             if not self.store.has(product):
                 group = groups.setdefault((task, product.inputs["classifier"]), [])
-                group.append(Judged(product, self.model(*pair), pair[1]))
-        models = [judged.model for group in groups.values() for judged in group]
+                group.append((product, self.model(*pair), pair[1]))
+        models = [model for group in groups.values() for _, model, _ in group]
         self.prepare(models, [text for task, _ in groups for text in examples[task].texts])
         jobs = []
         for (task, classifier), group in groups.items():
@@ -345,5 +338,6 @@ def judge_and_keep(store: Store, group: Sequence[Judged], examples: Examples, *h
         else:
             vectors = model.embed_and_unload(examples.texts)
         models.append((record.label, seed, vectors))
-    for each, result in zip(group, readouts.judge_models(models, examples, *how), strict=True):
-        store.get(each.record, functools.partial(dict, result))
+    results = readouts.judge_models(models, examples, *how)
+    for (record, _, _), result in zip(group, results, strict=True):
+        store.get(record, functools.partial(dict, result))

@@ -56,9 +56,9 @@ def judge_claims(
     `scores` are records as of `Bench.run`, by one or more readouts, with models named by identity
     or as printed. F1 has no readouts: all have the same columns. Retrieval has two, see
     `ranking.TOPS`. A claim is "not testable here" if a check that it needs has failed in `checked`.
-    `numbers` are ours, for
-    kind `number`. q is over the thesis or the news paper. survives is the verdict that the readouts
-    with little training share, survives_p their larger p, 1 if their effects differ in sign.
+    `numbers` are ours, for kind `number`. q is over the thesis or the news paper. survives is the
+    verdict that the readouts with little training share, survives_p their larger p, 1 if their
+    effects differ in sign.
     """
     collect = functools.cache(functools.partial(collect_evidence, scores))
     checked = pd.DataFrame(columns=checks.Check._fields) if checked is None else checked

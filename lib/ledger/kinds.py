@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
+from pydantic.alias_generators import to_snake
 
 from lib.config import profiles
 from lib.config.schema import Count, Filled, Settings, Text, Texts
@@ -188,9 +189,7 @@ class Number(Claim):
     published: Annotated[float, Field(allow_inf_nan=False)]
 
 
-KINDS: dict[str, type[Claim]] = {"beats": Beats, "beats_on_average": BeatsOnAverage}
-KINDS |= {"count_pairs": CountPairs, "spread": Spread, "easier_task": EasierTask}
-KINDS |= {"alike": Alike, "number": Number}
+KINDS = {to_snake(kind.__name__): kind for kind in Claim.__subclasses__()}
 
 
 @functools.cache

@@ -142,12 +142,11 @@ def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
 
     Columns: scores (of test examples), and groups, chance and folds as in `TaskScores`.
     """
-    runs = frame[["model", "task", "seed"]]
-    if runs.duplicated().any():  # it would count as another seed
-        raise ValueError(f"a record is repeated: {runs[runs.duplicated()].iloc[0].to_dict()}")
     tasks = {}
-    for name, rows in frame.sort_values("seed", kind="stable").groupby("task", sort=False):
-        scores = {model: np.stack(list(group)) for model, group in rows.groupby("model")["scores"]}
+    for name, rows in frame.groupby("task", sort=False):
+        # `ValueError` for a repeated record, which would count as another seed.
+        runs = rows.pivot(index="seed", columns="model", values="scores")
+        scores = {str(model): np.stack([*column.dropna()]) for model, column in runs.items()}
         first = rows.iloc[0]
         facts = first["groups"], float(first["chance"]), int(first["folds"])
         tasks[str(name)] = TaskScores(scores, *facts)

@@ -153,7 +153,7 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
     (None). Without measures there are no numbers.
     """
     table, means = pd.DataFrame(), pd.Series(np.nan, [*SIMPLEST_FIRST])
-    chosen, low, high = asked or BASE, np.nan, np.nan
+    chosen, verdict, low, high = asked or BASE, "EQUAL", np.nan, np.nan
     if measures:
         facts = [(each.name, each.examples, each.chance) for each in measures]
         frames = [_tabulate([each], [*each.scores])[0] for each in measures]
@@ -169,13 +169,10 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
             rank = 1 + int((means[others] > means[chosen]).sum())
             judged = verdicts.judge(units, evidence, at_least=rank)  # accounts for the choice
             low, high = max(judged.low, -1.0), min(judged.high, 1.0)
+            words = {verdicts.HOLDS: "WIN", verdicts.REVERSED: "LOSS"}
+            verdict = words.get(judged.verdict, verdict)
     print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
     score, base = means[[chosen, BASE]]
-    verdict = "EQUAL"
-    if low > 0:
-        verdict = "WIN"
-    elif high < 0:
-        verdict = "LOSS"
     line = f"VERDICT: {verdict} | {chosen} | {score:.3f} | {base:.3f} | {score - base:+.3f}"
     line += "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
     numbers = {"score": score, "base": base, "difference": score - base, "low": low, "high": high}
