@@ -58,11 +58,11 @@ def run_readouts(bench: Bench) -> pd.DataFrame:
     return rename_models(pd.concat(frames, ignore_index=True), names)
 
 
-def run_retrievals(bench: Bench, **tops: Any) -> pd.DataFrame:
-    """MAP and MRR of every model, by its name in Chapter 5; for `tops` see `Bench.retrieve`."""
+def run_retrievals(bench: Bench, **how: Any) -> pd.DataFrame:
+    """MAP and MRR of every model, by its name in Chapter 5; `how` as for `Bench.retrieve`."""
     names = {identity: name for name, identity in list_models(bench.profile).items()}
     seeds = _assign_seeds(bench.profile)
-    records = prepare_bench(bench).retrieve(list(names), seeds=seeds, **tops)
+    records = prepare_bench(bench).retrieve(list(names), seeds=seeds, **how)
     return rename_models(records.assign(round=""), names)
 
 
