@@ -1,6 +1,6 @@
 """The site: `sphinx-build -W docs build/site`, from the checkout alone, without a network.
 
-Notebooks are shown as they ran (`docs/notebooks`, written by `python docs/publish.py mini`).
+Notebooks are shown as they ran (`docs/notebooks`, written by `python docs/publish.py`).
 THESIS_REPOSITORY, such as https://github.com/me/thesis, adds launch buttons and links to files.
 """
 

@@ -1,28 +1,81 @@
-"""Copy executed notebooks to `docs/notebooks` for the site: `python docs/publish.py mini`."""
+"""Fill the pages of the site after a run of all of `mini`: `python docs/publish.py`.
+
+It writes the tables in README.md and docs/results.md, the gallery docs/figures.md, and copies of
+the executed notebooks.
+"""
 
 import re
-import sys
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 from nbconvert.preprocessors import ClearMetadataPreprocessor, TagRemovePreprocessor
 
-from lib.config import paths, profiles
+from lib.config import manifest, paths, profiles
+from lib.figures import tables
+from lib.report import count_verdicts, read_table, shorten_ledger
+from lib.statistics.verdicts import HOLDS, OPEN, REVERSED
 from lib.store import write_text
 
-FOLDER = paths.ROOT / "docs" / "notebooks"
+FOLDER = paths.ROOT / "docs"
+FIGURES = paths.ROOT / "figures"
 STEPS = (
     TagRemovePreprocessor(remove_cell_tags={"injected-parameters"}),  # the cell that papermill adds
     ClearMetadataPreprocessor(preserve_nb_metadata_mask={"kernelspec", "language_info"}),
 )
+GALLERY = """# All figures and tables
+
+*`python docs/publish.py` writes this page. Do not edit it.*
+
+Here is what the notebooks make of `mini`, next to what was published, with its values."""
 
 
-def publish(executed: Path, folder: Path = FOLDER) -> list[Path]:
-    """Write clean copies of executed notebooks: all, or none and ValueError if one failed."""
-    contents = {folder / path.name: clean(path) for path in sorted(executed.glob("*.ipynb"))}
-    for path, content in contents.items():
-        write_text(path, content)
-    return list(contents)
+def make_pages() -> dict[Path, str]:
+    """Page -> its text, with the tables of the committed figures."""
+    ledgers = {name: read_table(FIGURES / name, "tab_claims") for name in ("mini", "lab")}
+    numbers = {"numbers": pd.DataFrame([count_findings(ledgers["mini"])])}
+    blocks = {"counts": count_verdicts(ledgers), "findings": shorten_ledger(ledgers["mini"])}
+    pages = {FOLDER / "figures.md": make_gallery()}
+    for file, filled in ((paths.ROOT / "README.md", numbers), (FOLDER / "results.md", blocks)):
+        pages[file] = fill_blocks(file.read_text(encoding="utf-8"), **filled)
+    return pages
+
+
+def count_findings(ledger: pd.DataFrame) -> dict[str, int]:
+    """Count the thesis' findings: all, and by what becomes of them."""
+    thesis = ledger[~ledger["label"].str.startswith("news")]
+    repeat, survive = thesis["verdict"].eq(HOLDS), thesis["survives"].eq(HOLDS)
+    counts = {"findings": len(thesis), "repeat": repeat.sum()}
+    counts |= {word: thesis["verdict"].eq(word).sum() for word in (REVERSED, OPEN)}
+    return counts | {"survive": survive.sum(), "repeat and survive": (repeat & survive).sum()}
+
+
+def fill_blocks(text: str, **blocks: pd.DataFrame) -> str:
+    """Put tables between `<!-- name -->` and `<!-- /name -->`, each of which is there once."""
+    for name, frame in blocks.items():
+        head, rest = text.split(f"<!-- {name} -->\n")
+        _, tail = rest.split(f"<!-- /{name} -->")
+        text = f"{head}<!-- {name} -->\n{tables.render('md', frame)}<!-- /{name} -->{tail}"
+    return text
+
+
+def make_gallery() -> str:
+    """All committed figures and tables of mini as Markdown, with links from `FOLDER`."""
+    parts, profile = [GALLERY], profiles.load("mini")
+    for notebook, entries in groupby(manifest.load().values(), key=lambda entry: entry.notebook):
+        rows = [f"## [{notebook}](notebooks/{notebook}.ipynb)\n\n| | |\n|---|---|"]
+        for entry in entries:
+            links = {file.suffix: f"../figures/mini/{file.name}" for file in entry.paths(profile)}
+            name = manifest.full_name(entry.label)
+            title = f"{name}: {entry.title}" if name[-1].isdigit() else entry.title
+            told = f"**{title}**<br>[numbers]({links['.csv']})"
+            shown = f'<img src="{links.get(".svg")}" width="280" alt="{title}">'
+            if entry.kind == "table":
+                shown, told = f"[table]({links['.md']})", f"{told} · [LaTeX]({links['.tex']})"
+            rows.append(f"| {shown} | {told}<br>`./run_all.sh mini {entry.label}` |")
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts) + "\n"
 
 
 def clean(path: Path) -> str:
@@ -53,5 +106,8 @@ def clean(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    run = paths.run_folder(profiles.load(sys.argv[1]))
-    print(f"{len(publish(run / 'executed'))} notebooks: {FOLDER.relative_to(paths.ROOT)}")
+    executed = (paths.run_folder(profiles.load("mini")) / "executed").glob("*.ipynb")
+    pages = make_pages() | {FOLDER / "notebooks" / path.name: clean(path) for path in executed}
+    for path, text in pages.items():  # all, or none if a notebook failed
+        write_text(path, text)
+    print(f"{len(pages)} pages written")

@@ -1,4 +1,4 @@
-"""The numbers and tables that notebook 09 and the pages show of a ledger."""
+"""The tables that notebook 09 shows of a ledger, and those that `docs/publish.py` puts on pages."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 import pandas as pd
 import pytest
 
+from docs import publish
 from lib import report
-from lib.config import paths, profiles
+from lib.config import paths
 
 VERDICTS = {
     "published_verdict": ["holds", "open", "holds", "not run", "holds"],
@@ -21,7 +22,7 @@ MINI = report.read_table(paths.ROOT / "figures" / "mini", "tab_claims")
 
 def test_findings_are_counted_by_what_becomes_of_them():
     told = {"findings": 4, "repeat": 2, "reversed": 1, "open": 1, "survive": 2}
-    assert report.count_findings(LEDGER) == told | {"repeat and survive": 1}, "of the thesis"
+    assert publish.count_findings(LEDGER) == told | {"repeat and survive": 1}, "of the thesis"
     counts = report.count_verdicts({"a": LEDGER, "b": LEDGER.iloc[:1]}).set_index("verdict")
     asked = ["published", "a repeats", "a survives", "b repeats", "b survives"]
     assert counts.loc["holds", asked].tolist() == [2, 2, 2, 1, 1]
@@ -30,8 +31,8 @@ def test_findings_are_counted_by_what_becomes_of_them():
 
 def test_the_readme_has_the_numbers_of_the_committed_ledger():
     text = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-    numbers = pd.DataFrame([report.count_findings(MINI)])
-    assert report.fill_blocks(text, numbers=numbers) == text
+    numbers = pd.DataFrame([publish.count_findings(MINI)])
+    assert publish.fill_blocks(text, numbers=numbers) == text
 
 
 def test_the_results_have_every_finding_with_its_verdicts():
@@ -39,7 +40,7 @@ def test_the_results_have_every_finding_with_its_verdicts():
     lab = report.read_table(paths.ROOT / "figures" / "lab", "tab_claims")
     blocks = {"findings": report.shorten_ledger(MINI)}
     blocks["counts"] = report.count_verdicts({"mini": MINI, "lab": lab})
-    assert report.fill_blocks(text, **blocks) == text
+    assert publish.fill_blocks(text, **blocks) == text
     row = MINI.set_index("id").loc["cosine-over-mse"]
     table = text.split("<!-- findings -->")[1]
     (line,) = (line for line in table.splitlines() if row["finding"] in line)
@@ -51,24 +52,16 @@ def test_the_results_have_every_finding_with_its_verdicts():
 
 def test_only_what_is_between_the_marks_is_replaced_and_a_place_is_needed():
     text = "a\n<!-- t -->\nold\n<!-- /t -->\nb"
-    filled = report.fill_blocks(text, t=pd.DataFrame({"c": [1]}))
+    filled = publish.fill_blocks(text, t=pd.DataFrame({"c": [1]}))
     assert filled == "a\n<!-- t -->\n| c |\n| ---: |\n| 1 |\n<!-- /t -->\nb"
     with pytest.raises(ValueError, match="unpack"):
-        report.fill_blocks("a", t=LEDGER)
+        publish.fill_blocks("a", t=LEDGER)
 
 
 def test_every_saved_figure_is_in_the_gallery_and_its_links_lead_to_files():
     page = (paths.ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
-    assert page == report.make_gallery(profiles.load("mini"), paths.ROOT / "docs")
+    assert page == publish.make_gallery()
     targets = re.findall(r'(?<=\]\()[^)]+|(?<=src=")[^"]+', page)
     assert targets and all((paths.ROOT / "docs" / target).is_file() for target in targets)
     drawn = {file.stem for file in paths.ROOT.glob("figures/mini/*.svg")}
     assert drawn <= {*re.findall(r"`\./run_all\.sh mini (\w+)`", page)}
-
-
-def test_another_run_writes_its_gallery_in_its_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path))
-    profile = profiles.load("mini", seeds=[1])
-    paths.figures(profile).mkdir(parents=True)
-    (page,) = report.write_pages(profile)
-    assert page.name == "figures.md" and tmp_path in page.parents
