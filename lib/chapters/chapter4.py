@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -68,17 +67,7 @@ def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
     models: list[str] = []
     for label in [labels] if isinstance(labels, str) else labels:
         models += [*list_models(label, bench.profile).values(), *list_references(label)]
-    return run_with_perfect(bench, models, seeds=assign_seeds(bench.profile))
-
-
-def run_with_perfect(bench: Bench, models: Sequence[str], **how: Any) -> pd.DataFrame:
-    """Records as of `Bench.run`, with a column `perfect`: the mean accuracy of perfect vectors by
-    the same readout on the same examples.
-    """
-    records = bench.run([*models, "perfect vectors"], **how)
-    perfect = records["model"] == "perfect vectors"
-    means = records[perfect].groupby("task")["value"].mean()
-    return records[~perfect].assign(perfect=records["task"].map(means)).reset_index(drop=True)
+    return bench.run(models, seeds=assign_seeds(bench.profile))
 
 
 def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:

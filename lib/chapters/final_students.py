@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from lib.chapters.chapter4 import assign_seeds, rename_models, run_with_perfect, select_students
+from lib.chapters.chapter4 import assign_seeds, rename_models, select_students
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
@@ -51,8 +51,7 @@ def run_readouts(bench: Bench) -> pd.DataFrame:
     for readout in CLASSIFIER_OF:
         final = prepare_bench(bench.with_readout(readout))
         for run, name, limit in [*runs, (cut, "all", None)]:
-            how = {"seeds": seeds, "split": "test", "limit": limit}
-            records = run_with_perfect(final, [*run.values()], **how)
+            records = final.run(run.values(), seeds=seeds, split="test", limit=limit)
             frames.append(records.assign(round=name))
     names = {identity: name for name, identity in (models | cut).items()}
     return rename_models(pd.concat(frames, ignore_index=True), names)

@@ -116,16 +116,13 @@ def _copy(files: list[Path], target: BinaryIO) -> None:
 
 
 def content(text: str) -> int:
-    """Return a 64-bit checksum whatever the white space and Unicode form; 0 without a token."""
-    words = " ".join(spell_name(text).split())
-    digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
-
-
-def wording(text: str) -> int:
-    """Like `content`, but equal also if only case, punctuation or hyphenation differ."""
+    """Return a 64-bit checksum of a text's words; 0 without a token. Copies have the same one, even
+    if case, punctuation, hyphenation, white space or Unicode form differ.
+    """
     letters = _MARKS.sub("", unicodedata.normalize("NFKC", text).casefold())
-    return content(letters) or content(text)
+    kept = letters if has_token(letters) else " ".join(spell_name(text).split())
+    digest = hashlib.blake2b(kept.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") or 1 if has_token(text) else 0
 
 
 def find_dataset(roots: Sequence[Path], name: str) -> Path:

@@ -58,7 +58,7 @@ def read_queries(task: Task) -> Queries:
     seen = dict[int, str]()
     # Sorted, so that the order of the file does not decide which copy stands for the others.
     in_order = sorted(task.texts, key=lambda i: (task.texts[i], task.clusters.get(i, "")))
-    first = {text_id: seen.setdefault(task.wordings[text_id], text_id) for text_id in in_order}
+    first = {text_id: seen.setdefault(task.contents[text_id], text_id) for text_id in in_order}
     ids, targets = pd.Series([i for i in task.texts if first[i] == i]), task.relevant
     if task.kind == "clustering":
         clusters = ids.groupby(ids.map(task.clusters)).agg(list)
@@ -77,7 +77,7 @@ def number_texts(task: Task, inputs: Sequence[tuple[str, ...]]) -> list[set[int]
     """The texts of each example by numbers, which agree for equal texts and within a group."""
     ids = [*dict.fromkeys(itertools.chain.from_iterable(inputs))]
     groups = {i: ("group", task.groups[i]) if i in task.groups else ("text", i) for i in ids}
-    names = [{task.wordings[text_id], groups[text_id]} for text_id in ids]
+    names = [{task.contents[text_id], groups[text_id]} for text_id in ids]
     numbers = dict(zip(ids, number_linked(names).tolist(), strict=True))
     return [{numbers[text_id] for text_id in each} for each in inputs]
 

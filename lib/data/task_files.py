@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib.config.schema import TaskFolder, TaskSettings
-from lib.data.dataset_folder import Documents, content, find_dataset, spell_name, wording
+from lib.data.dataset_folder import Documents, content, find_dataset, spell_name
 from lib.data.files import Rows, read_rows
 from lib.messages import one_line_errors
 
@@ -46,9 +46,9 @@ class Task:
     notes: tuple[str, ...] = ()  # remarks that readers of results should know
 
     @functools.cached_property
-    def wordings(self) -> dict[str, int]:
-        """{id: checksum of its words}, equal also for copies that differ in case or punctuation."""
-        return {text_id: wording(text) for text_id, text in self.texts.items()}
+    def contents(self) -> dict[str, int]:
+        """{id: checksum of its words}, equal for copies."""
+        return {text_id: content(text) for text_id, text in self.texts.items()}
 
     @functools.cached_property
     def classes(self) -> list[str]:
@@ -99,7 +99,7 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
 
 def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
     """Return checksums, (texts,) uint64, of all texts that a corpus must not contain."""
-    contents = (content(task.texts[i]) for task in tasks.values() for i in task.held_out())
+    contents = (task.contents[i] for task in tasks.values() for i in task.held_out())
     return np.unique(np.fromiter(contents, np.uint64))
 
 
@@ -143,7 +143,7 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
         if asked.cross_fit or not {"validation", "test"} <= task.inputs.keys():
             task = replace(task, folds=asked.blocks or asked.folds)
         each = task.examples.explode("ids")
-        for what, names in (("texts", task.wordings), ("groups", task.groups)):
+        for what, names in (("texts", task.contents), ("groups", task.groups)):
             shared = each.groupby(each["ids"].map(names.get))["split"].nunique() > 1
             if shared.any() and not asked.cross_fit:
                 notes.append(f"{shared.sum()} {what} are in more than one split")
@@ -202,7 +202,7 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
 
 def shuffle_by_content(task: Task, ids: Iterable[Sequence[str]], seed: int) -> np.ndarray:
     """Draw an order of tuples of ids, as their places, in which that of the file plays no part."""
-    contents = ([*map(task.wordings.get, each)] for each in ids)
+    contents = ([*map(task.contents.get, each)] for each in ids)
     return np.argsort([np.random.default_rng([seed, *each]).random() for each in contents])
 
 

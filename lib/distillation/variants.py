@@ -31,7 +31,6 @@ _FIXED = {
     "LSA": "lsa",
     "SBERT, mean of chunks": "sbert_chunks",
     "chunks + LSA": "both",  # side by side
-    "perfect vectors": "perfect",  # of the labels themselves
 }
 # Other names -> the label under which a model is recorded.
 _ALIASES = {models: short for short, models in CONTEXTUAL_TEACHERS.items()}

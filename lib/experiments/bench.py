@@ -29,8 +29,16 @@ from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import ranking, readouts
 from lib.evaluation.readouts import Examples
-from lib.experiments.embedders import Joined, ParagraphVector, Perfect, Teacher, Words
-from lib.experiments.model import Model, find_device, has_bfloat16, hash_model
+from lib.experiments.models import (
+    Joined,
+    Model,
+    ParagraphVector,
+    Teacher,
+    Words,
+    find_device,
+    has_bfloat16,
+    hash_model,
+)
 from lib.experiments.students import Base, TrainedStudent, share_layers
 from lib.jobs import Job, run_jobs
 from lib.recipes import find_roots
@@ -205,7 +213,6 @@ class Bench:
         if variant.kind == "both":  # a cut text has a single piece
             return Joined(self.store, (teacher if variant.cut else chunks, lsa), scaled=True)
         fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
-        fixed["perfect"] = Perfect(self.store)
         return fixed[variant.kind]
 
     def prepare(self, models: Iterable[Model], texts: Sequence[str]) -> None:
@@ -230,7 +237,8 @@ class Bench:
         task's examples.
         Columns are model, the variant's fields, task, metric, readout, split, seed, value
         (accuracy, mean over folds and heads), scores (of each test example, the share of correct
-        heads), groups (of the examples' texts), chance, folds, device, and two products' names.
+        heads), groups (of the examples' texts), chance, perfect (the accuracy of perfect vectors),
+        folds, device, and two products' names.
         """
         examples = {task: self.examples(task, split, limit) for task in self.classifications}
         names = {task: hash_examples(each) for task, each in examples.items()}
@@ -242,7 +250,7 @@ class Bench:
             groups = name_groups(self.tasks[task], each.text_ids)[each.inputs[each.tested]]
             facts[task] = {"task": task, "metric": "accuracy", "readout": self.readout}
             facts[task] |= {"split": split, "groups": groups, "chance": each.chance}
-            facts[task] |= {"folds": len(each.parts)}
+            facts[task] |= {"folds": len(each.parts), "perfect": self._judge_perfect(each)}
         rows = []
         for (pair, task), product in records.items():
             record = self.store.read(product)
@@ -300,6 +308,15 @@ class Bench:
         label = f"{task}: {variant.identity}, seed {seed}"
         return Product("record", inputs, JUDGING, ("torch", "scikit-learn"), label)
 
+    def _judge_perfect(self, examples: Examples) -> float:
+        """What this readout makes of vectors that know all labels: less than 1 is its own fault."""
+        settings = self.profile.heads
+        inputs = {"examples": hash_examples(examples), "heads": settings.model_dump(mode="json")}
+        product = Product("perfect", inputs, JUDGING, ("torch", "scikit-learn"), examples.task)
+        models = [("perfect vectors", 0, readouts.make_perfect_vectors(examples))]
+        how = (models, examples, settings.classifier, settings)
+        return float(self.store.get(product, lambda: readouts.judge_models(*how)[0])["accuracy"])
+
     def _judge(self, records: Mapping[Any, Product], examples: Mapping[str, Examples]) -> None:
         """Make missing records of (pair, task). The heads of one task are trained together."""
         groups: dict[tuple[str, str], list[Judged]] = {}
@@ -320,7 +337,7 @@ class Bench:
 
 def name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
     """(texts,) the group of each text; without one, its checksum, shared with its copies."""
-    return np.array([task.groups.get(i, f"text {task.wordings[i]:016x}") for i in text_ids])
+    return np.array([task.groups.get(i, f"text {task.contents[i]:016x}") for i in text_ids])
 
 
 def hash_examples(examples: Examples) -> str:
@@ -331,13 +348,10 @@ def hash_examples(examples: Examples) -> str:
 
 def judge_and_keep(store: Store, group: Sequence[Judged], examples: Examples, *how: Any) -> None:
     """Judge models side by side, by classifier and settings; keep the records."""
-    models = []
-    for record, model, seed in group:
-        if isinstance(model, Perfect):
-            vectors = readouts.make_perfect_vectors(examples)
-        else:
-            vectors = model.embed_and_unload(examples.texts)
-        models.append((record.label, seed, vectors))
+    models = [
+        (record.label, seed, model.embed_and_unload(examples.texts))
+        for record, model, seed in group
+    ]
     results = readouts.judge_models(models, examples, *how)
     for (record, _, _), result in zip(group, results, strict=True):
         store.get(record, functools.partial(dict, result))

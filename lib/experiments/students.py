@@ -20,7 +20,7 @@ from lib.distillation import measures, training, variants
 from lib.distillation.objective import Objective
 from lib.distillation.training import DistillationData
 from lib.distillation.variants import Variant
-from lib.experiments.model import Model, find_device, find_model, hash_model
+from lib.experiments.models import Model, find_device, find_model, hash_model
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 from lib.student import Student, masked_words
 from lib.student.cls import ClsStudent
@@ -51,7 +51,7 @@ class Base(Model):
     precision: str  # "fp32" or "bf16"
     documents: Sequence[str]
     held_out: Sequence[str]
-    teacher: Any  # an `embedders.Teacher`
+    teacher: Any  # a `models.Teacher`
     cut: bool = False
 
     @functools.cached_property

@@ -16,8 +16,7 @@ from lib.data import task_files
 from lib.data.dataset_folder import Documents, content, find_dataset
 from lib.data.files import read_rows
 from lib.experiments.bench import Bench
-from lib.experiments.embedders import Words
-from lib.experiments.model import Model
+from lib.experiments.models import Model, Words
 from lib.news import training
 from lib.news.students import parse
 from lib.store import hash_texts

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from lib.config.schema import NewsSettings, Profile
-from lib.experiments.model import Model, find_device
+from lib.experiments.models import Model, find_device
 from lib.losses.cosine import cosine, unit_rows
 from lib.losses.mse import mse
 from lib.news.students import TOKEN_DIM, NewsStudent, scale_width

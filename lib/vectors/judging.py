@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 
 from lib.data import task_files
-from lib.data.dataset_folder import wording
+from lib.data.dataset_folder import content
 from lib.data.examples import make_group_folds, read_examples, read_queries
 from lib.data.task_files import Task
 from lib.evaluation import ranking, readouts
-from lib.experiments.embedders import Centred
-from lib.experiments.model import Model
+from lib.experiments.models import Centred, Model
 from lib.statistics import verdicts
 from lib.statistics.effects import pair
 from lib.statistics.intervals import Evidence, TaskScores, from_examples
@@ -68,7 +67,7 @@ def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
     drawn, words, seen = dict[int, tuple[str, str]](), 0, set[int]()
     for place in np.argsort(hash_texts(texts)).tolist():
         halves = cut_halves(cut_text(texts[place], 100 * READ), READ)
-        if halves is not None and seen.isdisjoint(keys := [*map(wording, halves)]):
+        if halves is not None and seen.isdisjoint(keys := [*map(content, halves)]):
             drawn[place] = halves
             seen.update(keys)
             words += sum(map(count_words, halves))
@@ -114,7 +113,7 @@ def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
     if task.kind != "classification":
         queries = read_queries(task)
         groups, sources = np.array([names[i] for i in queries.text_ids]), [*queries.relevant]
-        folds = make_group_folds(groups[sources], [wording(queries.texts[row]) for row in sources])
+        folds = make_group_folds(groups[sources], [content(queries.texts[row]) for row in sources])
         for key, model in models.items():
             embed = partial(_embed_outside, model)
             scores[key] = ranking.rank(embed, queries, "MAP", folds=folds)[1]
@@ -129,7 +128,7 @@ def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
         classifier = "words" if single or key == TFIDF else "compare"
         scores[key] = readouts.judge_folds(partial(_embed_outside, model), examples, classifier)
     groups = np.array([names[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
-    keys = np.array([task.wordings[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
+    keys = np.array([task.contents[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
     different, folds = len(np.unique(keys, axis=0)), len(examples.parts)
     return Measure(f"{name} accuracy", scores, groups, examples.chance, different, folds)
 
@@ -142,7 +141,7 @@ def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> A
 
 def name_group(group: str | None, text: str) -> str:
     """What a text shares with others: its group, or its content."""
-    return f"group {group}" if group else f"text {wording(text)}"
+    return f"group {group}" if group else f"text {content(text)}"
 
 
 def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:

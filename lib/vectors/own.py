@@ -22,8 +22,7 @@ from lib.data import check, task_files
 from lib.data.dataset_folder import Documents, content
 from lib.data.text_sources import find_dataset_folder
 from lib.experiments.bench import Texts
-from lib.experiments.embedders import Centred, Joined, Teacher, Words
-from lib.experiments.model import Model, find_model, has_bfloat16
+from lib.experiments.models import Centred, Joined, Model, Teacher, Words, find_model, has_bfloat16
 from lib.experiments.students import Base
 from lib.messages import quiet_transformers
 from lib.store import Store, check_target, replace_folder
@@ -77,14 +76,17 @@ class OwnTexts:
         self.out = check_target(given.out or Path(f"{self.name}_vectors"), KIND)
         self.notes = [*notes, *(line for line in check.findings(self.folder) if ": note: " in line)]
         self.documents = Documents(self.folder)
-        contents, first = np.unique(self.documents.contents, return_index=True)
-        rows = np.sort(first[contents != 0])  # neither blank nor repeated
+        documents = self.documents[np.flatnonzero(self.documents.contents)]
+        self.every = Texts(documents)  # that is not blank
+        # Which of several copies is judged must not depend on the order of the file.
+        order = np.argsort(self.every.text_hashes, kind="stable")
+        _, first = np.unique(documents.contents[order], return_index=True)
+        rows = np.sort(order[first])
         if len(rows) < 2:
             raise ValueError(f"{given.texts}: expected two different texts, got {len(rows)}")
-        self.texts = Texts(self.documents[rows])
-        names = self.documents.contents[rows].tolist()
-        self.places = {name: place for place, name in enumerate(names)}
-        fitted = np.sort(np.random.default_rng(0).permutation(len(rows))[:FITTED])
+        self.texts = Texts(documents[rows], self.every.text_hashes[rows])  # each once
+        self.places = {name: place for place, name in enumerate(documents.contents[rows].tolist())}
+        fitted = np.sort(np.argsort(self.texts.text_hashes)[:FITTED])
         read = [self.texts[place] for place in fitted.tolist()]
         models = list_models(Store(paths.store()), read, profiles.load("lab"), student)
         self.combine = partial(combine, models)
@@ -130,7 +132,7 @@ class OwnTexts:
         """Embed all texts with the chosen model, fitted to all; write the folder whole."""
         name = report["model"]
         model = self.combine(self.texts)[name]
-        vectors = np.asarray(model.embed(self.texts))
+        vectors = np.asarray(model.embed(self.every), dtype=np.float32)
         if name == CUT:  # what is saved ends in Normalize, which our teacher leaves out
             vectors = scale_rows(vectors)
         arrays, counted, dense = dict[str, Any](), list[str](), None
@@ -142,18 +144,18 @@ class OwnTexts:
                 arrays["dense_mean"], dense = part.mean, part.model
             else:
                 dense = part
-        contents = zip(self.documents, self.documents.contents.tolist(), strict=True)
-        rows = {each.id: self.places[key] for each, key in contents if key}  # of texts not blank
-        frame = pd.DataFrame({"id": [*rows], "vector": [*vectors[[*rows.values()]].astype("f4")]})
-        if empty := [each for each, place in rows.items() if not vectors[place].any()]:
+        ids = [each.id for each in self.every.documents]
+        frame = pd.DataFrame({"id": ids, "vector": [*vectors]})
+        if empty := frame["id"][~vectors.any(axis=1)].tolist():
             print(f"note: zeros for {len(empty)} texts without known words, such as {empty[:3]}")
         facts = {"documents": len(self.texts), "verdict": report["line"], "scores": report["table"]}
         made = environment.commit() | environment.versions()
         card = facts | {"title": f"Vectors of {self.name}: {name}", "provenance": made}
         shown = np.sort(np.random.default_rng(0).permutation(len(self.texts))[:SHOWN])
-        documents = [self.texts.documents[place] for place in shown.tolist()]
+        documents = self.texts.documents[shown]
         texts = [(each.title or each.id, each.text, labels.get(each.id)) for each in documents]
-        html = render_page(self.name, texts, vectors[shown], facts)
+        rows = np.searchsorted(self.every.documents.rows, documents.rows)
+        html = render_page(self.name, texts, vectors[rows], facts)
 
         def write(new: Path) -> None:
             frame.to_parquet(new / "vectors.parquet", index=False)

@@ -11,7 +11,7 @@ GRAPH = grimp.build_graph("lib", exclude_type_checking_imports=True)
 HARMLESS = {
     "config": "values of a profile are inputs",
     "data": "texts, examples and folds are inputs, by their content",
-    "experiments.model": "passes texts to `encode`; device and processes are inputs",
+    "experiments.models": "passes texts to `encode`; device and processes are inputs",
     "jobs": "runs functions",
     "messages": "tells errors in one line",
     "store": "keeps arrays as they are",

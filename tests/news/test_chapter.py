@@ -6,7 +6,7 @@ import torch
 
 from lib.config import profiles
 from lib.experiments.bench import Bench
-from lib.experiments.embedders import Teacher
+from lib.experiments.models import Teacher
 from lib.news import chapter
 from lib.news.chapter import News
 from lib.store import Store

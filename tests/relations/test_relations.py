@@ -19,7 +19,7 @@ from lib.data.task_files import Task
 from lib.evaluation import ranking, readouts
 from lib.evaluation.ranking import Queries
 from lib.evaluation.readouts import Examples
-from lib.experiments.model import Model
+from lib.experiments.models import Model
 from lib.news import results
 from lib.news.chapter import Side
 from lib.store import Store

@@ -8,7 +8,7 @@ import pytest
 
 from lib.config import profiles
 from lib.data.task_files import Task
-from lib.experiments.model import Model
+from lib.experiments.models import Model
 from lib.store import Store
 from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT, TFIDF, judging, own
 from tests.vectors.conftest import make_text
