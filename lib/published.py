@@ -50,11 +50,6 @@ def load(label: str) -> pd.DataFrame:
     divided by the task's best in the figure) and mean (of normalized, over tasks). The models of
     Figure 5.3 are `model;round`. "news_fig1" has F1 (value, 0 to 1) by side (task).
     """
-    return _load(label).copy()  # callers may change it
-
-
-@functools.cache
-def _load(label: str) -> pd.DataFrame:
     if label not in BOXPLOTS:
         frame = _read_csv(CURVES.get(label, label))
         if "label" in frame:

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from docs import telegram
 from lib.config import manifest, paths, profiles
-from lib.recipes import telegram
 from tests import thesis_files
 from tests.run_notebooks import run
 

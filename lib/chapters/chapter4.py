@@ -12,12 +12,14 @@ from lib.config.profiles import grid, matches, read_yaml
 from lib.config.schema import Profile
 from lib.distillation.measures import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
+from lib.evaluation.metrics import mean_cosine
 from lib.evaluation.readouts import CLASSIFIER_OF
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics.effects import corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
+COLLAPSED = 0.9  # from this mean cosine of different documents on, all embeddings point one way
 _SETTINGS = {"True": "Yes", "False": "No", "fp32": "No"}
 _SETTINGS["bf16"] = "Yes, where the device supports bfloat16"
 
@@ -147,3 +149,11 @@ def collect_histories(groups: Mapping[str, Mapping[str, str]], bench: Bench) -> 
         frame = pd.DataFrame(student.outcome()["watched"], columns=columns)
         frames.append(frame.assign(**facts, chance=chance_cca(*rows)))
     return pd.concat(frames, ignore_index=True).astype({"update": int})
+
+
+def mark_collapsed(records: pd.DataFrame, bench: Bench) -> pd.Series:
+    """For each record, whether its student has collapsed with any seed, see `COLLAPSED`."""
+    students = records.loc[records["kind"] == "student", ["model", "seed"]].drop_duplicates()
+    embedded = (bench.model(*run).embed(bench.held_out)[:] for run in students.to_numpy())
+    collapsed = [mean_cosine(rows) >= COLLAPSED for rows in embedded]
+    return records["model"].isin(students.loc[collapsed, "model"])

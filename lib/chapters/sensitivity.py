@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pandas as pd
 
-from lib.chapters.geometry import cosines
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
+from lib.evaluation.metrics import cosines
 from lib.experiments.bench import Bench
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, from_examples, task_scores
 from lib.texts import count_words

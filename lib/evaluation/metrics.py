@@ -1,4 +1,4 @@
-"""Normalised accuracy, average precision, reciprocal rank and canonical correlation."""
+"""Normalised accuracy, average precision, reciprocal rank, canonical correlation, cosines."""
 
 import warnings
 from collections.abc import Sequence
@@ -111,3 +111,14 @@ def _orthonormal_columns(values: Any) -> np.ndarray:
     left, sizes, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     # Rounded entries change singular values by less than eps times this norm; 10 allows for sums.
     return left[:, sizes > 10 * eps * np.linalg.norm(x)]
+
+
+def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(...) cosines between the rows of two (..., dim) embeddings, row by row."""
+    return (x * y).sum(-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1))
+
+
+def mean_cosine(embedding: np.ndarray) -> float:
+    """Mean cosine of different rows of a (rows, dim) embedding."""
+    unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
+    return float((np.square(unit.sum(0)).sum() - len(unit)) / (len(unit) * (len(unit) - 1)))

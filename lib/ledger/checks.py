@@ -12,10 +12,11 @@ import pandas as pd
 from scipy import stats
 
 from lib import published
-from lib.chapters import chapter4, final_students, geometry
-from lib.chapters.geometry import COLLAPSED
+from lib.chapters import chapter4, final_students
+from lib.chapters.chapter4 import COLLAPSED
 from lib.chapters.sensitivity import extrapolate_words, run_words
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
+from lib.evaluation.metrics import cosines, mean_cosine
 from lib.experiments.bench import Bench
 from lib.ledger.kinds import RANKING, load_claims
 from lib.statistics.intervals import task_scores
@@ -91,7 +92,7 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
     bench.prepare([bench.model(each, first) for each in students.values()], bench.held_out)
     columns = ["start", "end", "chance", "control", "share", "context", "another_seed", "alike"]
     table = pd.DataFrame(index=[*students], columns=columns, dtype=float)
-    table["alike"] = [geometry.mean_cosine(embed(variant)) for variant in students.values()]
+    table["alike"] = [mean_cosine(embed(variant)) for variant in students.values()]
     if not taught:  # a filter on variants may leave none
         return table
     watched = chapter4.collect_histories({label: models}, bench).groupby("model", sort=False)
@@ -107,8 +108,8 @@ def measure_students(label: str, bench: Bench) -> pd.DataFrame:
         alone = parse(str(variant.structural))
         if label != FINAL or alone in students.values():
             without = embed(alone)
-            table.loc[name, "context"] = geometry.cosines(embed(variant), without).mean()
-            table.loc[name, "another_seed"] = geometry.cosines(embed(alone, second), without).mean()
+            table.loc[name, "context"] = cosines(embed(variant), without).mean()
+            table.loc[name, "another_seed"] = cosines(embed(alone, second), without).mean()
     return table
 
 

@@ -220,6 +220,7 @@ def _select_scores(scores: pd.DataFrame, source: str, metric: str, readout: str)
     return scores.assign(model=scores["model"].replace(names))
 
 
+@functools.cache
 def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
     """Columns model, task, value and, where scores have one, chance."""
     scores = theirs.load(figure).rename(columns={"accuracy": "value", "score": "value"})

@@ -21,7 +21,14 @@ from huggingface_hub import snapshot_download
 
 from lib.config import paths
 from lib.config.schema import ThesisBuild
-from lib.data.files import Examples, read_rows, write_examples, write_once, write_relevant
+from lib.data.files import (
+    Examples,
+    read_rows,
+    write_examples,
+    write_lines,
+    write_once,
+    write_relevant,
+)
 from lib.data.task_files import SPLITS
 from lib.messages import one_line_errors
 from lib.texts import has_token
@@ -30,7 +37,6 @@ MODULES, PACKAGES = ("recipes.thesis",), ()
 # The variant `no_ref` removes these from the texts, because a paper's header may name its class.
 ARXIV_CLASSES = "math.AC cs.CV cs.AI cs.SY math.GR cs.CE cs.PL cs.IT cs.DS cs.NE math.ST".split()
 _CLASS = re.compile("|".join(map(re.escape, ARXIV_CLASSES)))
-PIECE = 20_000  # documents in one Parquet file, and in memory at once
 
 
 def write(build: ThesisBuild, root: Path) -> None:
@@ -77,17 +83,9 @@ def _fetch_record(url: str, folder: Path) -> None:
 def write_corpus(places: Sequence[str], folder: Path) -> None:
     """Write the rows of files as documents of a folder, except rows whose text has no token."""
     rows = enumerate(itertools.chain.from_iterable(map(_read_rows, places)))
-    kept = ((str(n), row["text"], row.get("title") or "") for n, row in rows)
-    _write_documents(folder, (row for row in kept if has_token(row[1] or "")))
-
-
-def _write_documents(folder: Path, rows: Iterator[tuple[str, str, str]]) -> None:
-    """Write (id, text, title) as Parquet."""
-    (folder / "documents").mkdir()
-    pieces = iter(lambda: [*itertools.islice(rows, PIECE)], [])
-    for number, piece in enumerate(pieces):
-        frame = pd.DataFrame(piece, columns=["id", "text", "title"])
-        frame.to_parquet(folder / "documents" / f"{number:05d}.parquet")
+    kept = ((str(n), row) for n, row in rows if has_token(row["text"] or ""))
+    documents = ({"id": n, "text": row["text"], "title": row.get("title")} for n, row in kept)
+    write_lines(folder / "documents.jsonl", documents)
 
 
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
@@ -110,7 +108,8 @@ def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) ->
         else:
             texts, relevant = _read_retrieval(*places)
             write_relevant(target, relevant)
-    _write_documents(folder, ((text_id, text, "") for text_id, text in texts.items()))
+    documents = ({"id": text_id, "text": text} for text_id, text in texts.items())
+    write_lines(folder / "documents.jsonl", documents)
 
 
 def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:

@@ -1,6 +1,6 @@
 """The published news pairs as a dataset folder: the shared task's URLs and the contest's pages.
 
-    python -m lib.recipes.telegram archives pairs telegram
+    python docs/telegram.py archives pairs telegram
 
 `archives` is a folder of the Telegram contest's `.tar.gz` files with one HTML page per document,
 unpacked or not, named `20200525.tar.gz`. `pairs` is one of `ru_clustering_<day>*.tsv` from the

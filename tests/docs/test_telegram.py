@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
+from docs import telegram
 from lib.news import chapter
-from lib.recipes import telegram
 from tests import thesis_files
 
 

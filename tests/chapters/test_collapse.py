@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.chapters.geometry import mark_collapsed, mean_cosine
+from lib.chapters.chapter4 import mark_collapsed
+from lib.evaluation.metrics import mean_cosine
 from tests.fake_bench import FakeBench, fake_model
 
 
