@@ -4,7 +4,6 @@ import json
 import pickle
 import shutil
 
-import pandas as pd
 import pooch
 import pytest
 
@@ -70,7 +69,7 @@ def write_task(place, root):
     (folder := root / "out").mkdir()
     thesis.write_task(FILES[place], "task", root, folder)
     assert not [line for line in check.findings(folder) if ": error: " in line]
-    return pd.read_parquet(folder / "documents").to_dict("records"), folder / "tasks/task"
+    return read_lines(folder / "documents.jsonl"), folder / "tasks/task"
 
 
 def read_lines(path):
@@ -89,7 +88,7 @@ def test_pairs(root):
 
 def test_retrieval(root):
     documents, folder = write_task("wines/similar", root)
-    assert documents[0] == {"id": "A", "text": "A\nLead.\nTaste\nIt is dry.", "title": ""}
+    assert documents[0] == {"id": "A", "text": "A\nLead.\nTaste\nIt is dry."}
     assert json.loads((folder / "relevant.json").read_text()) == {"A": ["B"], "B": ["A", "NA"]}
 
 
@@ -112,10 +111,8 @@ def test_the_whole_profile_is_built_once_and_read(tmp_path, monkeypatch):
         (tmp_path / "data" / name).write_bytes(content)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(thesis, "PIECE", 8)
     built = write_folders(PROFILE.build, tmp_path / "home")
     assert check.main([str(built)]) == 0
-    assert len(list((built / "wikipedia/documents").iterdir())) == 8
     tasks = task_files.read_tasks([built], PROFILE.tasks)
     assert list(tasks) == list(PROFILE.tasks.folders), "each where the profile looks for it"
     assert tasks["ARXIV"].texts["validation/0"].startswith("[] "), "without the class"
