@@ -29,16 +29,8 @@ from lib.distillation import variants
 from lib.distillation.variants import Variant
 from lib.evaluation import ranking, readouts
 from lib.evaluation.readouts import Examples
-from lib.experiments.models import (
-    Joined,
-    Model,
-    ParagraphVector,
-    Teacher,
-    Words,
-    find_device,
-    has_bfloat16,
-    hash_model,
-)
+from lib.experiments import models
+from lib.experiments.models import Model
 from lib.experiments.students import Base, TrainedStudent, share_layers
 from lib.jobs import Job, run_jobs
 from lib.recipes import find_roots
@@ -139,7 +131,7 @@ class Bench:
         held_out = task_files.held_out_contents(self.tasks)
         inputs = section.model_dump(mode="json")
         inputs["contents"] = hash_arrays(held_out, documents.contents)
-        inputs["student"] = [student.model, student.revision, hash_model(student.model)]
+        inputs["student"] = [student.model, student.revision, models.hash_model(student.model)]
 
         def count_tokens(texts: Sequence[str]) -> Sequence[int]:
             tokenizer = share_layers(student).tokenizer
@@ -165,15 +157,15 @@ class Bench:
         return self.train[: self.profile.training.documents]
 
     @functools.cached_property
-    def teacher(self) -> Teacher:
+    def teacher(self) -> models.Teacher:
         """The structural teacher."""
-        return Teacher(self.store, self.profile.structural_teacher)
+        return models.Teacher(self.store, self.profile.structural_teacher)
 
     @functools.cached_property
     def base(self) -> Base:
         """The student before training, in "fp32" if the device has no bfloat16."""
         section = self.profile.student
-        precision = self.profile.training.precision if has_bfloat16() else "fp32"
+        precision = self.profile.training.precision if models.has_bfloat16() else "fp32"
         read = (self.train, self.held_out) if section.language_model else ([], [])
         return Base(self.store, section, precision, *read, self.teacher)
 
@@ -181,14 +173,14 @@ class Bench:
         """A contextual teacher: a Paragraph Vector, LSA, or several of them side by side."""
         if "+" in label:
             parts = [self.contextual(part, seed) for part in label.split("+")]
-            return Joined(self.store, tuple(parts))
+            return models.Joined(self.store, tuple(parts))
         if label == variants.LSA:
             return self.model(label)
         section = self.profile.contextual_teacher
         settings = section.model_dump(exclude={"documents"})
         settings |= {"seed": (section.seed + seed) % 2**32}
         documents = self.train[: section.documents]
-        return ParagraphVector(self.store, label, self.profile.width, settings, documents)
+        return models.ParagraphVector(self.store, label, self.profile.width, settings, documents)
 
     @functools.cache  # noqa: B019  # a process has few benches
     def model(self, label: str | Variant, seed: int = 0) -> Model:
@@ -206,18 +198,19 @@ class Bench:
         if variant.kind == "paragraph_vector":
             return self.contextual(str(variant.contextual), seed)
         if variant.kind == "tfidf":
-            return Words(self.store, self.documents)
+            return models.Words(self.store, self.documents)
         documents = self.train[: profile.contextual_teacher.documents]
         dim = max(1, round(LSA_WIDTH * profile.width))
-        lsa = Words(self.store, documents, dim, teacher if variant.cut else None)
+        lsa = models.Words(self.store, documents, dim, teacher if variant.cut else None)
         if variant.kind == "both":  # a cut text has a single piece
-            return Joined(self.store, (teacher if variant.cut else chunks, lsa), scaled=True)
+            parts = (teacher if variant.cut else chunks, lsa)
+            return models.Joined(self.store, parts, scaled=True)
         fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
         return fixed[variant.kind]
 
-    def prepare(self, models: Iterable[Model], texts: Sequence[str]) -> None:
+    def prepare(self, wanted: Iterable[Model], texts: Sequence[str]) -> None:
         """Make missing models and vectors of texts, and what they need, in one queue of jobs."""
-        storing = {model.product.name: model for model in models if model.stores_vectors}.values()
+        storing = {model.product.name: model for model in wanted if model.stores_vectors}.values()
         missing = [model for model in storing if not self.store.has_rows(model.product, texts)]
         self._run_jobs([(m.product.label, m.embed_and_unload, (texts,)) for m in missing], "models")
 
@@ -295,7 +288,12 @@ class Bench:
     def _describe(self, pair: Pair) -> dict[str, Any]:
         """The columns of a row that describe its model."""
         variant, seed = pair
-        row = {"model": variant.identity, **asdict(variant), "seed": seed, "device": find_device()}
+        row = {
+            "model": variant.identity,
+            **asdict(variant),
+            "seed": seed,
+            "device": models.find_device(),
+        }
         return row | {"embedding_fingerprint": self.model(*pair).product.name}
 
     def _name_record(self, pair: Pair, task: str, examples: str) -> Product:
@@ -313,8 +311,8 @@ class Bench:
         settings = self.profile.heads
         inputs = {"examples": hash_examples(examples), "heads": settings.model_dump(mode="json")}
         product = Product("perfect", inputs, JUDGING, ("torch", "scikit-learn"), examples.task)
-        models = [("perfect vectors", 0, readouts.make_perfect_vectors(examples))]
-        how = (models, examples, settings.classifier, settings)
+        model = ("perfect vectors", 0, readouts.make_perfect_vectors(examples))
+        how = ([model], examples, settings.classifier, settings)
         return float(self.store.get(product, lambda: readouts.judge_models(*how)[0])["accuracy"])
 
     def _judge(self, records: Mapping[Any, Product], examples: Mapping[str, Examples]) -> None:
@@ -324,8 +322,8 @@ class Bench:
             if not self.store.has(product):
                 group = groups.setdefault((task, product.inputs["classifier"]), [])
                 group.append((product, self.model(*pair), pair[1]))
-        models = [model for group in groups.values() for _, model, _ in group]
-        self.prepare(models, [text for task, _ in groups for text in examples[task].texts])
+        lacking = [model for group in groups.values() for _, model, _ in group]
+        self.prepare(lacking, [text for task, _ in groups for text in examples[task].texts])
         jobs = []
         for (task, classifier), group in groups.items():
             for start in range(0, len(group), MODELS_PER_JOB):
@@ -348,10 +346,8 @@ def hash_examples(examples: Examples) -> str:
 
 def judge_and_keep(store: Store, group: Sequence[Judged], examples: Examples, *how: Any) -> None:
     """Judge models side by side, by classifier and settings; keep the records."""
-    models = [
-        (record.label, seed, model.embed_and_unload(examples.texts))
-        for record, model, seed in group
-    ]
-    results = readouts.judge_models(models, examples, *how)
+    texts = examples.texts
+    given = [(each.label, seed, model.embed_and_unload(texts)) for each, model, seed in group]
+    results = readouts.judge_models(given, examples, *how)
     for (record, _, _), result in zip(group, results, strict=True):
         store.get(record, functools.partial(dict, result))

@@ -21,14 +21,7 @@ from huggingface_hub import snapshot_download
 
 from lib.config import paths
 from lib.config.schema import ThesisBuild
-from lib.data.files import (
-    Examples,
-    read_rows,
-    write_examples,
-    write_lines,
-    write_once,
-    write_relevant,
-)
+from lib.data.files import read_rows, write_examples, write_lines, write_once, write_relevant
 from lib.data.task_files import SPLITS
 from lib.messages import one_line_errors
 from lib.texts import has_token
@@ -112,9 +105,9 @@ def write_task(files: Mapping[str, str], task: str, root: Path, folder: Path) ->
     write_lines(folder / "documents.jsonl", documents)
 
 
-def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
+def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list]]:
     """Read single documents, one place for each split."""
-    texts, examples = dict[str, str](), Examples()
+    texts, examples = dict[str, str](), dict[str, list]()
     for split, place in places.items():
         examples[split] = []
         for number, row in enumerate(_read_rows(place)):
@@ -124,11 +117,12 @@ def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], Examples]:
     return texts, examples
 
 
-def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], Examples]:
+def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, list]]:
     """Read CSV files without header: label and two texts; equal ones share an id. A pair that is
     repeated, in either order, with the other label or in a later split is left out.
     """
-    texts, examples, first = dict[str, str](), Examples(), dict[frozenset[str], tuple[str, str]]()
+    texts, examples = dict[str, str](), dict[str, list]()
+    first = dict[frozenset[str], tuple[str, str]]()
     for split, path in zip(SPLITS, files, strict=True):
         examples[split] = []
         with one_line_errors(f"read {path}"):
