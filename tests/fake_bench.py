@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from lib.config import profiles
-from lib.evaluation.readouts import CLASSIFIER_OF
 
 
 class FakeBench:
@@ -17,19 +16,17 @@ class FakeBench:
     member -> its value. What embeds in advance does nothing.
     """
 
-    def __init__(self, profile: Any, readout: str = "thesis", **members: Any):
+    def __init__(self, profile: Any, **members: Any):
         self.profile = profiles.load(profile) if isinstance(profile, str) else profile
         self.members = {"prepare": lambda *_: None, "held_out": ["a text"]} | members
-        self.readout = readout
         for name, member in self.members.items():
             setattr(self, name, partial(member, self) if callable(member) else member)
 
     def changed(self, section: str, **values: Any) -> FakeBench:
-        return FakeBench(self.profile.changed(section, **values), self.readout, **self.members)
+        return FakeBench(self.profile.changed(section, **values), **self.members)
 
     def with_readout(self, name: str) -> FakeBench:
-        profile = self.profile.changed("heads", classifier=CLASSIFIER_OF[name])
-        return FakeBench(profile, name, **self.members)
+        return self.changed("heads", readout=name)
 
     def reading(self) -> FakeBench:
         return self

@@ -13,7 +13,7 @@ from lib.config.schema import Profile
 from lib.distillation.measures import chance_cca
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.evaluation.metrics import mean_cosine
-from lib.evaluation.readouts import CLASSIFIER_OF
+from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
 from lib.statistics.effects import corrected_runs
@@ -74,7 +74,7 @@ def run_figures(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
 
 def run_readouts(labels: str | Sequence[str], bench: Bench) -> pd.DataFrame:
     """`run_figures` by every readout. Students are trained once; only the heads differ."""
-    frames = [run_figures(labels, bench.with_readout(name)) for name in CLASSIFIER_OF]
+    frames = [run_figures(labels, bench.with_readout(name)) for name in READOUTS]
     return pd.concat(frames, ignore_index=True)
 
 

@@ -8,7 +8,7 @@ from lib.chapters.chapter4 import assign_seeds, rename_models, select_students
 from lib.config.profiles import grid
 from lib.config.schema import Profile
 from lib.distillation.variants import parse
-from lib.evaluation.readouts import CLASSIFIER_OF
+from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
 
 
@@ -48,7 +48,7 @@ def run_readouts(bench: Bench) -> pd.DataFrame:
     cut = {f"{name};cut": f"{models[name]};cut" for name in shortened}
     seeds |= {f"{identity};cut": numbers for identity, numbers in seeds.items()}
     runs = [(models, *each) for each in profile.final.rounds.items()]
-    for readout in CLASSIFIER_OF:
+    for readout in READOUTS:
         final = prepare_bench(bench.with_readout(readout))
         for run, name, limit in [*runs, (cut, "all", None)]:
             records = final.run(run.values(), seeds=seeds, split="test", limit=limit)

@@ -13,7 +13,7 @@ from lib.experiments.bench import Bench
 from lib.statistics.intervals import PROCESSOR_SD, Evidence, from_examples, task_scores
 from lib.texts import count_words
 
-COLUMNS = {"heads": "thesis", "no head": "none"}  # of Figure A.4 -> readout
+READOUTS = ("thesis", "none")  # of Figure A.4
 TEACHER, REFERENCE, TARGET = "DBOW;1024d", "LSA", "SBERT"  # the last has the level to reach
 DRAWS = 10_000
 FARTHEST = 6  # decades of words; a level that needs more is never reached
@@ -28,8 +28,8 @@ def find_length(profile: Profile, times: float) -> dict[str, int]:
 
 def run_lengths(bench: Bench) -> pd.DataFrame:
     """Records of the "base", and of the students of Figure A.4 after each length of training. They
-    have at most three reference seeds, and the columns readout (one of `COLUMNS`), times (0 for
-    the base), updates, and cosine (to the structural teacher, mean over held-out documents).
+    have at most three reference seeds, and the columns readout, times (0 for the base), updates, and
+    cosine (to the structural teacher, mean over held-out documents).
     """
     names = {identity: name for name, identity in grid("beyond")["students"].items()}
     students, seeds = [*names][: bench.profile.max_variants], bench.profile.reference_seeds[:3]
@@ -39,10 +39,10 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
         training = longer.profile.training
         updates = training.count_updates(training.documents) if times else 0
         facts = {"times": times, "updates": updates}
-        for column, readout in COLUMNS.items():
+        for readout in READOUTS:
             models = students if times else ["Longformer"]
             records = longer.with_readout(readout).run(models, seeds=seeds)
-            for run, part in records.assign(readout=column).groupby(["model", "seed"], sort=False):
+            for run, part in records.groupby(["model", "seed"], sort=False):
                 rows = longer.model(*run).embed(longer.held_out)[:]
                 frames.append(part.assign(cosine=cosines(rows, teacher).mean(), **facts))
     records = pd.concat(frames, ignore_index=True)
@@ -50,7 +50,7 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
 
 
 def collect_evidence(records: pd.DataFrame, readout: str) -> Evidence:
-    """Evidence on the students of `run_lengths` by one of `COLUMNS`, named "<model> ×<times>"."""
+    """Evidence on the students of `run_lengths` by one of `READOUTS`, named "<model> ×<times>"."""
     identities = {"base": "Longformer"} | grid("beyond")["students"]
     shown = records[records["readout"] == readout]
     named = shown.assign(model=shown["model"] + " ×" + shown["times"].map("{:g}".format))
@@ -58,7 +58,7 @@ def collect_evidence(records: pd.DataFrame, readout: str) -> Evidence:
         task_scores(named),
         given=["base ×0"],
         class_of=lambda name: parse(identities[name.rpartition(" ×")[0]]).seed_class,
-        processor_sd=PROCESSOR_SD[COLUMNS[readout]],
+        processor_sd=PROCESSOR_SD[readout],
     )
 
 

@@ -132,7 +132,7 @@ class HeadSettings(declared("heads")):  # type: ignore[misc]
 
     features: Literal["raw", "standardized"]
     steps: Count | None = None  # smallest number of updates, in whole epochs; replaces `epochs`
-    classifier: Literal["head", "compare", "similarity"]
+    readout: Literal["thesis", "compare", "none"]
 
 
 class FinalSettings(declared("final")):  # type: ignore[misc]

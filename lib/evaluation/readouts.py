@@ -1,6 +1,6 @@
 """Classification on frozen embeddings: the examples, classifiers, and how many answers are right.
 
-A classifier maps a `Trial` to (test,) predicted classes. The thesis' head is in `heads`.
+A readout maps a `Trial` to (test,) predicted classes. That of the thesis is in `heads`.
 """
 
 import itertools
@@ -15,8 +15,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from lib.config.schema import HeadSettings
 
-# Readout -> a profile's `heads.classifier`. "thesis" is the published protocol.
-CLASSIFIER_OF = {"thesis": "head", "compare": "compare", "none": "similarity"}
+READOUTS = ("thesis", "compare", "none")  # the published heads, heads that compare, no head
 HEAD_SEEDS = 1000  # heads of one model and seed: seeds 1000 * seed, 1000 * seed + 1, ...
 TOLERANCE = 1e-6  # largest entry of the gradient at which logistic regression has converged
 DIGITS = 12  # of similarities, so that equal ones tie whatever rounding did to them
@@ -74,10 +73,10 @@ def read_vectors(vectors: Any) -> Any:
 
 
 def judge(
-    vectors: Any, examples: Examples, classifier: str, settings: HeadSettings | None = None
+    vectors: Any, examples: Examples, readout: str, settings: HeadSettings | None = None
 ) -> np.ndarray:
     """(tested,) for each tested example, the share of right answers; see `judge_models`."""
-    return judge_models([("", 0, vectors)], examples, classifier, settings)[0]["scores"]
+    return judge_models([("", 0, vectors)], examples, readout, settings)[0]["scores"]
 
 
 def make_perfect_vectors(examples: Examples, dim: int = 384) -> np.ndarray:
@@ -96,30 +95,30 @@ def make_perfect_vectors(examples: Examples, dim: int = 384) -> np.ndarray:
     return random.astype(np.float32)[kinds]
 
 
-def judge_folds(embed: Callable[..., Any], examples: Examples, classifier: str) -> np.ndarray:
+def judge_folds(embed: Callable[..., Any], examples: Examples, readout: str) -> np.ndarray:
     """`judge` with vectors of all texts that `embed` fits anew to none of a fold's tests."""
     scores = np.full(len(examples.labels), np.nan)
     for part in examples.parts:
         fold = replace(examples, parts=[part])
-        scores[fold.tested] = judge(embed(fold), fold, classifier)
+        scores[fold.tested] = judge(embed(fold), fold, readout)
     return scores[examples.tested]
 
 
 def judge_models(
     models: Sequence[tuple[str, int, Any]],
     examples: Examples,
-    classifier: str,
+    readout: str,
     settings: HeadSettings | None = None,
 ) -> list[dict[str, Any]]:
     """Judge how well each model's embeddings classify.
 
-    `models` are (name, seed, vectors) with vectors (texts, dim), dense or sparse. `classifier` is
-    "head", which needs the settings and trains heads of all models side by side, or one of
+    `models` are (name, seed, vectors) with vectors (texts, dim), dense or sparse. `readout` is
+    "thesis", which needs the settings and trains heads of all models side by side, or one of
     `CLASSIFIERS`. Returns for each model `accuracy`, the mean over heads and folds, and `scores`,
     (tested,) for each tested example the share of heads that are right. `ValueError` for vectors
     that are not finite.
     """
-    heads = settings if classifier == "head" else None
+    heads = settings if readout == "thesis" else None
     repeats, trials = heads.repeats if heads else 1, []
     for name, seed, vectors in models:
         data = (read_vectors(vectors), examples.inputs, examples.labels)
@@ -130,7 +129,7 @@ def judge_models(
 
         answers = train_heads(trials, examples.classes, heads)
     else:
-        answers = [CLASSIFIERS[classifier](trial) for trial in trials]
+        answers = [CLASSIFIERS[readout](trial) for trial in trials]
     right = np.zeros((len(models), len(examples.labels)))  # the share of heads, by example
     for place, (trial, answer) in enumerate(zip(trials, answers, strict=True)):
         model = place // (repeats * len(examples.parts))  # its trials follow each other
@@ -206,5 +205,5 @@ def by_words(trial: Trial) -> np.ndarray:
     return trial.fit(LogisticRegression(C=10, max_iter=1000), trial.features[trial.inputs[:, 0]])
 
 
-# Values of a profile's `heads.classifier` besides "head"; "words" is for TF-IDF.
-CLASSIFIERS = {"compare": by_comparing, "similarity": by_similarity, "words": by_words}
+# Readouts besides that of the thesis; "words" is for TF-IDF.
+CLASSIFIERS = {"compare": by_comparing, "none": by_similarity, "words": by_words}

@@ -75,13 +75,12 @@ class Texts(Sequence[str]):
 
 @dataclass(eq=False)
 class Bench:
-    """The experiments of one profile. `readout` is one of `readouts.CLASSIFIER_OF`."""
+    """The experiments of one profile."""
 
     profile: Profile
     store: Store = field(
         default_factory=lambda: Store(paths.store(), keep=os.environ.get("THESIS_KEEP") == "1")
     )
-    readout: str = "thesis"
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)  # by all copies
 
     @classmethod
@@ -96,8 +95,8 @@ class Bench:
         return replace(self, profile=self.profile.changed(section, **values))
 
     def with_readout(self, name: str) -> Bench:
-        """A bench that reads embeddings in another way, one of `readouts.CLASSIFIER_OF`."""
-        return replace(self.changed("heads", classifier=readouts.CLASSIFIER_OF[name]), readout=name)
+        """A bench that reads embeddings in another way, one of `readouts.READOUTS`."""
+        return self.changed("heads", readout=name)
 
     def reading(self) -> Bench:
         """A bench that raises `NotComputed` when this one would compute something."""
@@ -241,7 +240,11 @@ class Bench:
         facts = {}
         for task, each in examples.items():
             groups = name_groups(self.tasks[task], each.text_ids)[each.inputs[each.tested]]
-            facts[task] = {"task": task, "metric": "accuracy", "readout": self.readout}
+            facts[task] = {
+                "task": task,
+                "metric": "accuracy",
+                "readout": self.profile.heads.readout,
+            }
             facts[task] |= {"split": split, "groups": groups, "chance": each.chance}
             facts[task] |= {"folds": len(each.parts), "perfect": self._judge_perfect(each)}
         rows = []
@@ -299,10 +302,10 @@ class Bench:
     def _name_record(self, pair: Pair, task: str, examples: str) -> Product:
         """The record of a model on hashed examples. Only trained heads have settings and a seed."""
         variant, seed = pair
-        heads = self.profile.heads.model_dump(mode="json", exclude={"classifier"})
-        name = "words" if variant.kind == "tfidf" else self.profile.heads.classifier
-        inputs = {"classifier": name, "examples": examples, "model": self.model(*pair).product}
-        inputs |= {"heads": heads, "seed": seed} if name == "head" else {}
+        heads = self.profile.heads.model_dump(mode="json", exclude={"readout"})
+        name = "words" if variant.kind == "tfidf" else self.profile.heads.readout
+        inputs = {"readout": name, "examples": examples, "model": self.model(*pair).product}
+        inputs |= {"heads": heads, "seed": seed} if name == "thesis" else {}
         label = f"{task}: {variant.identity}, seed {seed}"
         return Product("record", inputs, JUDGING, ("torch", "scikit-learn"), label)
 
@@ -312,7 +315,7 @@ class Bench:
         inputs = {"examples": hash_examples(examples), "heads": settings.model_dump(mode="json")}
         product = Product("perfect", inputs, JUDGING, ("torch", "scikit-learn"), examples.task)
         model = ("perfect vectors", 0, readouts.make_perfect_vectors(examples))
-        how = ([model], examples, settings.classifier, settings)
+        how = ([model], examples, settings.readout, settings)
         return float(self.store.get(product, lambda: readouts.judge_models(*how)[0])["accuracy"])
 
     def _judge(self, records: Mapping[Any, Product], examples: Mapping[str, Examples]) -> None:
@@ -320,15 +323,15 @@ class Bench:
         groups: dict[tuple[str, str], list[Judged]] = {}
         for (pair, task), product in records.items():
             if not self.store.has(product):
-                group = groups.setdefault((task, product.inputs["classifier"]), [])
+                group = groups.setdefault((task, product.inputs["readout"]), [])
                 group.append((product, self.model(*pair), pair[1]))
         lacking = [model for group in groups.values() for _, model, _ in group]
         self.prepare(lacking, [text for task, _ in groups for text in examples[task].texts])
         jobs = []
-        for (task, classifier), group in groups.items():
+        for (task, readout), group in groups.items():
             for start in range(0, len(group), MODELS_PER_JOB):
                 part = group[start : start + MODELS_PER_JOB]
-                work = (self.store, part, examples[task], classifier, self.profile.heads)
+                work = (self.store, part, examples[task], readout, self.profile.heads)
                 jobs.append((task, judge_and_keep, work))
         self._run_jobs(jobs, "classification heads")
 
@@ -345,7 +348,7 @@ def hash_examples(examples: Examples) -> str:
 
 
 def judge_and_keep(store: Store, group: Sequence[Judged], examples: Examples, *how: Any) -> None:
-    """Judge models side by side, by classifier and settings; keep the records."""
+    """Judge models side by side, by readout and settings; keep the records."""
     texts = examples.texts
     given = [(each.label, seed, model.embed_and_unload(texts)) for each, model, seed in group]
     results = readouts.judge_models(given, examples, *how)

@@ -26,8 +26,6 @@ class SoftCCA(nn.Module):
     Source: Chang, Xiang and Hospedales 2018, SoftCCA, and the author's code, whose means replace
     the sums of the printed equations. It does not save the normaliser; here it is in the state.
 
-    >>> import torch
-    >>> from lib.losses import SoftCCA
     >>> loss = SoftCCA(dim=2)
     >>> z1 = torch.tensor([[1.0, 2.0], [-1.0, -2.0]])
     >>> z2 = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
@@ -96,8 +94,6 @@ def cca(
     Only a draft of the thesis trains with it. The metric, without epsilon, is
     `lib.evaluation.metrics.cca`. Source: Andrew et al. 2013, Deep CCA.
 
-    >>> import torch
-    >>> from lib.losses import cca
     >>> x = torch.tensor([[1.0], [-1.0], [0.0]])
     >>> cca(x, 2 * x + 5, epsilon=0)
     tensor([-1., -1., -1.])

@@ -26,8 +26,6 @@ def contrastive(
     The author's code has this loss. Equation 4.2 as printed has the sum over negatives inside the
     exponent, so the positive cancels and nothing pulls the student towards its teacher.
 
-    >>> import torch
-    >>> from lib.losses import contrastive
     >>> x = torch.eye(4)
     >>> contrastive(x, x)  # -log(e / (e + 3))
     tensor([0.7437, 0.7437, 0.7437, 0.7437])

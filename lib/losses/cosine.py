@@ -20,8 +20,6 @@ def cosine(
 
     A zero vector has no direction: its row gives 1 and a gradient of 0.
 
-    >>> import torch
-    >>> from lib.losses import cosine
     >>> cosine(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([[3.0, 0.0], [0.0, -1.0]]))
     tensor([0., 2.])
     """

@@ -32,8 +32,6 @@ def max_margin(
     There is no margin and no hinge. With `mse` and gamma = 1 the square of y_i cancels: the loss is
     linear in the student and has no lower bound. With gamma > 1 it rewards long embeddings.
 
-    >>> import torch
-    >>> from lib.losses import max_margin
     >>> student = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
     >>> teacher = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
     >>> max_margin(student, teacher)

@@ -15,8 +15,6 @@ def mse(
 
     The author's code takes this mean, not a sum. Figure 4.4 calls it "squared L2 distance".
 
-    >>> import torch
-    >>> from lib.losses import mse
     >>> student = torch.tensor([[1.0, 2.0], [0.0, 0.0]])
     >>> mse(student, torch.tensor([[3.0, 2.0], [1.0, 1.0]]))
     tensor([2., 1.])

@@ -16,7 +16,6 @@ def structural_mask(
     truncation. `max_structural_len` is the largest that is not masked; if it is the teacher's limit
     with its special tokens, as published, the longest unmasked rows lose up to two tokens.
 
-    >>> from lib.losses import structural_mask
     >>> structural_mask([10, 384, 385], 384)
     tensor([ True,  True, False])
     """
@@ -39,8 +38,6 @@ def weighted(
     still serve as negatives. The listing averages over the whole batch, masked rows included.
     `ValueError` if the shapes differ or `lam` is not from 0 to 1.
 
-    >>> import torch
-    >>> from lib.losses import weighted
     >>> s, c = torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0])
     >>> weighted(s, c, torch.tensor([True, False]), lam=0.8)
     tensor([ 2.8000, 20.0000])

@@ -28,7 +28,7 @@ BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 # On a CPU a batch has a multiple of this many rows. For a few rows, MKL sums in another order, and
 # oneDNN keeps a kernel in memory for every number of rows.
 ROWS = 64
-# In float32, oneDNN is faster than MKL on AMD's AVX-512, and slower elsewhere (docs/speed.md).
+# In float32, oneDNN encodes faster than MKL on AMD's AVX-512, and slower elsewhere (docs/speed.md).
 _FOUND = torch.cpu.get_capabilities()
 ONEDNN = torch.backends.mkldnn.is_available() and bool(
     _FOUND.get("avx512_f") and not _FOUND.get("amx_tile")
@@ -51,35 +51,16 @@ class Packed(NamedTuple):
 
 
 class Linear(nn.Linear):
-    """`torch.nn.Linear` in the dtype of its input. On a CPU it has no second derivatives."""
+    """`torch.nn.Linear` in the dtype of its input."""
 
     def forward(self, input: Tensor) -> Tensor:
-        exact = input.dtype == self.weight.dtype == torch.float32 and input.device.type == "cpu"
-        if ONEDNN and exact and input.dim() == 2 and not torch.is_autocast_enabled("cpu"):
-            return _OneDnnLinear.apply(input, self.weight, self.bias)
-        dtype = input.dtype
+        dtype, encoding = input.dtype, not torch.is_grad_enabled()
+        exact = dtype == self.weight.dtype == torch.float32 and input.device.type == "cpu"
+        if ONEDNN and encoding and exact and not torch.is_autocast_enabled("cpu"):
+            # The call that `torch.compile` emits for a linear layer on a CPU.
+            arguments = input, self.weight, self.bias, "none", [], ""
+            return torch.ops.mkldnn._linear_pointwise(*arguments)
         return nn.functional.linear(input, self.weight.to(dtype), self.bias.to(dtype))
-
-
-class _OneDnnLinear(torch.autograd.Function):
-    """x W^T + b. For a gradient g, those of x, W and b are g W, g^T x and the column sums of g."""
-
-    @staticmethod
-    def forward(ctx, x, weight, bias):
-        ctx.save_for_backward(x, weight)
-        return _multiply(x, weight, bias)
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, weight = ctx.saved_tensors
-        to_x = _multiply(grad, weight.t()) if ctx.needs_input_grad[0] else None
-        to_weight = _multiply(grad.t(), x.t()) if ctx.needs_input_grad[1] else None
-        return to_x, to_weight, grad.sum(0) if ctx.needs_input_grad[2] else None
-
-
-def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b by the call that `torch.compile` emits for a linear layer on a CPU."""
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
 class SelfAttention(nn.Module):

@@ -125,8 +125,8 @@ def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
     for key, model in models.items():
         if single and key != TFIDF:
             model = Centred(model.store, model, examples.texts)
-        classifier = "words" if single or key == TFIDF else "compare"
-        scores[key] = readouts.judge_folds(partial(_embed_outside, model), examples, classifier)
+        readout = "words" if single or key == TFIDF else "compare"
+        scores[key] = readouts.judge_folds(partial(_embed_outside, model), examples, readout)
     groups = np.array([names[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
     keys = np.array([task.contents[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
     different, folds = len(np.unique(keys, axis=0)), len(examples.parts)

@@ -22,11 +22,11 @@ def run_falling(bench, identities, *, seeds):
     training, rows = bench.profile.training, []
     for identity, seed in itertools.product(identities, seeds):
         read = 0 if identity == "Longformer" else training.documents * training.passes
-        value = 0.9 - read / 400 - 0.1 * (bench.profile.heads.classifier == "similarity")
+        value = 0.9 - read / 400 - 0.1 * (bench.profile.heads.readout == "none")
         row = {"model": identity, "task": "OC", "seed": seed, "value": value, "chance": 0.5}
         scores = (np.arange(200) < round(200 * value)).astype(float)
         rows.append(row | {"scores": scores, "groups": np.arange(200).astype(str)})
-    return pd.DataFrame(rows).assign(folds=1)
+    return pd.DataFrame(rows).assign(folds=1, readout=bench.profile.heads.readout)
 
 
 def load_bench(**overrides):
@@ -50,7 +50,7 @@ def test_each_length_is_a_training_of_its_own_from_the_base_to_twice_as_long(fra
     assert counts == {(0, 0): 1} | {(times, 4 * times): students for times in TIMES}
     assert {*TIMES} >= {1, 2}, "what twice the updates change is checked"
     assert {*frame["seed"]} == {*load_bench().profile.reference_seeds}
-    assert {*frame["readout"]} == {"heads", "no head"}
+    assert {*frame["readout"]} == {"thesis", "none"}
 
 
 def test_a_longer_training_reads_more_documents_and_then_the_same_again():
@@ -64,7 +64,7 @@ def test_a_longer_training_reads_more_documents_and_then_the_same_again():
 
 
 def test_what_more_training_changes_is_judged_over_texts_by_one_readout(frame):
-    evidence = sensitivity.collect_evidence(frame, "no head")
+    evidence = sensitivity.collect_evidence(frame, "none")
     pairs = [("cosine ×2", "cosine ×1"), ("cosine ×0.5", "base ×0"), ("MSE ×1", "base ×0")]
     table = verdicts.compare(pairs, evidence)
     assert table["difference"].tolist() == pytest.approx([-0.12, -0.06, -0.12])

@@ -38,7 +38,7 @@ def draw_texts(count, seed=0):
     return [" ".join(random.choice(WORDS, 40)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("kind", ["compare", "similarity", "words", "pairs", "stars"])
+@pytest.mark.parametrize("kind", ["compare", "none", "words", "pairs", "stars"])
 @pytest.mark.parametrize("copies", [1, 5])
 def test_coins_are_foretold_at_chance_however_often_a_text_is_given(copies, kind):
     shares = []

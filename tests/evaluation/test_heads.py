@@ -17,7 +17,7 @@ from lib.evaluation.readouts import Trial
 SIZES = {"hidden": 50, "epochs": 10, "batch_size": 32, "repeats": 1}
 RATES = {"learning_rate": 1e-3, "weight_decay": 0.1, "clip": 1.0}
 NOISE = {"dropout": 0.5, "label_smoothing": 0.1}
-SETTINGS = HeadSettings(**SIZES, **RATES, **NOISE, features="raw", classifier="head")
+SETTINGS = HeadSettings(**SIZES, **RATES, **NOISE, features="raw", readout="thesis")
 
 
 def change(**changes):

@@ -43,7 +43,7 @@ def test_perfect_vectors_are_alike_where_labels_say_so(columns):
     examples, _ = make_examples(columns, count=1000)  # so many that each text is in a positive pair
     vectors = make_perfect_vectors(examples)
     assert vectors.shape == (80, 384) and len(np.unique(vectors, axis=0)) == 2
-    for classifier in ("compare", "similarity"):
+    for classifier in ("compare", "none"):
         assert judge(vectors, examples, classifier).mean() == 1
     apart = replace(examples, labels=0 * examples.labels)  # nothing that belongs together
     assert len(np.unique(make_perfect_vectors(apart), axis=0)) == (1 if columns == 1 else 80)
@@ -64,9 +64,9 @@ def test_heads_of_several_models_are_trained_side_by_side_and_alone_alike():
     random = np.random.default_rng(0)
     wide = random.normal(size=(80, 6)).astype(np.float32)
     models = [("good", 0, np.eye(2, dtype=np.float32)[topics]), ("bad", 3, wide), ("bad", 4, wide)]
-    records = judge_models(models, examples, "head", SETTINGS)
+    records = judge_models(models, examples, "thesis", SETTINGS)
     for model, record in zip(models, records, strict=True):
-        (alone,) = judge_models([model], examples, "head", SETTINGS)
+        (alone,) = judge_models([model], examples, "thesis", SETTINGS)
         np.testing.assert_array_equal(record["scores"], alone["scores"])
         folds = [np.isin(examples.tested, test) for _, test in examples.parts]
         shares = [record["scores"][fold].mean() for fold in folds]
@@ -87,7 +87,7 @@ def test_no_head_of_one_seed_is_one_of_another(monkeypatch):
 
     monkeypatch.setattr("lib.evaluation.heads.train_heads", train)
     models = [("a", seed, np.eye(80)) for seed in range(3)]
-    judge_models(models, make_examples(1)[0], "head", SETTINGS)
+    judge_models(models, make_examples(1)[0], "thesis", SETTINGS)
     assert len(seeds) == 3 * SETTINGS.repeats
 
 

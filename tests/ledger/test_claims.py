@@ -9,7 +9,7 @@ from lib import published
 from lib.chapters import published_noise
 from lib.config import manifest, paths
 from lib.evaluation.ranking import TOPS
-from lib.evaluation.readouts import CLASSIFIER_OF
+from lib.evaluation.readouts import READOUTS
 from lib.ledger import claims
 from lib.ledger.checks import Check
 from lib.ledger.kinds import load_claims
@@ -46,7 +46,7 @@ def as_records(with_examples):
         runs = [
             frame.assign(seed=seed, value=0.5 + 0.5 * (corrected + add), readout=readout)
             for seed, add in enumerate(shifts)
-            for readout in (TOPS if retrieval else CLASSIFIER_OF)
+            for readout in (TOPS if retrieval else READOUTS)
         ]
         records[label] = with_examples(pd.concat(runs, ignore_index=True), chance=0.5)
     rounds = records["fig5_3"]
@@ -63,7 +63,7 @@ def ledger(as_records):
     return judge(as_records, profile="mini")
 
 
-def make_records(with_examples, values, readouts=tuple(CLASSIFIER_OF), rounds=("",)):
+def make_records(with_examples, values, readouts=tuple(READOUTS), rounds=("",)):
     """Records with two seeds, .002 apart: model -> accuracy, or readout -> model -> accuracy."""
     rows = [
         (model, part, task, seed, value + shift, readout)

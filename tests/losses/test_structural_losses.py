@@ -55,7 +55,8 @@ def test_shapes_that_differ_are_refused(loss, shape):
 @pytest.mark.parametrize("name", losses.__all__)
 def test_examples_of_the_docstring(name):
     text = getattr(losses, name).__doc__
-    examples = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    names = {"torch": torch, **vars(losses)}
+    examples = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
     result = doctest.DocTestRunner().run(examples)
     assert result.attempted and not result.failed
 

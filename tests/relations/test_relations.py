@@ -106,16 +106,11 @@ OF_TOPIC, TWICE = np.eye(3, dtype=np.float32)[TOPICS], np.tile(draw(rows=COUNT /
 ONE_RANK = np.mean(1 / np.arange(1, COUNT))  # of a single target among all others
 JUDGES = {
     f"{name}, texts": Judge(classify(name, ROWS[:, None], TOPICS), 1 / 3, OF_TOPIC, cosine)
-    for name, cosine in {
-        "head": False,
-        "compare": False,
-        "similarity": True,
-        "words": False,
-    }.items()
+    for name, cosine in (("thesis", False), ("compare", False), ("none", True), ("words", False))
 }
 JUDGES |= {
     f"{name}, pairs": Judge(classify(name, PAIRS, ALIKE.astype(int)), 1 - ALIKE.mean(), OF_TOPIC, c)
-    for name, c in {"compare": False, "similarity": True, "words": True}.items()
+    for name, c in {"compare": False, "none": True, "words": True}.items()
 }
 for name, top in (("MAP", None), ("MRR", None), ("MAP", 25), ("MRR", 25)):
     chance = ranking.score_chance(Queries([""] * COUNT, [""] * COUNT, TARGETS), name, top)
