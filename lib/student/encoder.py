@@ -58,8 +58,8 @@ class Linear(nn.Linear):
         exact = dtype == self.weight.dtype == torch.float32 and input.device.type == "cpu"
         if ONEDNN and encoding and exact and not torch.is_autocast_enabled("cpu"):
             # The call that `torch.compile` emits for a linear layer on a CPU.
-            arguments = input, self.weight, self.bias, "none", [], ""
-            return torch.ops.mkldnn._linear_pointwise(*arguments)
+            given = input, self.weight, self.bias
+            return torch.ops.mkldnn._linear_pointwise(*given, "none", [], "")
         return nn.functional.linear(input, self.weight.to(dtype), self.bias.to(dtype))
 
 
