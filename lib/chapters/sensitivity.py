@@ -28,8 +28,8 @@ def find_length(profile: Profile, times: float) -> dict[str, int]:
 
 def run_lengths(bench: Bench) -> pd.DataFrame:
     """Records of the "base", and of the students of Figure A.4 after each length of training. They
-    have at most three reference seeds, and the columns readout, times (0 for the base), updates, and
-    cosine (to the structural teacher, mean over held-out documents).
+    have at most three reference seeds, and the columns readout, times (0 for the base), updates,
+    and cosine (to the structural teacher, mean over held-out documents).
     """
     names = {identity: name for name, identity in grid("beyond")["students"].items()}
     students, seeds = [*names][: bench.profile.max_variants], bench.profile.reference_seeds[:3]
