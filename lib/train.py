@@ -83,16 +83,21 @@ def train(given: argparse.Namespace) -> None:
 
 def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     """Print how good a student is beside models that need no training; `scores` and `verdict`."""
+    import numpy as np
+
+    from lib.data.dataset_folder import content
     from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
-    from lib.vectors.judging import compare_models, judge_all, name_group
+    from lib.vectors.judging import Pool, compare_models, judge_all
 
     models = {BASE: bench.base, CUT: bench.teacher, STUDENT: student}
     models |= {CHUNKS: bench.model("SBERT, mean of chunks"), TFIDF: bench.model("TF-IDF")}
-    documents = {each.text: name_group(each.group, each.text) for each in bench.corpus.validation}
+    held_out = [(each.text, each.group) for each in bench.corpus.validation]
     for task in bench.tasks.values():
-        held_out = {i: task.texts[i] for i in sorted(task.held_out())}
-        documents |= {text: name_group(task.groups.get(i), text) for i, text in held_out.items()}
-    judged = judge_all([*documents], [*documents.values()], bench.tasks, lambda texts: models)
+        held_out += [(task.texts[i], task.groups.get(i, "")) for i in sorted(task.held_out())]
+    texts, groups = zip(*held_out, strict=True)
+    contents = np.array([*map(content, texts)], np.uint64)
+    pool = Pool(np.array(texts, dtype=object), contents, groups)
+    judged = judge_all(pool, bench.tasks, lambda texts: models)
     report = compare_models(judged)
     print(report["line"])
     return {"scores": report["table"], "verdict": report["line"]}

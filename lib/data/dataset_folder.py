@@ -27,14 +27,18 @@ from lib.data.files import read_rows
 from lib.store import hash_code, hash_value, write_whole
 from lib.texts import has_token
 
-_MARKS = regex.compile(r"[\p{P}\p{Z}\p{C}]+")  # punctuation, spaces, and soft hyphens
+# Punctuation, in ASCII too, spaces, soft hyphens, and what only chooses how a sign is drawn.
+_MARKS = regex.compile(r"[\p{P}\p{Z}\p{C}$+<=>^`|~\uFE0F]+")
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
 
 
 def spell_name(value: Any) -> str:
-    """A name as text in NFC, where 1.0 is 1; empty if it is missing."""
+    """A name as text in NFC, where 1.0 is 1; empty if it is missing. `ValueError` for several."""
+    if isinstance(value, list | dict):
+        raise ValueError(f"expected one name, got {value!r:.60}")
     if value is None or value != value:
         return ""
+    value = value.decode() if isinstance(value, bytes) else value
     whole = isinstance(value, float | Decimal) and value // 1 == value
     return unicodedata.normalize("NFC", str(int(value) if whole else value))
 
@@ -82,6 +86,8 @@ class Documents(Sequence[Document]):
 def _open(folder: Path) -> pyarrow.Table:
     """Map the Arrow copy of a folder's documents into memory, after writing it if need be."""
     forms = [files for form in FORMS if (files := sorted(folder.glob(form)))]
+    if others := {*folder.glob("documents/[!._]*")} - {*itertools.chain(*forms)}:
+        raise ValueError(f"{min(others)}: expected only files named .parquet in this folder")
     if len(forms) != 1:
         found = " and ".join(files[0].name for files in forms) or "none"
         raise ValueError(f"{folder}: expected one of {', '.join(FORMS)}, found {found}")

@@ -97,7 +97,7 @@ def make_folds(texts: Sequence[set[int]], labels: np.ndarray, count: int) -> lis
     These are each example's texts, as `number_texts` numbers them. If they link most of the pairs,
     the texts are dealt into folds. `ValueError` for too few groups or examples of a class.
     """
-    groups = number_linked(texts)
+    groups, labels = number_linked(texts), pd.factorize(labels)[0]  # whatever the classes' names
     sizes = np.bincount(groups)  # texts link most of the pairs if most are of one group
     if max(map(len, texts)) > 1 and (len(sizes) < count or 2 * sizes.max() > sizes.sum()):
         folds = _deal_texts(texts, count)
@@ -150,10 +150,11 @@ def downsample(labels: np.ndarray, limit: int) -> np.ndarray:
     """
     if len(labels) <= limit:
         return np.arange(len(labels), dtype=np.int64)
-    classes, counts = np.unique(labels, return_counts=True)
+    labels = pd.factorize(labels)[0]  # so that names of classes do not matter
+    counts = np.bincount(labels)
     kept = counts * limit // len(labels)
     # If the smallest class has too few examples for the remainder, the next smallest takes more.
     for index in np.argsort(counts, kind="stable"):
         kept[index] += min(limit - kept.sum(), counts[index] - kept[index])
-    rows = [np.flatnonzero(labels == label)[:n] for label, n in zip(classes, kept, strict=True)]
+    rows = [np.flatnonzero(labels == label)[:n] for label, n in enumerate(kept)]
     return np.sort(np.concatenate(rows)).astype(np.int64)

@@ -4,6 +4,7 @@ Nothing is guessed: ids such as 007, dates, and texts such as NA come out as the
 library cannot read is a `ValueError` that names the file.
 """
 
+import csv
 import gzip
 import json
 import lzma
@@ -11,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from filelock import FileLock
 from pyarrow import parquet
 
@@ -37,17 +37,22 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 def _read_csv(path: Path) -> Iterator[dict[str, str]]:
     """The delimiter is what the first line has most of: commas, semicolons or tabs."""
+    csv.field_size_limit(2**31 - 1)  # texts can be long
     with one_line_errors(f"read {path}"), open(path, encoding="utf-8-sig", newline="") as file:
         mark = max(",;\t", key=file.readline().count)
         file.seek(0)
-        # Without pandas' header, longer rows are refused instead of getting an index.
-        options = {"header": None, "dtype": str, "na_filter": False, "chunksize": 1000}
-        frames = pd.read_csv(file, sep=mark, **options)
-        rows = (row for frame in frames for row in frame.itertuples(index=False, name=None))
-        names = next(rows)
+        reader = csv.reader(file, delimiter=mark, strict=True)
+        names = next(reader)
         if len({*names}) < len(names):
             raise ValueError(f"several columns have one name: {', '.join(names)}")
-        yield from (dict(zip(names, row, strict=True)) for row in rows)
+        while True:
+            with one_line_errors(f"parse the row in line {reader.line_num + 1}"):
+                if (row := next(reader, None)) is None:
+                    return
+                row = row or [""] * len(names)  # an empty line
+                if len(row) != len(names):
+                    raise ValueError(f"expected {len(names)} fields, got {len(row)}")
+            yield dict(zip(names, row, strict=True))
 
 
 def _read_json(path: Path) -> Iterator[dict[str, Any]]:
@@ -71,7 +76,8 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a JSON Lines file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as stream:
-        stream.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+        plain = lambda value: value.decode() if isinstance(value, bytes) else str(value)  # noqa: E731
+        stream.writelines(json.dumps(row, ensure_ascii=False, default=plain) + "\n" for row in rows)
 
 
 def write_examples(task: Path, examples: Examples) -> None:

@@ -106,8 +106,12 @@ def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
 def kind(folder: Path) -> str:
     """Tell from its files whether a task is a classification, retrieval or clustering."""
     kinds = [kind for kind, files in FILES.items() if (folder / files[0]).is_file()]
-    if len(kinds) != 1:
-        raise ValueError(f"{folder}: expected one of {[*FILES.values()]}, found {kinds}")
+    others = {file.name for file in folder.glob("[!.]*.json*")} - {
+        *itertools.chain(*FILES.values())
+    }
+    if len(kinds) != 1 or others:
+        found = sorted(others) or kinds
+        raise ValueError(f"{folder}: expected one of {[*FILES.values()]}, found {found}")
     return kinds[0]
 
 
@@ -130,8 +134,9 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
     task, notes = _keep_texts(task, {*every}), []
     if dropped := len(examples) - len(task.examples):
         notes.append(f"{dropped} examples left out, with texts that are blank or unwanted")
-    if task.kind == "clustering" and "-1" in task.clusters.values():
-        notes.append("cluster -1 is judged like any other; leave it out if it is noise")
+    odd = {"NA", "NaN", "nan", "null", "None"} | ({"-1"} if task.kind == "clustering" else set())
+    for label in sorted(odd & {*task.examples["label"]}):
+        notes.append(f"the label {label} is judged like any other; leave it out if it means none")
     if task.kind == "classification":
         trained = {*task.examples["label"][task.examples["split"] == "train"]}
         if len(trained) < 2 or trained != {*task.classes}:
@@ -157,12 +162,15 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
         rows: Rows = read_rows(path)
         if path.suffix == ".json":
             with one_line_errors(f"read {path}"):
-                pairs = pd.Series(json.loads(path.read_bytes()), dtype=object).explode().dropna()
-            rows = ((path, {"a": a, "b": b, "label": "relevant"}) for a, b in pairs.items())
+                found = json.loads(path.read_bytes(), object_pairs_hook=list)  # repeated keys, too
+                pairs = [(a, b if isinstance(b, list) else [b]) for a, b in found]
+            ends = ((a, b) for a, targets in pairs for b in targets)
+            rows = ((path, {"a": a, "b": b, "label": "relevant"}) for a, b in ends)
         for where, fields in rows:
-            keys = ("a", "b") if "a" in fields else ("id",)
-            ids = tuple(spell_name(fields.get(key)) for key in keys)
-            label = spell_name(fields.get("label")).strip()  # as groups
+            keys = ("a", "b", "label") if "a" in fields else ("id", "label")
+            with one_line_errors(f"read {where}"):
+                *ids, label = (spell_name(fields.get(key)) for key in keys)
+            ids, label = tuple(ids), label.strip()  # as groups
             if len({*ids} & known) < len(ids) or not label:
                 told = f"expected {len(ids)} different documents of this folder and a label"
                 unknown = sorted({*ids} - known)
@@ -171,7 +179,7 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
     table = pd.DataFrame(examples, columns=["split", "ids", "label"], dtype=object)
     either = table["ids"].map(lambda ids: tuple(sorted(ids)))  # a turned pair would leak, too
     splits = table.groupby(either)["split"].transform("nunique")
-    labels = table.groupby("ids")["label"].transform("nunique")
+    labels = table.groupby(either)["label"].transform("nunique")
     wrong = (splits > 1) | (labels > 1)
     if wrong.any():
         ids = table["ids"][wrong].iloc[0]
@@ -202,7 +210,7 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
 
 def shuffle_by_content(task: Task, ids: Iterable[Sequence[str]], seed: int) -> np.ndarray:
     """Draw an order of tuples of ids, as their places, in which that of the file plays no part."""
-    contents = ([*map(task.contents.get, each)] for each in ids)
+    contents = (sorted(map(task.contents.get, each)) for each in ids)
     return np.argsort([np.random.default_rng([seed, *each]).random() for each in contents])
 
 

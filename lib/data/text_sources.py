@@ -4,6 +4,7 @@ They are written under the artifact root, once for each content. The columns `te
 numbers), `title`, `group` and `label` of a table are read. Labels become a task.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,10 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
     path = path.expanduser().resolve(strict=True)
     asked = {key: column for key, column in (("text", text), ("label", label)) if column}
     if not asked and any(any(path.glob(form)) for form in FORMS):
-        return path, path.name, []
+        rows = (row for form in FORMS[:3] for _, row in read_rows(*path.glob(form)))
+        labelled = "label" in next(rows, {})
+        told = f"{path.name}: note: labels among documents are not read; name the file itself"
+        return path, path.name, [told] * labelled
     root, files = path if path.is_dir() else path.parent, _list_files(path)
     places = {file: file.relative_to(root).as_posix() for file in files}
     tables = [file for file in files if file.name.lower().endswith(TABLES)]
@@ -39,9 +43,11 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
         forms = f"one table ({', '.join(TABLES)}), or {' and '.join(PLAIN)} files without columns"
         raise ValueError(f"{path}: expected {forms}; found {', '.join([*places.values()][:5])}")
     unread = [place for file, place in places.items() if file not in chosen]
-    notes = [f"{path.name}: note: files not read: {', '.join(unread[:5])}"] if unread else []
+    told = f"{path.name}: note: {len(unread)} files not read: {', '.join(unread[:5])}"
+    notes = [told] if unread else []
     # A table in a folder is named after it, because tables have the same name in many folders.
-    name = path.name if path.is_dir() else path.name.split(".")[0]
+    ends = [end for end in (*TABLES, *PLAIN) if path.is_file() and path.name.lower().endswith(end)]
+    name = path.name[: -len(ends[0])] if ends else path.name
 
     def write(folder: Path) -> None:
         file = folder / "documents.jsonl"
@@ -61,7 +67,9 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
 def _list_files(path: Path) -> list[Path]:
     """The visible files in a folder and below, but not our own products; or the file itself."""
     ours = {marker.parent for marker in path.rglob(MARKER)}
-    files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    # A folder behind a link, or that we may not open, is not searched; it counts as a file.
+    closed = (file for file in path.rglob("*") if file.is_symlink() or not os.access(file, os.R_OK))
+    files = sorted({*filter(Path.is_file, path.rglob("*")), *closed})
     shown = [file for file in files if "/." not in f"/{file.relative_to(path).as_posix()}"]
     return [file for file in shown if ours.isdisjoint(file.parents)] if path.is_dir() else [path]
 
@@ -78,6 +86,8 @@ def _read_table(path: Path, asked: Mapping[str, str]) -> Iterator[dict[str, Any]
     for number, (_, row) in enumerate(read_rows(path), start=1):
         folded = [(spell_name(name).strip().lower(), value) for name, value in row.items()]
         ours = [(names[name], value) for name, value in folded if name in names]
+        with one_line_errors(f"read row {number} of {path}"):
+            ours = [(key, value if key == "text" else spell_name(value)) for key, value in ours]
         if len(dict(ours)) < len(ours):
             raise ValueError(f"{path}: two columns for one of {', '.join(COLUMNS)}")
         seen.update(dict(ours))

@@ -68,6 +68,9 @@ def _find_ties(scores: np.ndarray, relevant: Sequence[int]) -> np.ndarray:
     """(4, relevant): how many items are above each relevant one, how many are tied with it (itself
     among them), and how many of either are relevant.
     """
+    scores = np.asarray(scores, dtype=np.float64)
+    if np.isnan(scores).any():
+        raise ValueError("a score is NaN")
     gaps = scores - scores[relevant][:, None]
     above, tied = gaps > TIE, abs(gaps) <= TIE
     counted = (above, tied, above[:, relevant], tied[:, relevant])
@@ -107,7 +110,7 @@ def _orthonormal_columns(values: Any) -> np.ndarray:
     The threshold of `scipy.linalg.orth` is relative to the largest singular value *after* centring,
     so the rounding errors of constant columns would count as directions.
     """
-    x, eps = values.astype(np.float64), 2.0**-52 if values.itemsize >= 8 else 2.0**-23
+    x, eps = values.astype(np.float64), np.finfo(values.dtype).eps
     left, sizes, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     # Rounded entries change singular values by less than eps times this norm; 10 allows for sums.
     return left[:, sizes > 10 * eps * np.linalg.norm(x)]

@@ -70,7 +70,9 @@ class Texts(Sequence[str]):
 
     def __getitem__(self, row: Any) -> Any:
         part = self.documents[row]
-        return Texts(part, self.text_hashes[row]) if isinstance(row, slice) else part.text
+        return (
+            Texts(part, self.text_hashes[row]) if isinstance(row, slice | np.ndarray) else part.text
+        )
 
 
 @dataclass(eq=False)

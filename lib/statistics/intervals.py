@@ -142,7 +142,9 @@ def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
 
     Columns: scores (of test examples), and groups, chance and folds as in `TaskScores`.
     """
-    tasks = {}
+    tasks, seeds = {}, frame.groupby(["model", "task"])["seed"].agg(frozenset)
+    if (seeds.groupby("model").nunique() > 1).any():
+        raise ValueError("a model has other seeds on one task than on another")
     for name, rows in frame.groupby("task", sort=False):
         # `ValueError` for a repeated record, which would count as another seed.
         runs = rows.pivot(index="seed", columns="model", values="scores")

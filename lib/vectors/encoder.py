@@ -68,9 +68,11 @@ class Encoder:
         """A vector for each stretch of 90 words, for search inside long texts."""
         embedded = []
         for text in [*forms.check_texts(texts)]:
-            words = forms.find_terms(text) or [(0, len(text))]
-            parts = [words[start : start + STRETCH] for start in range(0, len(words), STRETCH)]
-            spans = np.array([(part[0][0], part[-1][1]) for part in parts])
+            starts = [0, *(start for start, _ in forms.find_terms(text)[STRETCH::STRETCH])]
+            ends = zip(starts, [*starts[1:], len(text)], strict=True)
+            spans = np.array(
+                [(start, start + len(text[start:end].rstrip())) for start, end in ends]
+            )
             embedded.append(Chunks(spans, self.encode(text[start:end] for start, end in spans)))
         return embedded
 

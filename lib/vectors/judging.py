@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from lib.data import task_files
 from lib.data.dataset_folder import content
-from lib.data.examples import make_group_folds, read_examples, read_queries
+from lib.data.examples import make_group_folds, number_linked, read_examples, read_queries
 from lib.data.task_files import Task
 from lib.evaluation import ranking, readouts
 from lib.experiments.models import Centred, Model
 from lib.statistics import verdicts
-from lib.statistics.effects import pair
 from lib.statistics.intervals import Evidence, TaskScores, from_examples
 from lib.store import hash_texts
 from lib.teachers.rows import cut_text
@@ -43,13 +43,34 @@ class Measure(NamedTuple):
     folds: int = 1  # of a classification
 
 
-def judge_all(texts: Sequence, groups: Sequence, tasks: Mapping, make_models: Callable) -> list:
-    """Judge models by the halves of texts and by tasks: a `Measure` of each. Those that cannot
-    be taken are printed and left out. `groups` are what each text shares with others. `make_models`
-    maps the texts that a measure reads to models by name.
+class Pool:
+    """The different ones among texts. `contents` are all texts' checksums, `groups` what they share
+    with others, or ""; the groups of copies are joined.
     """
-    judges = {"halves of documents": partial(judge_halves, texts, groups)}
-    judges |= {name: partial(judge_task, name, task) for name, task in tasks.items()}
+
+    def __init__(self, texts: Any, contents: np.ndarray, groups: Sequence[str]):
+        # Which of several copies is kept must not depend on the order of the file.
+        order = np.argsort(hash_texts(texts), kind="stable")
+        self.rows = np.sort(order[np.unique(contents[order], return_index=True)[1]])
+        names = ({("text", c), ("group", g)} for c, g in zip(contents, groups, strict=True))
+        linked = number_linked(each - {("group", "")} for each in names)
+        self.texts, self.groups = texts[self.rows], linked[self.rows].astype(str)
+        self.places = {each: place for place, each in enumerate(contents[self.rows].tolist())}
+
+    def find_related(self, groups: Sequence[str]) -> list[str]:
+        """The texts of these groups."""
+        return [
+            self.texts[place] for place in np.flatnonzero(np.isin(self.groups, groups)).tolist()
+        ]
+
+
+def judge_all(pool: Pool, tasks: Mapping, make_models: Callable) -> list:
+    """Judge models by the halves of texts and by tasks: a `Measure` of each. Those that cannot
+    be taken are printed and left out. `make_models` maps the texts that a measure reads to models
+    by name.
+    """
+    judges = {"halves of documents": partial(judge_halves, pool)}
+    judges |= {name: partial(judge_task, name, task, pool) for name, task in tasks.items()}
     measures = []
     for name, judge in judges.items():
         print(f"judging by {name}", flush=True)
@@ -76,19 +97,18 @@ def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
     return drawn
 
 
-def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: Callable) -> Measure:
+def judge_halves(pool: Pool, make_models: Callable) -> Measure:
     """How well halves of documents find each other (MRR), by models fitted without them."""
-    halves = draw_halves(texts)
+    halves = draw_halves(pool.texts)
     if len(halves) < 2:
         raise ValueError("fewer than two documents have halves of their own")
     first, second = np.array([*halves.values()], dtype=object).T
     models = make_models([*first, *second])
-    drawn, chance = np.array(groups)[[*halves]], 0.0
+    drawn, chance = pool.groups[[*halves]], 0.0
     scores = {name: np.empty(len(drawn)) for name in models}
     for fold in make_group_folds(drawn, hash_texts(first)):
         sides = [*first[fold], *second[fold]]
-        together = np.flatnonzero(np.isin(groups, drawn[fold])).tolist()
-        held_out = [*sides, *(texts[place] for place in together)]
+        held_out = [*sides, *pool.find_related(drawn[fold])]
         for name, model in models.items():
             vectors = model.fit_outside(held_out).embed(sides)
             scores[name][fold] = ranking.rank_halves(vectors).reshape(2, -1).mean(axis=0)
@@ -96,27 +116,40 @@ def judge_halves(texts: Sequence[str], groups: Sequence[str], make_models: Calla
     return Measure("halves of documents MRR", scores, drawn, chance, len(drawn))
 
 
-def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
-    """Judge models on a task. Equal texts of it must be equal character by character.
+def judge_task(name: str, task: Task, pool: Pool, make_models: Callable) -> Measure:
+    """Judge models on a task, fitted to no text of the pool that is related to what is tested.
+    Copies in the task must be equal character by character.
 
     Single texts are classified by logistic regression on rows of norm 1, centred but not
     standardised: the scale of an LSA direction says how much it explains. Pairs are classified by
     comparing texts, for TF-IDF by their cosine. A clustering is the retrieval of the cluster's
     other texts (MAP).
     """
-    # In its order folds are made, which must not be that of the file.
-    shuffled = task.examples.iloc[task_files.shuffle_by_content(task, task.examples["ids"], 42)]
-    task = replace(task, examples=shuffled.reset_index(drop=True))
+    # In its order folds are made, which must not be that of the file, or of the texts of a pair.
+    examples = task.examples.iloc[task_files.shuffle_by_content(task, task.examples["ids"], 42)]
+    if task.kind == "classification":
+        either = [tuple(sorted(ids, key=task.contents.get)) for ids in examples["ids"]]
+        examples = examples.assign(ids=either)
+    places = {text_id: pool.places.get(each) for text_id, each in task.contents.items()}
+    own = {i: f"text {i}" if place is None else pool.groups[place] for i, place in places.items()}
+    task = replace(task, examples=examples.reset_index(drop=True), groups=own)
     scores, models = {}, make_models([*dict.fromkeys(task.texts.values())])
-    shared = task.groups | {i: f"cluster {each}" for i, each in task.clusters.items()}
-    names = {i: name_group(shared.get(i), text) for i, text in task.texts.items()}
+    names = own | {i: f"cluster {each}" for i, each in task.clusters.items()}
+
+    def embed(model: Model, fold: Any) -> Any:
+        """Vectors of all texts by a model that is fitted to nothing related to a fold's tests."""
+        queries = isinstance(fold, ranking.Queries)
+        tested = np.unique(fold.examples if queries else fold.inputs[fold.tested])
+        related = pool.find_related([own[fold.text_ids[row]] for row in tested])
+        held_out = [*(fold.texts[row] for row in tested), *related]
+        return model.fit_outside(held_out).embed(fold.texts)
+
     if task.kind != "classification":
         queries = read_queries(task)
         groups, sources = np.array([names[i] for i in queries.text_ids]), [*queries.relevant]
         folds = make_group_folds(groups[sources], [content(queries.texts[row]) for row in sources])
         for key, model in models.items():
-            embed = partial(_embed_outside, model)
-            scores[key] = ranking.rank(embed, queries, "MAP", folds=folds)[1]
+            scores[key] = ranking.rank(partial(embed, model), queries, "MAP", folds=folds)[1]
         chance = ranking.score_chance(queries, "MAP")
         return Measure(f"{name} MAP", scores, groups[queries.examples], chance, len(sources))
     with warnings.catch_warnings(action="ignore"):  # of classes with fewer examples than folds
@@ -126,30 +159,19 @@ def judge_task(name: str, task: Task, make_models: Callable) -> Measure:
         if single and key != TFIDF:
             model = Centred(model.store, model, examples.texts)
         readout = "words" if single or key == TFIDF else "compare"
-        scores[key] = readouts.judge_folds(partial(_embed_outside, model), examples, readout)
+        scores[key] = readouts.judge_folds(partial(embed, model), examples, readout)
     groups = np.array([names[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
     keys = np.array([task.contents[i] for i in examples.text_ids])[examples.inputs[examples.tested]]
     different, folds = len(np.unique(keys, axis=0)), len(examples.parts)
     return Measure(f"{name} accuracy", scores, groups, examples.chance, different, folds)
 
 
-def _embed_outside(model: Model, fold: ranking.Queries | readouts.Examples) -> Any:
-    """Vectors of all texts by a model that is fitted to none of a fold's tests."""
-    tested = fold.examples if isinstance(fold, ranking.Queries) else fold.inputs[fold.tested]
-    return model.fit_outside([fold.texts[row] for row in np.unique(tested)]).embed(fold.texts)
-
-
-def name_group(group: str | None, text: str) -> str:
-    """What a text shares with others: its group, or its content."""
-    return f"group {group}" if group else f"text {content(text)}"
-
-
 def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dict[str, Any]:
     """Print the table of models, and choose one; plain values for scripts and model cards.
 
     The choice is `asked` or, without it, the simplest model that is not clearly worse than the
-    best. `line` has its difference from the base. Constant scores and differences have no interval
-    (None). Without measures there are no numbers.
+    best. `line` has its difference from the base, with a wider interval if it was chosen here.
+    Constant scores and differences have no interval (None). Without measures there are no numbers.
     """
     table, means = pd.DataFrame(), pd.Series(np.nan, [*SIMPLEST_FIRST])
     chosen, verdict, low, high = asked or BASE, "EQUAL", np.nan, np.nan
@@ -164,12 +186,13 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
         chosen = asked or _choose(means, evidence)
         others = overall["model"][overall["against_low"].notna()].tolist()
         if chosen in others:  # not the base, and its difference from the base varies
-            units = [[pair(other, BASE)] for other in others]
-            rank = 1 + int((means[others] > means[chosen]).sum())
-            judged = verdicts.judge(units, evidence, at_least=rank)  # accounts for the choice
-            low, high = max(judged.low, -1.0), min(judged.high, 1.0)
-            words = {verdicts.HOLDS: "WIN", verdicts.REVERSED: "LOSS"}
-            verdict = words.get(judged.verdict, verdict)
+            # Whichever model is chosen, it was one of several that luck could favour (Bonferroni).
+            alpha = verdicts.ALPHA / (1 if asked else len(others))
+            weights = (means.index == chosen) * 1.0 - (means.index == BASE)
+            (error,), (df,) = evidence.errors(weights[None])
+            half, difference = stats.t.ppf(1 - alpha / 2, df) * error, means[chosen] - means[BASE]
+            low, high = np.clip([difference - half, difference + half], -1, 1)
+            verdict = "WIN" if low > 0 else "LOSS" if high < 0 else verdict
     print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
     score, base = means[[chosen, BASE]]
     line = f"VERDICT: {verdict} | {chosen} | {score:.3f} | {base:.3f} | {score - base:+.3f}"

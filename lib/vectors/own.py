@@ -78,14 +78,11 @@ class OwnTexts:
         self.documents = Documents(self.folder)
         documents = self.documents[np.flatnonzero(self.documents.contents)]
         self.every = Texts(documents)  # that is not blank
-        # Which of several copies is judged must not depend on the order of the file.
-        order = np.argsort(self.every.text_hashes, kind="stable")
-        _, first = np.unique(documents.contents[order], return_index=True)
-        rows = np.sort(order[first])
-        if len(rows) < 2:
-            raise ValueError(f"{given.texts}: expected two different texts, got {len(rows)}")
-        self.texts = Texts(documents[rows], self.every.text_hashes[rows])  # each once
-        self.places = {name: place for place, name in enumerate(documents.contents[rows].tolist())}
+        groups = documents.table["group"].to_numpy()[documents.rows]
+        self.pool = judging.Pool(self.every, documents.contents, groups)
+        self.texts = self.pool.texts  # each once
+        if len(self.texts) < 2:
+            raise ValueError(f"{given.texts}: expected two different texts, got {len(self.texts)}")
         fitted = np.sort(np.argsort(self.texts.text_hashes)[:FITTED])
         read = [self.texts[place] for place in fitted.tolist()]
         models = list_models(Store(paths.store()), read, profiles.load("lab"), student)
@@ -94,15 +91,14 @@ class OwnTexts:
     def embed(self) -> dict[str, Any]:
         """Judge the models, embed all texts with one, write all; plain values for a script."""
         print(f"{self.name}: {len(self.texts)} texts", *self.notes, sep="\n")
-        groups = [judging.name_group(each.group, each.text) for each in self.texts.documents]
         tasks = self._read_tasks()
-        measures = judging.judge_all(self.texts, groups, tasks, self.combine)
+        measures = judging.judge_all(self.pool, tasks, self.combine)
         report = judging.compare_models(measures, self.asked)
         print(f"chosen: {report['model']}; embedding all texts with it", flush=True)
-        labels = dict[str, str]()
-        for task in tasks.values():
+        labels = dict[str, str]()  # of the first task that has some
+        for task in reversed(tasks.values()):
             named = zip(task.examples["ids"], task.examples["label"], strict=True)
-            labels |= {ids[0]: label for ids, label in named if len(ids) == 1}
+            labels = {ids[0]: label for ids, label in named if len(ids) == 1} or labels
         self._write(report, labels)
         print(f"written to {self.out}: vectors.parquet, encoder, index.html, table.csv")
         return report | {"documents": len(self.documents), "out": str(self.out)}
@@ -125,7 +121,7 @@ class OwnTexts:
         task = task_files.limit_texts(whole, limit, seed=42)
         if task is not whole:
             print(f"note: {place.name}: judged by {limit} of its {len(whole.texts)} texts")
-        texts = {i: self.texts[self.places[content(text)]] for i, text in task.texts.items()}
+        texts = {i: self.texts[self.pool.places[content(text)]] for i, text in task.texts.items()}
         return replace(task, texts=texts)
 
     def _write(self, report: dict[str, Any], labels: Mapping[str, str]) -> None:
@@ -154,8 +150,7 @@ class OwnTexts:
         shown = np.sort(np.random.default_rng(0).permutation(len(self.texts))[:SHOWN])
         documents = self.texts.documents[shown]
         texts = [(each.title or each.id, each.text, labels.get(each.id)) for each in documents]
-        rows = np.searchsorted(self.every.documents.rows, documents.rows)
-        html = render_page(self.name, texts, vectors[rows], facts)
+        html = render_page(self.name, texts, vectors[self.pool.rows[shown]], facts)
 
         def write(new: Path) -> None:
             frame.to_parquet(new / "vectors.parquet", index=False)

@@ -130,7 +130,7 @@ def test_content_is_of_words_in_any_spelling():
         assert not dataset_folder.content(text)
     for one, other in (("a  é\n", "a e\u0301"), ("a b!", "“A b”"), ("so\u00adfa", "Sofa")):
         assert dataset_folder.content(one) == dataset_folder.content(other)
-    for one, other in (("a b", "a c"), ("?", "!"), ("a+", "a-")):
+    for one, other in (("a b", "a c"), ("?", "!"), ("a 😀", "a 😡")):
         assert dataset_folder.content(one) != dataset_folder.content(other)
 
 

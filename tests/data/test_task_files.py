@@ -185,7 +185,7 @@ def test_what_real_data_have_is_kept_and_counted(root, write):
     assert read(root, "events").clusters == {"0": "x", "2": "y"}
     write(root / "own/tasks/events/clusters.jsonl", {"id": 0, "label": -1}, {"id": 4, "label": -1})
     (noise,) = read(root, "events").notes
-    assert "cluster -1 is judged like any other" in noise
+    assert "the label -1 is judged like any other" in noise
 
 
 def test_names_are_the_same_in_either_canonical_form(root, write):

@@ -87,11 +87,11 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):
         (tmp_path / name).write_text("text\none\n")
     folder, _, notes = find_dataset_folder(tmp_path)
     assert [each.id for each in Documents(folder)] == ["a.txt"], "not what we wrote"
-    assert notes == ["mine: note: files not read: b.docx"]
+    assert notes == ["mine: note: 1 files not read: b.docx"]
     (tmp_path / "c.csv").write_text("text\none\n")
     folder, _, notes = find_dataset_folder(tmp_path)
     assert [each.id for each in Documents(folder)] == ["1"], "a table comes first"
-    assert notes == ["mine: note: files not read: a.txt, b.docx"]
+    assert notes == ["mine: note: 2 files not read: a.txt, b.docx"]
     (tmp_path / "d.jsonl").write_text('{"text": "one"}')
     with pytest.raises(ValueError, match=r"expected one table .* found a.txt, b.docx, c.csv"):
         find_dataset_folder(tmp_path)
@@ -102,13 +102,14 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):
     [
         (b"id,body\n1,One\n", "a.csv: .*:1: text: Field required"),
         ("text\nÄpfel\n".encode("latin-1"), "a.csv: .*0xc4"),
-        (b'text\nOne\n"Two\nThree\n', "a.csv: .* EOF inside string"),
-        (b"text,id\nOne,1\nTwo,2,3\n", "a.csv: .* Expected 2 fields in line 3, saw 3"),
-        (b"text,id\nOne,1,2\n", "a.csv: .* Expected 2 fields in line 2, saw 3"),
+        (b'text\nOne\n"Two\nThree\n', "a.csv: .* line 3: .*unexpected end"),
+        (b"text,id\nOne,1\nTwo,2,3\n", "a.csv: .* line 3: .*2 fields, got 3"),
+        (b"text,id\nOne,1,2\n", "a.csv: .* line 2: .*2 fields, got 3"),
         (b'id,text\n7,"One\nTwo"\n7,Three', "a.csv: .*:2: the id '7' occurs twice"),
         (b"id,text,text\n1,One,Two\n", "a.csv: .*several columns have one name"),
         (b"id,Text,text\n1,One,Two\n", "a.csv: two columns for one of"),
-        (b"", "a.csv: .*No columns"),
+        (b"", "a.csv: .*StopIteration"),
+        (b"text,label\nOne,1\nTwo\n", "a.csv: .* line 3: .*2 fields, got 1"),
     ],
 )
 def test_what_cannot_be_read_is_one_line_and_nothing_is_written(tmp_path, content, told, artifacts):

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.cluster.hierarchy import fcluster
 from sklearn.model_selection import StratifiedKFold
 
+from lib.data.dataset_folder import content
 from lib.data.task_files import Task
 from lib.evaluation import ranking, readouts
 from lib.evaluation.ranking import Queries
@@ -174,20 +175,29 @@ KINDS = {
     "halves": None,
     "clustering": [("clusters", (f"{n}",), f"{n % 7}") for n in ROWS],
     "retrieval": [("relevant", (f"{n}", f"{(n + 7) % COUNT}"), "") for n in ROWS],
-    "classification": [("train", (f"{n}",), "ab"[n % 2]) for n in ROWS],
+    "classification": [("train", (f"{n}",), "abc"[n % 3]) for n in ROWS],
+    "pairs": [("train", (f"{n}", f"{(5 * n + 1) % COUNT}"), "ab"[n % 2]) for n in ROWS],
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_persons_texts_are_judged_alike_in_any_order_of_their_file(kind, tmp_path):
+def test_a_persons_texts_are_judged_alike_whatever_their_order_and_names(kind, tmp_path):
+    """The other time the file is shuffled, classes are renamed, and pairs are turned."""
     models, means = {BASE: Letters(Store(tmp_path))}, []
     for order in (ROWS, np.random.default_rng(8).permutation(COUNT)):
-        texts = {f"{row}": OWN[row] for row in order}
+        texts, again = {f"{row}": OWN[row] for row in order}, order is not ROWS
+        groups = [f"g{row // 3}" for row in order]
+        contents = np.array([*map(content, texts.values())], np.uint64)
+        pool = judging.Pool(np.array([*texts.values()], dtype=object), contents, groups)
         if kind == "halves":
-            measure = judging.judge_halves([*texts.values()], [*texts], lambda _: models)
+            measure = judging.judge_halves(pool, lambda _: models)
         else:
             examples = pd.DataFrame(KINDS[kind], columns=["split", "ids", "label"]).loc[order]
-            task = Task(kind, texts, examples.reset_index(drop=True), folds=5)
-            measure = judging.judge_task("own", task, lambda _: models)
+            if again and kind in ("classification", "pairs"):
+                examples = examples.replace({"label": {"a": "c", "c": "a"}})
+                examples["ids"] = [ids[::-1] for ids in examples["ids"]]
+            name = "classification" if kind == "pairs" else kind
+            task = Task(name, texts, examples.reset_index(drop=True), folds=5)
+            measure = judging.judge_task("own", task, pool, lambda _: models)
         means.append((measure.scores[BASE].mean(), measure.chance))
     assert means[0] == pytest.approx(means[1], abs=1e-12)

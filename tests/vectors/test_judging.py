@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from lib.config import profiles
+from lib.data.dataset_folder import content
 from lib.data.task_files import Task
 from lib.experiments.models import Model
 from lib.store import Store
@@ -47,6 +48,11 @@ def make_task(kind, rows, texts=None, **fields):
     return Task(kind, texts or dict(zip(IDS, TEXTS, strict=True)), examples, **fields)
 
 
+def make_pool(texts, groups=()):
+    contents = np.array([*map(content, texts)], np.uint64)
+    return judging.Pool(np.array(texts, dtype=object), contents, groups or [""] * len(texts))
+
+
 GROUPS = {each: f"g{int(each) // 4}" for each in IDS}
 SINGLES = [("train", (each,), "ab"[int(each) % 2]) for each in IDS]
 PAIRS = [("train", (each, str((int(each) + 2) % 20)), "ab"[int(each) % 2]) for each in IDS[:20]]
@@ -62,7 +68,8 @@ TASKS = {
 @pytest.mark.parametrize("name", TASKS)
 def test_no_tested_text_is_fitted_to(tmp_path, name):
     spy = Spy(Store(tmp_path))
-    measure = judging.judge_task(name, TASKS[name], lambda texts: {BASE: spy})
+    pool = make_pool(TEXTS, [TASKS[name].groups.get(each, "") for each in IDS])
+    measure = judging.judge_task(name, TASKS[name], pool, lambda texts: {BASE: spy})
     tested = {text for held_out, _ in spy.calls for text in held_out}
     kept = [{*held_out} for held_out, _ in spy.calls if held_out]
     assert len(measure.scores[BASE]) and kept
@@ -77,7 +84,7 @@ def test_no_tested_text_is_fitted_to(tmp_path, name):
 
 def test_halves_hold_out_their_documents_and_whole_groups(tmp_path):
     spy, groups = Spy(Store(tmp_path)), [f"g{n // 5}" for n in range(COUNT)]
-    measure = judging.judge_halves(TEXTS, groups, lambda texts: {BASE: spy})
+    measure = judging.judge_halves(make_pool(TEXTS, groups), lambda texts: {BASE: spy})
     assert len(measure.scores[BASE]) == COUNT == len(measure.groups)
     sizes = []
     for held_out, embedded in spy.calls:
@@ -100,9 +107,48 @@ def test_copies_are_one_example_whatever_their_case_and_punctuation(tmp_path):
     singles = [("train", (each,), "ab"[int(each) % 2]) for each in names]
     task = make_task("classification", singles, dict(zip(names, texts, strict=True)), folds=5)
     spy = Spy(Store(tmp_path))
-    measure = judging.judge_task("copies", task, lambda texts: {BASE: spy})
+    pool = make_pool(texts)
+    measure = judging.judge_task("copies", task, pool, lambda texts: {BASE: spy})
     assert measure.examples == COUNT == len({*measure.groups.ravel()})
-    assert len(judging.draw_halves(texts)) == COUNT
+    assert len(judging.draw_halves(pool.texts)) == COUNT
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_a_text_belongs_to_the_groups_of_its_copies_and_the_same_copy_stands_for_all(order):
+    texts = [TEXTS[0], TEXTS[0].upper(), "A reply: " + TEXTS[0]]
+    pool = make_pool([texts[n] for n in order], [["", "m", "m"][n] for n in order])
+    assert {*pool.texts} == {TEXTS[0], texts[2]} or {*pool.texts} == {*texts[1:]}
+    assert len({*pool.groups}) == 1 and {*pool.find_related(pool.groups[:1])} == {*pool.texts}
+    assert {*pool.texts} == {*make_pool(texts, ["", "m", "m"]).texts}
+
+
+def test_unlabelled_texts_of_a_tested_group_are_held_out_too(tmp_path):
+    replies = [f"You wrote: {text}" for text in TEXTS]
+    pool, spy = make_pool([*TEXTS, *replies], 2 * IDS), Spy(Store(tmp_path))
+    judging.judge_task("a clustering", TASKS["a clustering"], pool, lambda texts: {BASE: spy})
+    for held_out, _ in spy.calls:
+        assert {f"You wrote: {text}" for text in {*held_out} & {*TEXTS}} <= {*held_out}
+
+
+def test_the_interval_of_the_verdict_is_that_of_the_difference(capsys):
+    """An asked model has the interval of the table, and a chosen one a wider one."""
+    draw = np.random.default_rng(0).normal
+    scores = {name: level + draw(0, 0.2, 200) for name, level in ((BASE, 0.5), (CUT, 0.55))}
+    scores |= {
+        CHUNKS: 0.7 + draw(0, 0.02, 200),
+        TFIDF: draw(0.3, 0.1, 200),
+        BOTH: scores[BASE] - 0.1,
+    }
+    names = np.arange(200).astype(str)
+    measure = judging.Measure("x", scores, names, 0.0, 200)
+    for asked in (CUT, CHUNKS, None):
+        report = judging.compare_models([measure], asked)
+        row = next(each for each in report["table"] if each["model"] == report["model"])
+        low, high = report["low"] - report["difference"], report["high"] - report["difference"]
+        assert report["difference"] == pytest.approx(row["against_base"])
+        assert high == pytest.approx(-low)
+        wider = (high - low) / (row["against_high"] - row["against_low"])
+        assert wider == pytest.approx(1) if asked else 1.1 < wider < 1.5
 
 
 def combiner(tmp_path, documents):
@@ -113,7 +159,7 @@ def combiner(tmp_path, documents):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_measure_has_scores_of_each_model(tmp_path, name):
-    measure = judging.judge_task(name, TASKS[name], combiner(tmp_path, TEXTS))
+    measure = judging.judge_task(name, TASKS[name], make_pool(TEXTS), combiner(tmp_path, TEXTS))
     assert {*measure.scores} == {*DENSE, TFIDF, LSA, BOTH}
     means = np.array([each.mean() for each in measure.scores.values()])
     assert (means >= 0).all() and (means <= 1).all()
@@ -124,5 +170,5 @@ def test_every_measure_has_scores_of_each_model(tmp_path, name):
 def test_words_are_fitted_outside_the_fold(tmp_path):
     """Both halves of a document have words that no other has: no model of words knows them."""
     texts = [f"common text a{n} b{n}. common thing a{n} b{n}" for n in range(40)]
-    measure = judging.judge_halves(texts, texts, combiner(tmp_path, texts))
+    measure = judging.judge_halves(make_pool(texts), combiner(tmp_path, texts))
     assert max(measure.scores[name].mean() for name in (TFIDF, LSA)) < 2 * measure.chance
