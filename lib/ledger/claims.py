@@ -127,8 +127,12 @@ def _judge_ours(
     evidence = collect(claim.source, claim.metric, readout, tuple(weights.items()))
     judgement = claim.judge_scores(evidence, models)
     size = _judge_published(claim).get("effect", np.nan)
-    # Not for spreads, which have no p_equivalent: noise makes their difference look smaller.
-    if judgement.verdict == OPEN and judgement.high < size and judgement.p_equivalent >= 0:
+    # Not for spreads: noise makes their difference look smaller.
+    if (
+        judgement.verdict == OPEN
+        and judgement.high < size
+        and claim.kind not in ("spread", "alike")
+    ):
         judgement = replace(judgement, verdict=SMALLER)
     about = checked["label"].isin(["", claim.source, claim.id])  # a check may be about all findings
     failed = checked[about & checked["check"].isin(claim.needed) & checked["passed"].eq(False)]

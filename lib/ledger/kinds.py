@@ -12,6 +12,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Annotated, ClassVar, Literal
 
+import pandas as pd
 from pydantic import Field
 from pydantic.alias_generators import to_snake
 
@@ -133,7 +134,11 @@ class CountPairs(Claim):
 
 
 class Spread(Claim):
-    """The scores of the models in `wider` have a larger standard deviation than `narrower`'s."""
+    """The scores of the models in `wider` have a larger standard deviation than `narrower`'s.
+
+    Near the scores, a standard deviation is a weighted sum of them (delta method). Noise makes the
+    difference of two smaller.
+    """
 
     wider: Patterns
     narrower: Patterns
@@ -144,7 +149,11 @@ class Spread(Claim):
 
     def judge_scores(self, evidence: Evidence, models: Sequence[str]) -> Judgement:
         ((sides,),) = self.units(models)
-        return verdicts.judge_spread([*sides.plus], [*sides.minus], evidence)
+        scores, slopes = pd.Series(evidence.scores, evidence.means.index), []
+        for own in (scores[[*sides.plus]], scores[[*sides.minus]]):
+            slopes.append(dict((own - own.mean()) / ((len(own) - 1) * own.std())))
+        words = (f"sd of {len(each)} models" for each in slopes)
+        return judge([[Comparison(*slopes, *words)]], evidence)
 
 
 class EasierTask(Claim):

@@ -173,36 +173,6 @@ def _bound(
     return low, high, min(1.0, sides * min(p_values(0.0))), p_equivalent
 
 
-def judge_spread(wider: Sequence[str], narrower: Sequence[str], evidence: Evidence) -> Judgement:
-    """Judge whether the scores of `wider` have a larger standard deviation than `narrower`'s.
-
-    Noise alone spreads scores, so the difference is compared with those of a parametric bootstrap
-    in which both groups have the same true spread, the observed one without its noise.
-    """
-    sides = (wider, narrower)
-    inner = [{names[0]: 1.0, name: -1.0} for names in sides for name in names[1:]]
-    errors, df = evidence.errors(_matrix(inner, evidence))
-    groups = [evidence.means.index.get_indexer(names) for names in sides]
-    scores = [evidence.scores[group] for group in groups]
-    sds = [float(values.std(ddof=1)) for values in scores]
-    effect, numbers = sds[0] - sds[1], _UNKNOWN
-    if not np.isnan(errors).any():
-        noise = evidence.draws(DRAWS) * _scales(df.min(), DRAWS)[:, None]
-        added = [noise[:, group] for group in groups]
-        clean = [sd**2 - each.var(1, ddof=1).mean() for sd, each in zip(sds, added, strict=True)]
-        spread = np.sqrt(max(np.average(clean, weights=[len(group) - 1 for group in groups]), 0.0))
-        drawn = []
-        for values, sd, each in zip(scores, sds, added, strict=True):
-            true = spread * (values - values.mean()) / max(sd, 1e-12)
-            drawn.append((true + each).std(1, ddof=1))
-        null = drawn[0] - drawn[1]
-        low, high = effect - np.quantile(null, [1 - ALPHA / 2, ALPHA / 2])
-        beyond = min((null >= effect).sum(), (null <= effect).sum())
-        numbers = float(low), float(high), min(1.0, 2 * float((1 + beyond) / (1 + DRAWS))), np.nan
-    decisive = Comparison({}, {}, f"sd of {len(wider)} models", f"sd of {len(narrower)} models")
-    return replace(_judgement(effect, numbers, decisive, evidence), arithmetic=arithmetic(*sds))
-
-
 def compare(pairs: Iterable[tuple[str, str] | Comparison], evidence: Evidence) -> pd.DataFrame:
     """Judge pairs, a row for each, with q over all; "not run" if a model of one has no scores."""
     rows: list[tuple[Any, ...]] = []

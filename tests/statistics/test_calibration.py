@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.ledger.kinds import KINDS
 from lib.statistics.effects import pair
 from lib.statistics.intervals import PROCESSOR_SD, SeedNoise, from_examples, from_runs
-from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, judge, judge_spread
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, judge
 
 MODELS = [f"m{number}" for number in range(40)]
 # Six comparisons that have no model in common: six verdicts from one simulated data set.
@@ -23,7 +24,9 @@ ONE_OF_37 = [partial(judge, [[pair("m0", name)] for name in MODELS[1:37]])]
 RIVALS = [[pair(one, other) for other in MODELS[4:9]] for one in MODELS[:4]]
 BEST = [partial(judge, RIVALS, at_least=1)]  # of one group against the best of another
 FOUR_OF_EIGHT = [partial(judge, [[pair(name, "m0")] for name in MODELS[1:9]], at_least=4)]
-SPREADS = [partial(judge_spread, MODELS[:9], MODELS[9:15])]
+FIELDS = dict.fromkeys(("id", "section", "figure", "finding", "quote"), "x") | {"kind": "spread"}
+SPREAD = KINDS["spread"](**FIELDS, wider=MODELS[:9], narrower=MODELS[9:15])
+SPREADS = [partial(SPREAD.judge_scores, models=MODELS)]
 EQUAL = [np.linspace(-1, 1, count) for count in (9, 6)]
 EQUAL = np.concatenate([0.05 * shape / shape.std(ddof=1) for shape in EQUAL])
 # Chapter 4's validation examples, 13 articles of a task; students of one kind and of two kinds.

@@ -17,7 +17,6 @@ from lib.statistics.verdicts import (
     REVERSED,
     compare,
     judge,
-    judge_spread,
     mean_score,
     q_values,
 )
@@ -127,16 +126,6 @@ def test_more_runs_take_away_the_part_of_the_error_that_is_the_seeds(simulate):
     assert judge(units("a", "b"), evidence(a=0.5, b=0.4)).seed_share == 1  # all that is known
 
 
-def test_what_noise_explains_is_no_spread_of_the_models():
-    """The draws under the null hypothesis spread by noise alone."""
-    first = {f"a{n}": 0.5 + shift for n, shift in enumerate((0.015, -0.02, 0.01, 0, -0.02, 0.02))}
-    second = {f"b{n}": 0.5 + shift for n, shift in enumerate((-0.02, -0.01, 0, 0.005, 0.015, 0.02))}
-    judged = judge_spread(list(second), list(first), evidence(**first, **second, sd=0.016, df=200))
-    # sd of a standard deviation of six: .308 sd (chi with 5 df), so 3.92 sqrt(2) .308 .016 for the
-    # difference of two.
-    assert judged.high - judged.low == pytest.approx(3.92 * np.sqrt(2) * 0.308 * 0.016, rel=0.1)
-
-
 def test_a_pair_without_scores_has_no_verdict():
     """A missing model must not count as one that scores 0."""
     known = evidence(a=0.6, b=0.5)
@@ -149,8 +138,6 @@ def test_a_statement_about_models_without_scores_is_refused():
     known = evidence(a=0.6, b=0.5, c=0.4)
     with pytest.raises(ValueError, match="no scores of 'typo'"):
         judge([[pair("a", "typo")]], known)
-    with pytest.raises(ValueError, match="typo"):
-        judge_spread(["a", "b"], ["c", "typo"], known)
     with pytest.raises(ValueError, match="number of comparisons"):
         judge([[pair("a", "b"), pair("a", "c")], [pair("b", "c")]], known)
 
