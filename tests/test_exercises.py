@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from lib import losses
-from lib.chapters import published_noise
+from lib.chapters import chapter4
 from lib.config import paths
 from tests.test_notebooks_style import NUMBERED
 
@@ -40,7 +40,7 @@ def given():
     names = {"np": np, "torch": torch, "losses": losses, "single": single, "share": 3918 / 8493}
     names["decorrelated"] = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     names |= {"table": pd.read_csv(figures / "tab5_7.csv")}
-    return names | {"reruns": published_noise.tabulate_reruns()}
+    return names | {"reruns": chapter4.tabulate_reruns()}
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -1,13 +1,15 @@
-"""Chapter 4: the records behind its boxplots, their noise, settings, what students were taught."""
+"""Chapter 4: the records behind its boxplots, our noise and the published one, settings, what
+students were taught.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from lib import figures, published
-from lib.chapters.published_noise import measure_published_noise
 from lib.config.profiles import grid, matches, read_yaml
 from lib.config.schema import Profile
 from lib.distillation.measures import chance_cca
@@ -16,9 +18,13 @@ from lib.evaluation.metrics import mean_cosine
 from lib.evaluation.readouts import READOUTS
 from lib.experiments.bench import Bench
 from lib.figures.boxplots import UNTRAINED
-from lib.statistics.effects import corrected_runs
+from lib.statistics.effects import chance_corrected, corrected_runs
 from lib.statistics.intervals import SeedNoise, seed_noise
 
+# Section 4.5.3: the first sums the losses, the second halves the sum, which AdamW hardly notices.
+RERUN = ("no-weighting", "None;λ=0.5")
+# Two models disagree on about half as many examples as if their errors were independent.
+DISAGREEMENT = 0.5
 COLLAPSED = 0.9  # from this mean cosine of different documents on, all embeddings point one way
 _SETTINGS = {"True": "Yes", "False": "No", "fp32": "No"}
 _SETTINGS["bf16"] = "Yes, where the device supports bfloat16"
@@ -157,3 +163,48 @@ def mark_collapsed(records: pd.DataFrame, bench: Bench) -> pd.Series:
     embedded = (bench.model(*run).embed(bench.held_out)[:] for run in students.to_numpy())
     collapsed = [mean_cosine(rows) >= COLLAPSED for rows in embedded]
     return records["model"].isin(students.loc[collapsed, "model"])
+
+
+def tabulate_reruns() -> pd.DataFrame:
+    """Both pairs of near re-runs, chance-corrected: label of figure, task, first, second, gap."""
+    frames = [published.load(figure).assign(label=figure) for figure in published.WEIGHTINGS]
+    scores = pd.concat(frames).rename(columns={"accuracy": "value"}).assign(score=chance_corrected)
+    table = scores.pivot(index=["label", "task"], columns="model", values="score")
+    table = table[[*RERUN]].set_axis(["first", "second"], axis=1)
+    return table.assign(gap=table["first"] - table["second"]).reset_index()
+
+
+def measure_rerun_noise(*, without: str = "") -> SeedNoise:
+    """How far a published run may be off on one task, from re-runs but those of `without`."""
+    gaps = tabulate_reruns().loc[lambda table: table["label"] != without, "gap"]
+    return SeedNoise.from_gaps(gaps)
+
+
+def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:
+    """How far a published score may be off because other test examples might have been drawn.
+
+        variance = sum over tasks of weight^2 DISAGREEMENT a (1 - a) / (examples (1 - chance)^2)
+
+    a is the mean accuracy of the figure's models; each of two gets half of their difference's.
+    """
+    tasks = published.load(figure).groupby("task")
+    accuracy, examples, chance = (tasks[name].mean() for name in ("accuracy", "examples", "chance"))
+    weight = pd.Series(weights).reindex(accuracy.index).fillna(0.0)
+    variances = DISAGREEMENT * accuracy * (1 - accuracy) / examples / (1 - chance) ** 2
+    return float(np.sqrt((weight**2 * variances).sum()))
+
+
+def measure_published_noise(
+    figure: str, weights: Mapping[str, float] | None = None, *, without: str = ""
+) -> SeedNoise:
+    """How far a published score may be off: the variances of re-runs and of test examples add up.
+
+    This errs on the safe side, as re-runs contain part of the second, which is taken as known in
+    Satterthwaite's degrees of freedom. `weights` are those of a score's tasks, by default equal.
+    """
+    tasks = published.load(figure)["task"].unique()
+    weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
+    rerun = measure_rerun_noise(without=without)
+    seeds = sum(weight**2 for weight in weights.values()) * rerun.sd**2
+    both = seeds + measure_test_noise(figure, weights) ** 2
+    return SeedNoise(float(np.sqrt(both)), float(both**2 / (seeds**2 / rerun.df)))

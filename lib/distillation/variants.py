@@ -7,8 +7,12 @@ A variant is one model, whatever a figure calls it: `cosine` in Figure 4.3 is th
 import re
 from dataclasses import dataclass, replace
 
-from lib.teachers.labels import CONTEXTUAL_TEACHERS
-
+# The three models selected in Section 4.5.1, under the names of the later figures.
+CONTEXTUAL_TEACHERS = {
+    "DM;100d": "DM;100;lowercase;2",
+    "DBOW;1024d": "DBOW;1024;None;2",
+    "PV;2048d": "DM;1024;stem;2+DBOW;1024;None;2",
+}
 # Label of a structural loss -> its function in `lib.losses`; max-margin has arguments besides.
 STRUCTURAL_LOSSES = {
     "MSE": "mse",

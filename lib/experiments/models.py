@@ -123,7 +123,7 @@ class Teacher(Model):
 class ParagraphVector(Model):
     """A single Paragraph Vector, trained on `documents`."""
 
-    label: str  # such as "DM;1024;stem;2", see `lib.teachers.labels`
+    label: str  # such as "DM;1024;stem;2", see `paragraph_vector.parse`
     width: float  # factor for its size
     settings: Mapping[str, Any]  # arguments of the teacher's `train`, its seed among them
     documents: Sequence[str]

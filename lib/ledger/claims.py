@@ -16,7 +16,7 @@ import pandas as pd
 
 from lib import published as theirs
 from lib.chapters import chapter4, final_students
-from lib.chapters.published_noise import RERUN, measure_published_noise
+from lib.chapters.chapter4 import RERUN, measure_published_noise
 from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
 from lib.figures.scores import GIVEN

@@ -4,22 +4,45 @@ DM predicts a word from the vectors of the document and of the surrounding words
 document's vector alone.
 """
 
+import re
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from gensim.models.doc2vec import Doc2Vec, TaggedDocument, train_document_dbow, train_document_dm
 from nltk.stem.porter import PorterStemmer
 
-from lib.teachers import labels
 from lib.texts import check_texts, split_words
 
+# Labels as printed, such as `DM;1024;stem;2` (Section 4.5.1, Figure 4.5). The author's code takes
+# "10%" as 5000 occurrences for 500,000 documents, which is 1%.
+_LABEL = re.compile(r"(DM|DBOW);([1-9]\d*);(stem|lowercase|None);([1-9]\d*|10%)", re.ASCII)
 _INFERRING = threading.Lock()  # a model has one random stream, which each call restarts
 _stem = lru_cache(maxsize=1_000_000)(PorterStemmer().stem)  # most words of a corpus repeat
+
+
+class Spec(NamedTuple):
+    """The settings of one single model, read from its label."""
+
+    architecture: str  # "DM" or "DBOW"
+    size: int  # dimensions of its vectors, scaled by the profile's width
+    preprocessing: str  # "stem" (lowercase, then Porter), "lowercase" or "None"
+    min_count: int | None  # fewest occurrences of a word that counts; None: a share of documents
+
+
+def parse(label: str, width: float = 1.0) -> Spec:
+    """The settings in a label, with the size times `width`; `ValueError` for a malformed label."""
+    match = _LABEL.fullmatch(label)
+    if match is None:
+        form = "DM or DBOW; vector size; stem, lowercase or None; a count or 10%"
+        raise ValueError(f"Paragraph Vector '{label}' is not of the form {form}")
+    architecture, size, preprocessing, count = match.groups()
+    least = None if count == "10%" else int(count)
+    return Spec(architecture, max(1, round(int(size) * width)), preprocessing, least)
 
 
 def prepare_words(text: str, preprocessing: str) -> list[str]:
@@ -54,12 +77,12 @@ class StableDoc2Vec(Doc2Vec):
 
 
 class ParagraphVector:
-    """One Paragraph Vector; `label` and `width` as in `labels.parse`."""
+    """One Paragraph Vector; `label` and `width` as in `parse`."""
 
     model: Doc2Vec  # once it is trained
 
     def __init__(self, label: str, width: float = 1.0):
-        self.spec = labels.parse(label, width)
+        self.spec = parse(label, width)
 
     def train(
         self, texts: Iterable[str], *, min_count_share: float = 0.01, **settings: Any

@@ -7,8 +7,7 @@ import torch
 
 from lib import losses, published
 from lib.distillation import objective, variants
-from lib.distillation.variants import MM_MSE, Variant, parse
-from lib.teachers.labels import CONTEXTUAL_TEACHERS
+from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, Variant, parse
 
 EVERY_KIND = [
     "Longformer",

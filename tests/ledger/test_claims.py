@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from lib import published
-from lib.chapters import published_noise
+from lib.chapters import chapter4
 from lib.config import manifest, paths
 from lib.evaluation.ranking import TOPS
 from lib.evaluation.readouts import READOUTS
@@ -79,26 +79,26 @@ def make_records(with_examples, values, readouts=tuple(READOUTS), rounds=("",)):
 
 def test_the_noise_of_a_published_run_comes_from_the_gaps_of_two_pairs():
     """By hand, from the printed accuracies: PAN .7077 and .6861 and so on, each less its chance."""
-    table = published_noise.tabulate_reruns().set_index("label")
+    table = chapter4.tabulate_reruns().set_index("label")
     accuracies = published.load("fig4_10").set_index(["model", "task"])["accuracy"]
     gap = accuracies["no-weighting", "PAN"] - accuracies["None;λ=0.5", "PAN"]
     row = table.loc["fig4_10"].set_index("task").loc["PAN"]
     assert row["gap"] == pytest.approx(gap / 0.5) and gap == pytest.approx(0.0217, abs=1e-4)
     for without, gaps in {"": table["gap"], "fig4_10": table.loc["fig4_11", "gap"]}.items():
-        noise = published_noise.measure_rerun_noise(without=without)
+        noise = chapter4.measure_rerun_noise(without=without)
         assert noise == pytest.approx((np.sqrt((gaps**2).mean() / 2), len(gaps)))
 
 
 def test_test_examples_add_to_the_noise_of_a_published_run():
     """On IMDB, 10,000 examples and a chance of .5: half of .5 2 a (1 - a) / 10,000 / .25."""
     accuracy = published.load("fig4_3").groupby("task")["accuracy"].mean()["IMDB"]
-    texts = published_noise.measure_test_noise("fig4_3", {"IMDB": 1.0})
+    texts = chapter4.measure_test_noise("fig4_3", {"IMDB": 1.0})
     assert texts == pytest.approx(np.sqrt(0.5 * accuracy * (1 - accuracy) / 10_000 / 0.25))
-    seeds = published_noise.measure_rerun_noise().sd
+    seeds = chapter4.measure_rerun_noise().sd
     df = 12 * (seeds**2 + texts**2) ** 2 / seeds**4
-    both = published_noise.measure_published_noise("fig4_3", {"IMDB": 1.0})
+    both = chapter4.measure_published_noise("fig4_3", {"IMDB": 1.0})
     assert both == pytest.approx((np.hypot(seeds, texts), df))
-    mean = published_noise.measure_published_noise("fig4_3")
+    mean = chapter4.measure_published_noise("fig4_3")
     assert mean.least_difference == pytest.approx(0.0190, abs=1e-4)
 
 
@@ -118,7 +118,7 @@ def test_published_runs_decide_what_is_larger_than_their_noise(thesis):
     assert thesis.loc[unsure, "verdict"].eq(verdicts.OPEN).all()
     assert thesis.loc[sure, "verdict"].eq(verdicts.HOLDS).all()
     row = thesis.loc["cosine-over-mse"]
-    half = published_noise.measure_published_noise("fig4_2").least_difference
+    half = chapter4.measure_published_noise("fig4_2").least_difference
     assert (row["low"], row["high"]) == pytest.approx((row["effect"] - half, row["effect"] + half))
     of_news = thesis["label"].str.startswith("news")
     for rows in (thesis[of_news], thesis[~of_news]):
@@ -128,15 +128,15 @@ def test_published_runs_decide_what_is_larger_than_their_noise(thesis):
 
 def test_a_pair_that_defines_the_yardstick_is_not_tested_by_it(thesis):
     row = thesis.loc["weighting-halved-gradients-cosine"]
-    half = published_noise.measure_published_noise("fig4_10", without="fig4_10").least_difference
+    half = chapter4.measure_published_noise("fig4_10", without="fig4_10").least_difference
     assert row["high"] - row["effect"] == pytest.approx(half)
-    assert half > published_noise.measure_published_noise("fig4_10").least_difference
+    assert half > chapter4.measure_published_noise("fig4_10").least_difference
 
 
 def test_the_mean_over_published_rounds_is_no_surer_than_one_round(thesis):
     """Three students against the base, by hand."""
     row, weights = thesis.loc["abstract-citations"], dict.fromkeys(("OC", "AAN", "S2ORC"), 1 / 3)
-    noise = published_noise.measure_published_noise("fig5_3", weights)
+    noise = chapter4.measure_published_noise("fig5_3", weights)
     half = stats.t.ppf(0.975, noise.df) * noise.sd * np.sqrt(1 / 3 + 1)
     assert row["high"] - row["effect"] == pytest.approx(half)
 

@@ -14,9 +14,9 @@ from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 from gensim.models.keyedvectors import pseudorandom_weak_vector
 
 from lib.config import paths
+from lib.distillation.variants import CONTEXTUAL_TEACHERS
 from lib.teachers import paragraph_vector
-from lib.teachers.labels import CONTEXTUAL_TEACHERS, Spec, parse
-from lib.teachers.paragraph_vector import ParagraphVector, prepare_words
+from lib.teachers.paragraph_vector import ParagraphVector, Spec, parse, prepare_words
 
 WORDS = "river rivers bank money flowing flows stone Stone stones market markets boat boats".split()
 LABELS = ("DM;8;stem;2", "DBOW;8;None;2")
