@@ -17,8 +17,8 @@ from lib.config import paths, profiles
 from lib.experiments.bench import Bench
 from lib.figures import tables
 from lib.ledger import claims
+from lib.ledger.claims import read_table
 from lib.ledger.kinds import load_claims
-from lib.report import read_table
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, REVERSED, SMALLER
 
 QUESTIONS = {"thesis": "repeats"}

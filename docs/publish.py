@@ -14,7 +14,7 @@ from nbconvert.preprocessors import ClearMetadataPreprocessor, TagRemovePreproce
 
 from lib.config import manifest, paths, profiles
 from lib.figures import tables
-from lib.report import count_verdicts, read_table, shorten_ledger
+from lib.ledger.claims import count_verdicts, read_table, shorten_ledger
 from lib.statistics.verdicts import HOLDS, OPEN, REVERSED
 from lib.store import write_text
 

@@ -58,5 +58,7 @@ def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_pat
     wanted += [(prepared, final[name]) for name in final_students.list_students()]
     made = [each.model(model, seed) for each, model in wanted for seed in (0, 1)]
     weights = [model.weights.name for model in made if hasattr(model, "weights")]
-    trained = {*paths.store().glob("student/*/*.npz")}
-    assert trained and trained <= {paths.store() / f"{name}.npz" for name in weights}
+    trained = {*(paths.artifacts() / "store").glob("student/*/*.npz")}
+    assert trained and trained <= {
+        (paths.artifacts() / "store") / f"{name}.npz" for name in weights
+    }

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from docs import publish
-from lib import report
 from lib.config import paths
+from lib.ledger import claims
 
 VERDICTS = {
     "published_verdict": ["holds", "open", "holds", "not run", "holds"],
@@ -17,13 +17,13 @@ VERDICTS = {
     "survives": ["holds", "holds", "readouts disagree", "reversed", "holds"],
 }
 LEDGER = pd.DataFrame({"label": ["fig4_2", "fig4_2", "fig4_3", "fig5_3", "news_tab1"]} | VERDICTS)
-MINI = report.read_table(paths.ROOT / "figures" / "mini", "tab_claims")
+MINI = claims.read_table(paths.ROOT / "figures" / "mini", "tab_claims")
 
 
 def test_findings_are_counted_by_what_becomes_of_them():
     told = {"findings": 4, "repeat": 2, "reversed": 1, "open": 1, "survive": 2}
     assert publish.count_findings(LEDGER) == told | {"repeat and survive": 1}, "of the thesis"
-    counts = report.count_verdicts({"a": LEDGER, "b": LEDGER.iloc[:1]}).set_index("verdict")
+    counts = claims.count_verdicts({"a": LEDGER, "b": LEDGER.iloc[:1]}).set_index("verdict")
     asked = ["published", "a repeats", "a survives", "b repeats", "b survives"]
     assert counts.loc["holds", asked].tolist() == [2, 2, 2, 1, 1]
     assert counts[asked].sum().tolist() == [4, 4, 4, 1, 1]
@@ -37,9 +37,9 @@ def test_the_readme_has_the_numbers_of_the_committed_ledger():
 
 def test_the_results_have_every_finding_with_its_verdicts():
     text = (paths.ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    lab = report.read_table(paths.ROOT / "figures" / "lab", "tab_claims")
-    blocks = {"findings": report.shorten_ledger(MINI)}
-    blocks["counts"] = report.count_verdicts({"mini": MINI, "lab": lab})
+    lab = claims.read_table(paths.ROOT / "figures" / "lab", "tab_claims")
+    blocks = {"findings": claims.shorten_ledger(MINI)}
+    blocks["counts"] = claims.count_verdicts({"mini": MINI, "lab": lab})
     assert publish.fill_blocks(text, **blocks) == text
     row = MINI.set_index("id").loc["cosine-over-mse"]
     table = text.split("<!-- findings -->")[1]

@@ -24,11 +24,6 @@ def artifacts() -> Path:
     return home / (os.environ.get("THESIS_ARTIFACTS") or "artifacts")
 
 
-def store() -> Path:
-    """The folder of products (`lib.store`), which all profiles share."""
-    return artifacts() / "store"
-
-
 def run_name(profile: Profile) -> str:
     """The folder name of a run; a changed profile has its own, which ends in a hash."""
     text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False).encode()

@@ -81,7 +81,9 @@ class Bench:
 
     profile: Profile
     store: Store = field(
-        default_factory=lambda: Store(paths.store(), keep=os.environ.get("THESIS_KEEP") == "1")
+        default_factory=lambda: Store(
+            paths.artifacts() / "store", keep=os.environ.get("THESIS_KEEP") == "1"
+        )
     )
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)  # by all copies
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pandas as pd
 from sklearn.manifold import TSNE
@@ -27,6 +26,7 @@ from lib.experiments.students import Base
 from lib.messages import quiet_transformers
 from lib.store import Store, check_target, replace_folder
 from lib.student import Student
+from lib.student.folders import render_card
 from lib.teachers.rows import SIZE, scale_rows
 from lib.teachers.words import DIM
 from lib.texts import count_words, shorten_text
@@ -85,7 +85,9 @@ class OwnTexts:
             raise ValueError(f"{given.texts}: expected two different texts, got {len(self.texts)}")
         fitted = np.sort(np.argsort(self.texts.text_hashes)[:FITTED])
         read = [self.texts[place] for place in fitted.tolist()]
-        models = list_models(Store(paths.store()), read, profiles.load("lab"), student)
+        models = list_models(
+            Store(paths.artifacts() / "store"), read, profiles.load("lab"), student
+        )
         self.combine = partial(combine, models)
 
     def embed(self) -> dict[str, Any]:
@@ -189,6 +191,5 @@ def render_page(name: str, rows: Sequence[tuple], vectors: np.ndarray, facts: Ma
         "class": numbers.tolist(),
     }
     content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    source = Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8")
-    template = jinja2.Template(source, autoescape=True, undefined=jinja2.StrictUndefined)
-    return template.render(name=name, data=content, shown=len(texts), each=CHARACTERS, **facts)
+    facts = {"name": name, "data": content, "shown": len(texts), "each": CHARACTERS, **facts}
+    return render_card(Path(__file__).with_name("page.html.j2"), **facts)

@@ -8,7 +8,7 @@ import pytest
 
 from lib import published
 from lib.config import manifest, paths, profiles
-from lib.report import read_table
+from lib.ledger.claims import read_table
 from tests.run_notebooks import run
 
 ENTRIES = manifest.promised(manifest.load(), manifest.PUBLISHED)

@@ -46,15 +46,6 @@ def test_a_model_that_is_asked_for_may_lose():
     assert compare_models([make_measure({BOTH: START + NOISE})], BOTH)["verdict"] == "EQUAL"
 
 
-def test_the_interval_is_wider_where_the_data_chose():
-    generator = np.random.default_rng(0)
-    noisy = {name: START + 0.1 + generator.normal(0, 0.3, 100) for name in (LSA, BOTH)}
-    alone = compare_models([make_measure({BOTH: noisy[BOTH]})], BOTH)
-    among = compare_models([make_measure(noisy)], BOTH)
-    assert among["difference"] == pytest.approx(alone["difference"])
-    assert among["high"] - among["low"] > alone["high"] - alone["low"]
-
-
 def test_the_interval_of_the_table_is_that_of_paired_texts():
     scores = {CUT: START + 0.1 + NOISE / 10, CHUNKS: START + 0.1}
     _, row, still = compare_models([make_measure(scores)])["table"]
