@@ -1,6 +1,4 @@
-"""Chapter 4: the records behind its boxplots, our noise and the published one, settings, what
-students were taught.
-"""
+"""Chapter 4: the records behind its boxplots, their noise, settings, what students were taught."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

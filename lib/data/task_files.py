@@ -106,11 +106,8 @@ def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
 def kind(folder: Path) -> str:
     """Tell from its files whether a task is a classification, retrieval or clustering."""
     kinds = [kind for kind, files in FILES.items() if (folder / files[0]).is_file()]
-    others = {file.name for file in folder.glob("[!.]*.json*")} - {
-        *itertools.chain(*FILES.values())
-    }
-    if len(kinds) != 1 or others:
-        found = sorted(others) or kinds
+    found = sorted(file.name for file in folder.glob("[!.]*.json*"))
+    if len(kinds) != 1 or not {*found} <= {*itertools.chain(*FILES.values())}:
         raise ValueError(f"{folder}: expected one of {[*FILES.values()]}, found {found}")
     return kinds[0]
 

@@ -5,6 +5,7 @@ numbers), `title`, `group` and `label` of a table are read. Labels become a task
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,8 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
     told = f"{path.name}: note: {len(unread)} files not read: {', '.join(unread[:5])}"
     notes = [told] if unread else []
     # A table in a folder is named after it, because tables have the same name in many folders.
-    ends = [end for end in (*TABLES, *PLAIN) if path.is_file() and path.name.lower().endswith(end)]
-    name = path.name[: -len(ends[0])] if ends else path.name
+    form = r"(?i)\.(jsonl(\.[gx]z)?|csv|parquet|txt|md)$"
+    name = path.name if path.is_dir() else re.sub(form, "", path.name)
 
     def write(folder: Path) -> None:
         file = folder / "documents.jsonl"

@@ -134,10 +134,8 @@ class CountPairs(Claim):
 
 
 class Spread(Claim):
-    """The scores of the models in `wider` have a larger standard deviation than `narrower`'s.
-
-    Near the scores, a standard deviation is a weighted sum of them (delta method). Noise makes the
-    difference of two smaller.
+    """The scores of the models in `wider` have a larger standard deviation than `narrower`'s. Near
+    the scores, each is a weighted sum of them (delta method).
     """
 
     wider: Patterns

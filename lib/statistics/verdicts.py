@@ -143,7 +143,9 @@ def _draw_tails(
     common = pooled[0] if len(pooled) == 1 and not evidence.sampling.any() else np.inf
     noise = (evidence.draws(DRAWS if len(sums) > 1 else 2) @ sums.T).reshape(-1, *shape)
     noise /= np.maximum(noise.std(0), 1e-12)
-    noise *= _scales(common, len(noise))[:, None, None]
+    if np.isfinite(common):  # ratios of true to estimated standard errors
+        ratios = common / np.random.default_rng(1).chisquare(common, len(noise))
+        noise *= np.sqrt(ratios)[:, None, None]
     # `above` has a column for each rival, because the same rival is the best for every unit.
     above = _Tail(noise.max(1), shape[0] - count + 1, common)
     least = noise.min(2) if count == 1 else noise.min((1, 2))[:, None]
@@ -256,10 +258,3 @@ def _matrix(weights: Sequence[Mapping[str, float]], evidence: Evidence) -> np.nd
     if missing := {name for row in weights for name in row} - {*evidence.means.index}:
         raise ValueError(f"there are no scores of {min(missing)!r}")
     return np.array([[row.get(model, 0.0) for model in evidence.means.index] for row in weights])
-
-
-def _scales(df: float, count: int) -> np.ndarray:
-    """Draw (count,) ratios of true to estimated standard errors, for df degrees of freedom."""
-    if np.isinf(df):
-        return np.ones(count)
-    return np.sqrt(df / np.random.default_rng(1).chisquare(df, count))

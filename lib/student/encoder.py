@@ -29,10 +29,8 @@ BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 # oneDNN keeps a kernel in memory for every number of rows.
 ROWS = 64
 # In float32, oneDNN encodes faster than MKL on AMD's AVX-512, and slower elsewhere (docs/speed.md).
-_FOUND = torch.cpu.get_capabilities()
-ONEDNN = torch.backends.mkldnn.is_available() and bool(
-    _FOUND.get("avx512_f") and not _FOUND.get("amx_tile")
-)
+_FOUND = {name for name, found in torch.cpu.get_capabilities().items() if found}
+ONEDNN = torch.backends.mkldnn.is_available() and _FOUND & {"avx512_f", "amx_tile"} == {"avx512_f"}
 
 
 def is_bf16(precision: str) -> bool:
@@ -58,8 +56,7 @@ class Linear(nn.Linear):
         exact = dtype == self.weight.dtype == torch.float32 and input.device.type == "cpu"
         if ONEDNN and encoding and exact and not torch.is_autocast_enabled("cpu"):
             # The call that `torch.compile` emits for a linear layer on a CPU.
-            given = input, self.weight, self.bias
-            return torch.ops.mkldnn._linear_pointwise(*given, "none", [], "")
+            return torch.ops.mkldnn._linear_pointwise(input, self.weight, self.bias, "none", [], "")
         return nn.functional.linear(input, self.weight.to(dtype), self.bias.to(dtype))
 
 

@@ -44,9 +44,7 @@ class Measure(NamedTuple):
 
 
 class Pool:
-    """The different ones among texts. `contents` are all texts' checksums, `groups` what they share
-    with others, or ""; the groups of copies are joined.
-    """
+    """The different ones among texts with these checksums and groups, which their copies join."""
 
     def __init__(self, texts: Any, contents: np.ndarray, groups: Sequence[str]):
         # Which of several copies is kept must not depend on the order of the file.
@@ -183,7 +181,9 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
         models = [model for model in SIMPLEST_FIRST if model in measures[0].scores]
         overall, evidence = _tabulate(measures, models)
         means = overall.set_index("model")["value"]
-        chosen = asked or _choose(means, evidence)
+        best = [(means.idxmax(), model) for model in models]
+        worse = verdicts.compare(best, evidence)["low"] > VARIES  # not if it is NaN: nothing varies
+        chosen = asked or models[worse.argmin()]
         others = overall["model"][overall["against_low"].notna()].tolist()
         if chosen in others:  # not the base, and its difference from the base varies
             # Whichever model is chosen, it was one of several that luck could favour (Bonferroni).
@@ -201,14 +201,6 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
     report = {name: None if np.isnan(each) else float(each) for name, each in numbers.items()}
     report["table"] = table.astype(object).replace({np.nan: None}).to_dict("records")
     return report | {"verdict": verdict, "model": chosen, "line": line}
-
-
-def _choose(means: pd.Series, evidence: Evidence) -> str:
-    """The simplest model whose difference from the best has an interval that includes 0."""
-    best = means.idxmax()
-    gaps = verdicts.compare([(best, model) for model in means.index], evidence)["low"]
-    worse = gaps > VARIES  # not if it is NaN: nothing varies, as between the best and itself
-    return means.index[worse.argmin()]
 
 
 def _tabulate(measures: Sequence[Measure], models: Sequence[str]) -> tuple[pd.DataFrame, Evidence]:
