@@ -100,7 +100,7 @@ def findings(path: Path) -> list[str]:
                 grouped = np.count_nonzero(documents.table["group"].to_numpy() != "")
                 lines.append(f"{name}: {len(documents)} documents, {grouped} with a group")
                 if left_out := (find_reasons(documents, np.empty(0)) != "").sum():
-                    lines.append(f"{name}: note: {left_out} documents left out, blank or repeated")
+                    lines.append(f"{name}: note: {left_out} documents are blank or repeat others")
         except ValueError as error:
             lines.append(f"{name}: error: {error}")
     return [" ".join(line.split())[:500] for line in lines]  # ids and labels may contain anything

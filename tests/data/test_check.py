@@ -60,7 +60,7 @@ def test_a_report_counts_what_is_there_and_goes_on_after_an_error(root, write, c
     assert capsys.readouterr().out.splitlines() == [
         "diaries: 1 documents, 1 with a group",
         "letters: 40 documents, 0 with a group",
-        "letters: note: 10 documents left out, blank or repeated",
+        "letters: note: 10 documents are blank or repeat others",
         "letters/events: clustering of 16 documents, {'clusters': 16}",
         "letters/mood: classification of 24 documents, {'train': 16, 'test': 8}",
     ]

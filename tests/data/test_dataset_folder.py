@@ -123,6 +123,9 @@ def test_half_a_file_and_two_forms_are_refused(tmp_path, name, write):
     write(tmp_path / "own/documents.jsonl", GOOD)
     with pytest.raises(ValueError, match=f"found documents.jsonl and {name}"):
         Documents(tmp_path / "own")
+    write(tmp_path / "own/documents/b.PARQUET", GOOD)
+    with pytest.raises(ValueError, match=r"b.PARQUET: expected only files named .parquet"):
+        Documents(tmp_path / "own")
 
 
 def test_content_is_of_words_in_any_spelling():

@@ -43,7 +43,10 @@ def test_a_table_is_the_same_in_every_form(tmp_path, form):
         text = 'Text;ID;Title;label\n"One; two\nthree";x;First;True\nno;z;;False\n;y;;\n'
         path.write_text(text, encoding="utf-8-sig")
     elif form == "parquet":
-        pd.DataFrame(rows).to_parquet(path)
+        frame = pd.DataFrame(rows)
+        frame.assign(
+            ID=frame["ID"].str.encode("utf-8"), Text=frame["Text"].str.encode("utf-8")
+        ).to_parquet(path)
     else:
         path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
     documents, folder, name = read(path)
@@ -85,14 +88,20 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("text\none\n")
+    (tmp_path / "linked").symlink_to(tmp_path / "v", target_is_directory=True)
     folder, _, notes = find_dataset_folder(tmp_path)
     assert [each.id for each in Documents(folder)] == ["a.txt"], "not what we wrote"
-    assert notes == ["mine: note: 1 files not read: b.docx"]
-    (tmp_path / "c.csv").write_text("text\none\n")
+    assert notes == ["mine: note: 2 files not read: b.docx, linked"]
+    (tmp_path / "linked").unlink()
+    (tmp_path / "c.csv").write_text("text\none\n\ntwo\n")
     folder, _, notes = find_dataset_folder(tmp_path)
-    assert [each.id for each in Documents(folder)] == ["1"], "a table comes first"
+    assert [each.id for each in Documents(folder)] == ["1", "2", "3"], "a table comes first"
+    assert find_dataset_folder(tmp_path / "c.csv")[1] == "c"
     assert notes == ["mine: note: 2 files not read: a.txt, b.docx"]
-    (tmp_path / "d.jsonl").write_text('{"text": "one"}')
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f/documents.jsonl").write_text('{"id": 1, "text": "one", "label": "x"}')
+    assert "labels among documents are not read" in find_dataset_folder(tmp_path / "f")[2][0]
+    (tmp_path / "f/documents.jsonl").rename(tmp_path / "d.jsonl")
     with pytest.raises(ValueError, match=r"expected one table .* found a.txt, b.docx, c.csv"):
         find_dataset_folder(tmp_path)
 

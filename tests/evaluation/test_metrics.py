@@ -78,6 +78,13 @@ def by_generalised_eigenvalues(x, y):
     return np.sort(eigh(covariance - within, within, eigvals_only=True))[::-1][: min(d, y.shape[1])]
 
 
+def test_scores_are_numbers_of_any_type_but_none_is_missing():
+    for metric in (metrics.average_precision, metrics.reciprocal_rank):
+        assert metric(np.array([3, 100, 50], np.uint8), [1]) == 1
+        with pytest.raises(ValueError, match="NaN"):
+            metric(np.array([np.nan, 0.5]), [1])
+
+
 def test_cca_by_hand():
     x, y = np.array([[0.0], [1], [2], [3]]), np.array([[1.0], [0], [3], [4]])
     # One dimension each: |Pearson|. Centred: x -1.5 -.5 .5 1.5, y -1 -2 1 2; 6 / sqrt(5 * 10).
@@ -101,13 +108,14 @@ def test_cca_invariances():
     assert metrics.cca(x, x @ draw(9, 5, 5)) == pytest.approx(5)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_cca_of_rank_deficient_inputs_counts_each_direction_once(dtype):
     x, y = (z.astype(dtype) for z in related())
+    near = 0.01 if dtype == np.float16 else 1e-5
     constant = np.full((60, 1), 0.1, dtype)
     # 9 columns of rank 5.
     mixed = np.concatenate([x, x @ draw(9, 5, 3).astype(dtype), constant], axis=1)
-    assert metrics.cca(mixed, y) == pytest.approx(metrics.cca(x, y), rel=1e-5)
+    assert metrics.cca(mixed, y) == pytest.approx(metrics.cca(x, y), rel=near)
     assert metrics.cca(constant, y) == 0.0
     assert metrics.cca(np.zeros((60, 2), dtype), y) == 0.0
 
