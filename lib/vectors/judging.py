@@ -50,16 +50,17 @@ class Pool:
         # Which of several copies is kept must not depend on the order of the file.
         order = np.argsort(hash_texts(texts), kind="stable")
         self.rows = np.sort(order[np.unique(contents[order], return_index=True)[1]])
-        names = ({("text", c), ("group", g)} for c, g in zip(contents, groups, strict=True))
-        linked = number_linked(each - {("group", "")} for each in names)
+        shared = ({("text", c), ("group", g)} for c, g in zip(contents, groups, strict=True))
+        linked = number_linked(each - {("group", "")} for each in shared)
         self.texts, self.groups = texts[self.rows], linked[self.rows].astype(str)
-        self.places = {each: place for place, each in enumerate(contents[self.rows].tolist())}
+        names = contents[self.rows].tolist()
+        self.places = {name: place for place, name in enumerate(names)}
+        self.group_of = dict(zip(names, self.groups.tolist(), strict=True))
 
     def find_related(self, groups: Sequence[str]) -> list[str]:
         """The texts of these groups."""
-        return [
-            self.texts[place] for place in np.flatnonzero(np.isin(self.groups, groups)).tolist()
-        ]
+        places = np.flatnonzero(np.isin(self.groups, groups)).tolist()
+        return [self.texts[place] for place in places]
 
 
 def judge_all(pool: Pool, tasks: Mapping, make_models: Callable) -> list:
@@ -128,8 +129,7 @@ def judge_task(name: str, task: Task, pool: Pool, make_models: Callable) -> Meas
     if task.kind == "classification":
         either = [tuple(sorted(ids, key=task.contents.get)) for ids in examples["ids"]]
         examples = examples.assign(ids=either)
-    places = {text_id: pool.places.get(each) for text_id, each in task.contents.items()}
-    own = {i: f"text {i}" if place is None else pool.groups[place] for i, place in places.items()}
+    own = {i: pool.group_of.get(each, f"text {each}") for i, each in task.contents.items()}
     task = replace(task, examples=examples.reset_index(drop=True), groups=own)
     scores, models = {}, make_models([*dict.fromkeys(task.texts.values())])
     names = own | {i: f"cluster {each}" for i, each in task.clusters.items()}
