@@ -15,6 +15,8 @@ _GAPS = r"\u200b\u2060\ufeff"  # spaces without width, at which `str.split` does
 _WORDS = regex.compile(rf"[{_ALONE}]\p{{M}}*|[^\s\x1c-\x1f{_GAPS}{_ALONE}]+")
 # What TF-IDF counts: words of at least two characters, or one in scripts without spaces.
 TERMS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}]){{2,}}")
+# What a stretch for search counts: words of any length, and signs.
+UNITS = regex.compile(rf"[{_ALONE}]\p{{M}}*|(?:(?![{_ALONE}])[\w\p{{N}}])+|[^\s\w]")
 # A hyphen at the end of a line between lower-case letters, which may have marks; soft hyphens.
 _DROPPED = regex.compile(
     r"[-\u2010\xad](?<=\p{Ll}[\p{M}\xad]{0,4}.)[ \t\r\xad]*+\n[ \t\r\xad]*+(?=\p{Ll})|\xad+"
@@ -51,13 +53,13 @@ def normalize_text(text: str) -> str:
     return unicodedata.normalize("NFC", _DROPPED.sub("", text))
 
 
-def find_terms(text: str) -> list[tuple[int, int]]:
-    """Where the `TERMS` of a text's normal form start and end in the text as it is."""
+def find_terms(text: str, terms: regex.Pattern = TERMS) -> list[tuple[int, int]]:
+    """Where the terms of a text's normal form start and end in the text as it is."""
     letters, places = list[str](), list[tuple[int, int]]()
     for part in _PARTS.finditer(text):
         letters += normalize_text(part[1] or "")
         places += [part.span()] * (len(letters) - len(places))
-    spans = (match.span() for match in TERMS.finditer("".join(letters)))
+    spans = (match.span() for match in terms.finditer("".join(letters)))
     return [(places[start][0], places[end - 1][1]) for start, end in spans]
 
 

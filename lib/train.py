@@ -97,6 +97,9 @@ def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     texts, groups = zip(*held_out, strict=True)
     contents = np.array([*map(content, texts)], np.uint64)
     pool = Pool(np.array(texts, dtype=object), contents, groups)
+    trained = bench.corpus.train.table["group"].to_numpy()[bench.corpus.train.rows]
+    if mates := np.isin(trained, [*{*groups} - {""}]).sum():
+        print(f"note: {mates} documents to train on share groups with judged texts, which helps")
     judged = judge_all(pool, bench.tasks, lambda texts: models)
     report = compare_models(judged)
     print(report["line"])

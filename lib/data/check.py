@@ -16,7 +16,7 @@ from pyarrow import compute
 from lib.config.profiles import make_unknown_error
 from lib.data import task_files
 from lib.data.corpus import find_reasons
-from lib.data.dataset_folder import Documents
+from lib.data.dataset_folder import MISSING, Documents
 from lib.messages import exit_in_one_line
 
 TRAINED = 1_350_000  # largest number of training tokens, so that training takes minutes, not hours
@@ -40,8 +40,9 @@ def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[st
     documents = Documents(*folders)
     usable = find_reasons(documents, task_files.held_out_contents(judged)) == ""
     if (count := int(usable.sum())) < 8:
-        told = f"{count} of {len(documents)} documents can be trained on, expected 8"
-        raise ValueError(f"{path}: {told}; blank, repeated and tested ones are left out")
+        raise ValueError(
+            f"{path}: {count} of {len(documents)} documents can be trained on, expected 8"
+        )
     names, shares = np.unique(documents.table["source"].to_numpy()[usable], return_counts=True)
     tokens = compute.utf8_length(documents.table["text"]).to_numpy() / TOKEN
     held_out = max(2, min(count // 5, 100))
@@ -97,8 +98,10 @@ def findings(path: Path) -> list[str]:
                 lines += [f"{name}: note: {note}" for note in task.notes]
             else:
                 documents = Documents(place)
-                grouped = np.count_nonzero(documents.table["group"].to_numpy() != "")
+                groups = documents.table["group"].to_numpy()
+                grouped, odd = (groups != "").sum(), sorted(MISSING & {*groups})
                 lines.append(f"{name}: {len(documents)} documents, {grouped} with a group")
+                lines += [f"{name}: note: the group {each} counts like any other" for each in odd]
                 if left_out := (find_reasons(documents, np.empty(0)) != "").sum():
                     lines.append(f"{name}: note: {left_out} documents are blank or repeat others")
         except ValueError as error:

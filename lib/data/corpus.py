@@ -5,7 +5,6 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -24,12 +23,6 @@ class Corpus:
     validation: Documents
     # {dataset folder: {reason: number}}; "too short" are those met before the corpus was full.
     left_out: Mapping[str, Mapping[str, int]]
-
-    @classmethod
-    def read(cls, selection: Mapping[str, np.ndarray], documents: Documents) -> Self:
-        """Make the corpus that `draw` selected from these documents."""
-        parts = (documents[selection[part]] for part in ("train", "validation"))
-        return cls(*parts, json.loads(str(selection["left_out"])))
 
 
 def find_reasons(documents: Documents, held_out: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ from lib.texts import has_token
 
 # Punctuation, in ASCII too, spaces, soft hyphens, and what only chooses how a sign is drawn.
 _MARKS = regex.compile(r"[\p{P}\p{Z}\p{C}$+<=>^`|~\uFE0F]+")
+MISSING = {"NA", "NaN", "nan", "null", "None"}  # what other programs write for a missing name
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
 
 

@@ -57,12 +57,13 @@ def read_queries(task: Task) -> Queries:
     """The queries of a retrieval or clustering, whose copies are one text; `ValueError` if none."""
     seen = dict[int, str]()
     # Sorted, so that the order of the file does not decide which copy stands for the others.
-    in_order = sorted(task.texts, key=lambda i: (task.texts[i], task.clusters.get(i, "")))
+    in_order = sorted(task.texts, key=task.texts.__getitem__)
     first = {text_id: seen.setdefault(task.contents[text_id], text_id) for text_id in in_order}
     ids, targets = pd.Series([i for i in task.texts if first[i] == i]), task.relevant
     if task.kind == "clustering":
-        clusters = ids.groupby(ids.map(task.clusters)).agg(list)
-        targets = {text_id: clusters[task.clusters[text_id]] for text_id in ids}
+        names = {text_id: task.clusters[text_id] for text_id in task.texts}
+        members = pd.Series([*names]).groupby([*names.values()]).agg(list)
+        targets = {text_id: members[name] for text_id, name in names.items()}
     rows = {text_id: row for row, text_id in enumerate(ids)}
     found = dict[int, set[int]]()
     for source, others in targets.items():

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from lib.config.schema import TaskFolder, TaskSettings
-from lib.data.dataset_folder import Documents, content, find_dataset, spell_name
+from lib.data.dataset_folder import MISSING, Documents, content, find_dataset, spell_name
 from lib.data.files import Rows, read_rows
 from lib.messages import one_line_errors
 
@@ -106,7 +106,7 @@ def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
 def kind(folder: Path) -> str:
     """Tell from its files whether a task is a classification, retrieval or clustering."""
     kinds = [kind for kind, files in FILES.items() if (folder / files[0]).is_file()]
-    found = sorted(file.name for file in folder.glob("[!.]*.json*"))
+    found = sorted(file.name for file in folder.glob("[!.]*") if file.suffix != ".md")
     if len(kinds) != 1 or not {*found} <= {*itertools.chain(*FILES.values())}:
         raise ValueError(f"{folder}: expected one of {[*FILES.values()]}, found {found}")
     return kinds[0]
@@ -131,7 +131,7 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
     task, notes = _keep_texts(task, {*every}), []
     if dropped := len(examples) - len(task.examples):
         notes.append(f"{dropped} examples left out, with texts that are blank or unwanted")
-    odd = {"NA", "NaN", "nan", "null", "None"} | ({"-1"} if task.kind == "clustering" else set())
+    odd = MISSING | ({"-1"} if task.kind == "clustering" else set())
     for label in sorted(odd & {*task.examples["label"]}):
         notes.append(f"the label {label} is judged like any other; leave it out if it means none")
     if task.kind == "classification":

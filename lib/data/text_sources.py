@@ -4,9 +4,10 @@ They are written under the artifact root, once for each content. The columns `te
 numbers), `title`, `group` and `label` of a table are read. Labels become a task.
 """
 
+import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,14 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
     path = path.expanduser().resolve(strict=True)
     asked = {key: column for key, column in (("text", text), ("label", label)) if column}
     if not asked and any(any(path.glob(form)) for form in FORMS):
-        rows = (row for form in FORMS[:3] for _, row in read_rows(*path.glob(form)))
-        labelled = "label" in next(rows, {})
-        told = f"{path.name}: note: labels among documents are not read; name the file itself"
-        return path, path.name, [told] * labelled
+        read = {file for form in FORMS for file in path.glob(form)}
+        rows = itertools.islice(read_rows(*sorted(read)), 1000)
+        fields = sorted({key for _, row in rows for key in row} - {*COLUMNS[:-1]})
+        others = (each.relative_to(path).as_posix() for each in _list_files(path, read))
+        others = [each for each in others if not each.startswith("tasks/")][:5]
+        notes = [f"{path.name}: note: files not read: {', '.join(others)}"] * bool(others)
+        told = f"{path.name}: note: fields not read (labels are, of a named table): {fields}"
+        return path, path.name, notes + [told] * bool(fields)
     root, files = path if path.is_dir() else path.parent, _list_files(path)
     places = {file: file.relative_to(root).as_posix() for file in files}
     tables = [file for file in files if file.name.lower().endswith(TABLES)]
@@ -65,12 +70,12 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
     return write_once(paths.artifacts() / "data" / "texts" / key / name, write), name, notes
 
 
-def _list_files(path: Path) -> list[Path]:
+def _list_files(path: Path, known: Collection[Path] = ()) -> list[Path]:
     """The visible files in a folder and below, but not our own products; or the file itself."""
     ours = {marker.parent for marker in path.rglob(MARKER)}
     # A folder behind a link, or that we may not open, is not searched; it counts as a file.
     closed = (file for file in path.rglob("*") if file.is_symlink() or not os.access(file, os.R_OK))
-    files = sorted({*filter(Path.is_file, path.rglob("*")), *closed})
+    files = sorted({*filter(Path.is_file, path.rglob("*")), *closed} - {*known})
     shown = [file for file in files if "/." not in f"/{file.relative_to(path).as_posix()}"]
     return [file for file in shown if ours.isdisjoint(file.parents)] if path.is_dir() else [path]
 

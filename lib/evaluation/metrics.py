@@ -118,10 +118,12 @@ def _orthonormal_columns(values: Any) -> np.ndarray:
 
 def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(...) cosines between the rows of two (..., dim) embeddings, row by row."""
+    x, y = (np.asarray(each, np.float64) for each in (x, y))
     return (x * y).sum(-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(y, axis=-1))
 
 
 def mean_cosine(embedding: np.ndarray) -> float:
     """Mean cosine of different rows of a (rows, dim) embedding."""
-    unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
+    unit = embedding.astype(np.float64)
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     return float((np.square(unit.sum(0)).sum() - len(unit)) / (len(unit) * (len(unit) - 1)))

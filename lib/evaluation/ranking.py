@@ -45,6 +45,8 @@ def rank(
     for fold in [np.arange(len(sources))] if folds is None else folds:
         relevant = {sources[place]: queries.relevant[sources[place]] for place in fold}
         fitted = vectors(replace(queries, relevant=relevant)) if callable(vectors) else vectors
+        if np.shape(fitted)[0] != len(queries.texts):
+            raise ValueError(f"{np.shape(fitted)[0]} vectors of {len(queries.texts)} texts")
         for source, scores in zip(relevant, score_texts(fitted, [*relevant]), strict=True):
             targets = relevant[source]
             if metric == "MAP" and top is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -142,7 +143,8 @@ class Bench:
 
         draw = functools.partial(corpora.draw, section, documents, held_out, count_tokens)
         drawn = self.store.get(Product("corpus", inputs, ("data.corpus",)), draw)
-        return Corpus.read(drawn, documents)
+        parts = (documents[drawn[part]] for part in ("train", "validation"))
+        return Corpus(*parts, json.loads(str(drawn["left_out"])))
 
     @shared_property
     def held_out(self) -> Texts:

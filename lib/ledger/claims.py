@@ -33,7 +33,7 @@ RETRIEVAL = ("fig5_5", "fig5_6")  # whose tables have a row for each metric
 Scores = Mapping[str, pd.DataFrame | Evidence]
 # Readout of our scores -> the prefix of its columns in table "claims".
 PREFIXES = {"thesis": "", "compare": "compare_", "none": "none_"}
-_JUDGED = "effect low high p p_equivalent q verdict holding decided_by arithmetic".split()
+_JUDGED = "effect low high p p_equivalent q verdict holding decided_by".split()
 COLUMNS = [
     *"id section label finding quote read_off".split(),
     *(f"published_{name}" for name in [*_JUDGED, "reason"]),

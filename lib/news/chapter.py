@@ -94,6 +94,8 @@ def _read_pairs(path: Path, ids: list[str]) -> tuple[np.ndarray, ...]:
     rows = {text_id: row for row, text_id in enumerate(ids)}
     lines = [line for _, line in read_rows(path)]
     pairs = np.array([[rows[str(line["a"])], rows[str(line["b"])]] for line in lines])
+    if len(np.unique(np.sort(pairs), axis=0)) < len(pairs) or np.equal(*pairs.T).any():
+        raise ValueError(f"{path}: a pair is there twice, or has one document twice")
     positive = np.array([{"yes": True, "no": False}[line["label"]] for line in lines])
     links = coo_array((np.ones(positive.sum()), pairs[positive].T), shape=(len(rows), len(rows)))
     return pairs, positive, connected_components(links, directed=False)[1].astype(np.int64)

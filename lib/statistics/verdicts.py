@@ -13,7 +13,6 @@ An effect is positive if it has the claimed direction. Intervals account for sel
 
 import itertools
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,8 +54,7 @@ class Judgement:
     p: float  # two-sided, of no effect
     p_equivalent: float  # of an effect of at least MARGIN in size
     seeds: str  # how many the compared models have; a range such as "1-3" if it differs
-    decided_by: str  # the deciding comparison in words, and then in numbers
-    arithmetic: str
+    decided_by: str  # the deciding comparison
     reason: str  # why a finding is "not testable here", or "open" without an interval
     holding: str = ""  # how many units hold, each by itself: "21 of 24"; empty for a single one
     # Share of the squared standard error that would vanish with unlimited runs of each model.
@@ -212,11 +210,6 @@ def q_values(p: Sequence[float] | pd.Series) -> np.ndarray:
     return values
 
 
-def arithmetic(left: float, right: float) -> str:
-    """Write out a difference: ".9571 - .9530 = .0041"."""
-    return re.sub(r"\b0\.", ".", f"{left:.4f} - {right:.4f} = {left - right:.4f}")
-
-
 _UNKNOWN = (np.nan, np.nan, np.nan, np.nan)
 
 
@@ -224,7 +217,7 @@ def _judgement(
     effect: float, numbers: Numbers, decisive: Comparison, evidence: Evidence
 ) -> Judgement:
     low, high, _, p_equivalent = numbers
-    weights, *sides = _matrix([decisive.weights, decisive.plus, decisive.minus], evidence)
+    (weights,) = _matrix([decisive.weights], evidence)
     counts = sorted({int(n) for n in evidence.runs[weights != 0] if np.isfinite(n)})
     verdict = OPEN  # also if the bounds are NaN
     if low > 0:
@@ -247,7 +240,6 @@ def _judgement(
         *numbers,
         seeds="-".join(map(str, counts if len(counts) < 3 else (counts[0], counts[-1]))),
         decided_by=f"{decisive.left} against {decisive.right}",
-        arithmetic=arithmetic(*(np.array(sides) @ evidence.scores)),
         reason=reason,
         seed_share=float(1 - np.nan_to_num(least) ** 2 / error**2),
     )

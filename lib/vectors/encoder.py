@@ -26,7 +26,7 @@ from lib.teachers.words import Lexical
 from lib.vectors import BASE, BOTH, CUT, LSA, STUDENT
 
 VERSION = 3
-STRETCH = 90  # words of a stretch: about 126 tokens of English, as all-MiniLM was trained on
+STRETCH = 90  # words and signs of a stretch: some 110 tokens of English
 
 
 class Chunks(NamedTuple):
@@ -65,10 +65,11 @@ class Encoder:
         return (join_rows(*parts) if self.model == BOTH else parts[0])[: len(given)]
 
     def encode_chunks(self, texts: Iterable[str]) -> list[Chunks]:
-        """A vector for each stretch of 90 words, for search inside long texts."""
+        """A vector for each stretch of 90 words and signs, for search inside long texts."""
         embedded = []
         for text in [*forms.check_texts(texts)]:
-            starts = [0, *(start for start, _ in forms.find_terms(text)[STRETCH::STRETCH])]
+            starts = [start for start, _ in forms.find_terms(text, forms.UNITS)[::STRETCH]]
+            starts[:1] = [0]
             ends = zip(starts, [*starts[1:], len(text)], strict=True)
             spans = np.array(
                 [(start, start + len(text[start:end].rstrip())) for start, end in ends]

@@ -53,14 +53,11 @@ class Pool:
         shared = ({("text", c), ("group", g)} for c, g in zip(contents, groups, strict=True))
         linked = number_linked(each - {("group", "")} for each in shared)
         self.texts, self.groups = texts[self.rows], linked[self.rows].astype(str)
-        names = contents[self.rows].tolist()
-        self.places = {name: place for place, name in enumerate(names)}
-        self.group_of = dict(zip(names, self.groups.tolist(), strict=True))
+        self.group_of = dict(zip(contents[self.rows].tolist(), self.groups.tolist(), strict=True))
 
     def find_related(self, groups: Sequence[str]) -> list[str]:
         """The texts of these groups."""
-        places = np.flatnonzero(np.isin(self.groups, groups)).tolist()
-        return [self.texts[place] for place in places]
+        return [self.texts[n] for n in np.flatnonzero(np.isin(self.groups, groups)).tolist()]
 
 
 def judge_all(pool: Pool, tasks: Mapping, make_models: Callable) -> list:
@@ -117,7 +114,6 @@ def judge_halves(pool: Pool, make_models: Callable) -> Measure:
 
 def judge_task(name: str, task: Task, pool: Pool, make_models: Callable) -> Measure:
     """Judge models on a task, fitted to no text of the pool that is related to what is tested.
-    Copies in the task must be equal character by character.
 
     Single texts are classified by logistic regression on rows of norm 1, centred but not
     standardised: the scale of an LSA direction says how much it explains. Pairs are classified by

@@ -18,7 +18,7 @@ from sklearn.preprocessing import MinMaxScaler
 from lib.config import environment, paths, profiles
 from lib.config.schema import Profile
 from lib.data import check, task_files
-from lib.data.dataset_folder import Documents, content
+from lib.data.dataset_folder import Documents
 from lib.data.text_sources import find_dataset_folder
 from lib.experiments.bench import Texts
 from lib.experiments.models import Centred, Joined, Model, Teacher, Words, find_model, has_bfloat16
@@ -75,6 +75,8 @@ class OwnTexts:
         self.folder, self.name, notes = find_dataset_folder(given.texts, given.text, given.label)
         self.out = check_target(given.out or Path(f"{self.name}_vectors"), KIND)
         self.notes = [*notes, *(line for line in check.findings(self.folder) if ": note: " in line)]
+        told = "note: a student scores too high on texts that it was trained on"
+        self.notes += [told] * (student is not None)
         self.documents = Documents(self.folder)
         documents = self.documents[np.flatnonzero(self.documents.contents)]
         self.every = Texts(documents)  # that is not blank
@@ -110,21 +112,15 @@ class OwnTexts:
         tasks = {}
         for place in sorted(self.folder.glob("tasks/[!.]*")):
             try:
-                tasks[place.name] = self._read_task(place)
+                whole = check.read_task(place)
+                length = np.mean([*map(count_words, whole.texts.values())])
+                limit = int(np.clip(TASK_WORDS / length, 100, TEXTS))
+                tasks[place.name] = task = task_files.limit_texts(whole, limit, seed=42)
+                if task is not whole:
+                    print(f"note: {place.name}: judged by {limit} of its {len(whole.texts)} texts")
             except (ValueError, OSError) as error:
                 print(f"note: {place.name} is not judged: {error}")
         return tasks
-
-    def _read_task(self, place: Path) -> task_files.Task:
-        """A task with texts spelled as in `self.texts`, so that no model is fitted to a copy."""
-        whole = check.read_task(place)
-        length = np.mean([*map(count_words, whole.texts.values())])
-        limit = int(np.clip(TASK_WORDS / length, 100, TEXTS))
-        task = task_files.limit_texts(whole, limit, seed=42)
-        if task is not whole:
-            print(f"note: {place.name}: judged by {limit} of its {len(whole.texts)} texts")
-        texts = {i: self.texts[self.pool.places[content(text)]] for i, text in task.texts.items()}
-        return replace(task, texts=texts)
 
     def _write(self, report: dict[str, Any], labels: Mapping[str, str]) -> None:
         """Embed all texts with the chosen model, fitted to all; write the folder whole."""

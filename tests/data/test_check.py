@@ -1,5 +1,7 @@
 """What is in a person's folder, what is wrong with it, and the sizes that follow."""
 
+import json
+
 import pytest
 
 from lib.config import profiles
@@ -33,13 +35,12 @@ def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(root):
         documents = Documents(*(find_dataset(roots, name) for name in profile.corpus.names))
         held_out = task_files.held_out_contents(tasks)
         selection = corpus.draw(profile.corpus, documents, held_out, len)
-        drawn = corpus.Corpus.read(selection, documents)
-        assert profile.training.documents == profile.final.documents == len(drawn.train)
+        train, validation = (documents[selection[part]] for part in ("train", "validation"))
+        assert profile.training.documents == profile.final.documents == len(train)
         assert list(tasks) == ["letters/mood"], "a clustering's documents are trained on"
-        assert f"train on {len(drawn.train)} of 40 documents" in told
-        kept = len(drawn.train) + len(drawn.validation)
-        assert len(drawn.validation) == kept // 5
-        assert kept + sum(drawn.left_out["letters"].values()) == 40
+        assert f"train on {len(train)} of 40 documents" in told
+        assert len(validation) == (kept := len(train) + len(validation)) // 5
+        assert kept + sum(json.loads(str(selection["left_out"]))["letters"].values()) == 40
 
 
 def test_tasks_are_named_or_none_and_some_documents_must_be_left(root, write):

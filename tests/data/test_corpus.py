@@ -1,5 +1,7 @@
 """The distillation corpus: shares, order, and what never gets in."""
 
+import json
+
 import pytest
 
 from lib.config.schema import CorpusSettings, TaskSettings
@@ -30,7 +32,9 @@ def draw(root, *folders, **settings):
     tasks = TaskSettings(folders={"mood": "letters/mood"}, limit=100, seed=42)
     held_out = task_files.held_out_contents(task_files.read_tasks([root], tasks))
     count = lambda texts: [len(text.split()) + 2 for text in texts]  # noqa: E731
-    return corpus.Corpus.read(corpus.draw(section, documents, held_out, count), documents)
+    drawn = corpus.draw(section, documents, held_out, count)
+    parts = (documents[drawn[part]] for part in ("train", "validation"))
+    return corpus.Corpus(*parts, json.loads(str(drawn["left_out"])))
 
 
 def test_shares_hold_in_every_prefix_and_nothing_is_drawn_twice(root):

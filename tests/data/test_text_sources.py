@@ -100,7 +100,7 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):
     assert notes == ["mine: note: 2 files not read: a.txt, b.docx"]
     (tmp_path / "f").mkdir()
     (tmp_path / "f/documents.jsonl").write_text('{"id": 1, "text": "one", "label": "x"}')
-    assert "labels among documents are not read" in find_dataset_folder(tmp_path / "f")[2][0]
+    assert "['label']" in find_dataset_folder(tmp_path / "f")[2][0]
     (tmp_path / "f/documents.jsonl").rename(tmp_path / "d.jsonl")
     with pytest.raises(ValueError, match=r"expected one table .* found a.txt, b.docx, c.csv"):
         find_dataset_folder(tmp_path)

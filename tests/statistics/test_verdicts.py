@@ -68,8 +68,7 @@ def test_one_comparison_is_a_t_test():
     assert judged.p == pytest.approx(2 * stats.t.sf(0.02 / error, 8))
     assert (judged.low, judged.high) == pytest.approx((0.02 - NEEDED, 0.02 + NEEDED))
     assert judged.p_equivalent == pytest.approx(0.5)  # exactly at the margin
-    words = "a against b", ".5200 - .5000 = .0200", "1"
-    assert (judged.decided_by, judged.arithmetic, judged.seeds) == words
+    assert (judged.decided_by, judged.seeds) == ("a against b", "1")
 
 
 def test_the_comparison_that_holds_least_decides_and_needs_no_correction():
