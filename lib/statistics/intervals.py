@@ -149,7 +149,7 @@ def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
         # `ValueError` for a repeated record, which would count as another seed.
         runs = rows.pivot(index="seed", columns="model", values="scores")
         scores = {str(model): np.stack([*column.dropna()]) for model, column in runs.items()}
-        first, tested = rows.iloc[0], [each.tolist() for each in rows["groups"]]
+        first, tested = rows.iloc[0], [np.asarray(each).tolist() for each in rows["groups"]]
         if rows["chance"].nunique() > 1 or any(each != tested[0] for each in tested):
             raise ValueError(f"task {name!r}: models were judged by other examples")
         facts = first["groups"], float(first["chance"]), int(first["folds"])

@@ -56,10 +56,11 @@ def test_tasks_are_named_or_none_and_some_documents_must_be_left(root, write):
 
 
 def test_a_report_counts_what_is_there_and_goes_on_after_an_error(root, write, capsys):
-    write(root / "diaries/documents.jsonl", {"id": 1, "text": "a", "group": "g"})
+    write(root / "diaries/documents.jsonl", {"id": 1, "text": "a", "group": "NA"})
     assert check.main([str(root)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "diaries: 1 documents, 1 with a group",
+        "diaries: note: the group NA counts like any other",
         "letters: 40 documents, 0 with a group",
         "letters: note: 10 documents are blank or repeat others",
         "letters/events: clustering of 16 documents, {'clusters': 16}",

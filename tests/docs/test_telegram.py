@@ -27,6 +27,10 @@ def test_the_published_pairs_are_joined_by_url(contest):
         assert side.events.tolist() == [number // 4 for number in range(24)]
         assert side.positive.tolist() == [a // 4 == b // 4 for a, b in side.pairs]
     assert sides["train"].texts[1].startswith("Заголовок & 1 Первый абзац 1. ")
+    lines = (target / "tasks/pairs/public.jsonl").read_text(encoding="utf-8").splitlines()
+    (target / "tasks/pairs/public.jsonl").write_text("\n".join([*lines, lines[0]]))
+    with pytest.raises(ValueError, match="public.jsonl: a pair is there twice"):
+        chapter.read_sides(target / "tasks/pairs", 0.5, 0)
 
 
 def test_of_pages_of_one_address_the_annotated_one_is_kept_and_few_are_in_memory(contest):

@@ -85,6 +85,13 @@ def test_scores_are_numbers_of_any_type_but_none_is_missing():
             metric(np.array([np.nan, 0.5]), [1])
 
 
+def test_cosines_of_small_integers_do_not_overflow():
+    x = np.array([[100, 50], [90, 70]], np.int8)
+    assert metrics.cosines(x, x).tolist() == pytest.approx([1, 1])
+    expected = (100 * 90 + 50 * 70) / math.hypot(100, 50) / math.hypot(90, 70)
+    assert metrics.mean_cosine(x) == pytest.approx(expected)
+
+
 def test_cca_by_hand():
     x, y = np.array([[0.0], [1], [2], [3]]), np.array([[1.0], [0], [3], [4]])
     # One dimension each: |Pearson|. Centred: x -1.5 -.5 .5 1.5, y -1 -2 1 2; 6 / sqrt(5 * 10).

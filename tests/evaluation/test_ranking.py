@@ -38,6 +38,8 @@ def test_by_hand():
     assert rank(vectors, queries, "MRR")[0] == pytest.approx((1 / 2 + 1 / 3) / 2)
     with pytest.raises(ValueError, match="NaN"):
         rank(np.where(vectors == 3, np.nan, vectors), queries, "MAP")
+    with pytest.raises(ValueError, match="3 vectors of 4 texts"):
+        rank(vectors[:3], queries, "MAP")
 
 
 def test_folds_of_the_same_vectors_change_nothing():

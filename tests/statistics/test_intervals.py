@@ -268,3 +268,9 @@ def test_a_repeated_record_is_no_further_seed():
     frame = pd.DataFrame([row | {"chance": 0.5, "folds": 1}] * 2)
     with pytest.raises(ValueError, match="duplicate entries"):
         task_scores(frame)
+    for change in ({"groups": [[*"xyzw"], [*"wzyx"]]}, {"chance": [0.5, 0.25]}):
+        with pytest.raises(ValueError, match="'t': models were judged by other examples"):
+            task_scores(frame.assign(model=["a", "b"], **change))
+    twice = pd.concat([frame.assign(model=["a", "b"]), frame.assign(seed=[0, 1], task="u")])
+    with pytest.raises(ValueError, match="other seeds on one task"):
+        task_scores(twice)

@@ -75,6 +75,8 @@ def test_a_stretch_is_embedded_as_a_text_and_no_texts_have_no_vectors(folders, m
     assert short.vectors.shape == (1, expected.shape[1])
     (last,) = encoder.encode_chunks([f"- {text}plan A."])
     assert last.spans[[0, -1], [0, 1]].tolist() == [0, 609], "single letters and signs, too"
+    (many,) = encoder.encode_chunks(["9 7 5 " * 60])
+    assert len(many.spans) == 2, "a number of one digit is a word"
     (printed,) = encoder.encode_chunks([text.replace("w5", "w\u00ad5")])
     np.testing.assert_array_equal(printed.vectors, expected)
     assert printed.spans.tolist() == [[0, 314], [315, 629], [630, 699]]

@@ -21,7 +21,7 @@ def quickly(monkeypatch, tmp_path):
     """Counts of letters in place of MiniLM's vectors: what is tested here is all the rest."""
 
     def encode(model, texts, precision=None):
-        rows = np.array([[text.count(c) + 1 for c in "abcdefgh"] for text in texts], "f4")
+        rows = np.array([[text.count(c) + 1 for c in "abcdefg)"] for text in texts], "f4")
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     monkeypatch.setattr(Base, "encode", encode)
@@ -102,6 +102,15 @@ def test_labels_of_a_coin_are_not_foretold(quickly, tmp_path, capsys, copies):
     surely = table["low"].fillna(table["value"]) > table["guessing"] + 0.02
     told = table[surely & ~table["measure"].str.startswith("halves")]
     assert told.empty, told[["measure", "model", "value", "low", "guessing"]]
+
+
+def test_texts_that_differ_in_a_sign_are_judged_as_they_are(quickly, tmp_path, capsys):
+    rows = [{"text": f"{make_text(n)} :{sign}", "label": sign} for n in range(40) for sign in "()"]
+    write_lines(tmp_path / "signs.jsonl", rows)
+    _, lines, _ = run(capsys, tmp_path / "signs.jsonl", "--json")
+    table = pd.DataFrame(json.loads("\n".join(lines))["table"])
+    judged = table[table["measure"] == "label accuracy"].set_index("model")
+    assert judged.at[BASE, "value"] > 0.95
 
 
 def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch):
