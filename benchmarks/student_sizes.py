@@ -17,7 +17,7 @@ environment.set_process_environment(offline=True)  # before NumPy and torch load
 import pandas as pd
 import torch
 
-from lib.chapters.geometry import cosines, mean_cosine
+from lib.evaluation.metrics import cosines, mean_cosine
 from lib.experiments.bench import Bench
 from lib.losses import mse
 

@@ -1,5 +1,6 @@
 """mini's dataset folders, built once for all tests."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +22,7 @@ def mini(tmp_path_factory):
         tasks = task_files.read_tasks([root], profile.tasks)
         documents = Documents(*(root / name for name in profile.corpus.names))
     selection = corpus.draw(profile.corpus, documents, task_files.held_out_contents(tasks), len)
-    drawn = corpus.Corpus.read(selection, documents)
+    parts = (documents[selection[part]] for part in ("train", "validation"))
+    drawn = corpus.Corpus(*parts, json.loads(str(selection["left_out"])))
     limit = profile.tasks.limit
     return SimpleNamespace(build=profile.build, limit=limit, corpus=drawn, tasks=tasks)
