@@ -5,6 +5,7 @@ first one of each file is shown. The exit code is 2 if there is an error.
 """
 
 import argparse
+import itertools
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -16,7 +17,9 @@ from pyarrow import compute
 from lib.config.profiles import make_unknown_error
 from lib.data import task_files
 from lib.data.corpus import find_reasons
-from lib.data.dataset_folder import MISSING, Documents
+from lib.data.dataset_folder import FORMS, MISSING, Documents
+from lib.data.files import read_rows
+from lib.data.text_sources import COLUMNS, list_files
 from lib.messages import exit_in_one_line
 
 TRAINED = 1_350_000  # largest number of training tokens, so that training takes minutes, not hours
@@ -102,6 +105,13 @@ def findings(path: Path) -> list[str]:
                 grouped, odd = (groups != "").sum(), sorted(MISSING & {*groups})
                 lines.append(f"{name}: {len(documents)} documents, {grouped} with a group")
                 lines += [f"{name}: note: the group {each} counts like any other" for each in odd]
+                read = {file for form in FORMS for file in place.glob(form)}
+                others = [f.name for f in list_files(place, read) if "tasks" not in f.parts[-3:]]
+                if others:
+                    lines.append(f"{name}: note: {len(others)} files not read: {others[:5]}")
+                rows = itertools.islice(read_rows(*sorted(read)), 1000)
+                if fields := {key for _, row in rows for key in row} - {*COLUMNS[:-1]}:
+                    lines.append(f"{name}: note: fields not read (see docs): {sorted(fields)}")
                 if left_out := (find_reasons(documents, np.empty(0)) != "").sum():
                     lines.append(f"{name}: note: {left_out} documents are blank or repeat others")
         except ValueError as error:

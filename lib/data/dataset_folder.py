@@ -29,7 +29,7 @@ from lib.texts import has_token
 
 # Punctuation, in ASCII too, spaces, soft hyphens, and what only chooses how a sign is drawn.
 _MARKS = regex.compile(r"[\p{P}\p{Z}\p{C}$+<=>^`|~\uFE0F]+")
-MISSING = {"NA", "NaN", "nan", "null", "None"}  # what other programs write for a missing name
+MISSING = {*"NA N/A #N/A <NA> NaN nan NaT null NULL None none".split()}  # names of nothing
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
 
 

@@ -57,7 +57,7 @@ def read_queries(task: Task) -> Queries:
     """The queries of a retrieval or clustering, whose copies are one text; `ValueError` if none."""
     seen = dict[int, str]()
     # Sorted, so that the order of the file does not decide which copy stands for the others.
-    in_order = sorted(task.texts, key=task.texts.__getitem__)
+    in_order = sorted(task.texts, key=lambda i: (task.texts[i], task.clusters.get(i, "")))
     first = {text_id: seen.setdefault(task.contents[text_id], text_id) for text_id in in_order}
     ids, targets = pd.Series([i for i in task.texts if first[i] == i]), task.relevant
     if task.kind == "clustering":

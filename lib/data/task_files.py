@@ -131,9 +131,9 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
     task, notes = _keep_texts(task, {*every}), []
     if dropped := len(examples) - len(task.examples):
         notes.append(f"{dropped} examples left out, with texts that are blank or unwanted")
-    odd = MISSING | ({"-1"} if task.kind == "clustering" else set())
-    for label in sorted(odd & {*task.examples["label"]}):
-        notes.append(f"the label {label} is judged like any other; leave it out if it means none")
+    odd = {*MISSING, "-1"} if task.kind == "clustering" else MISSING
+    for each in sorted(odd & {*task.examples["label"]}):
+        notes.append(f"the label {each} is judged like any other")
     if task.kind == "classification":
         trained = {*task.examples["label"][task.examples["split"] == "train"]}
         if len(trained) < 2 or trained != {*task.classes}:

@@ -4,7 +4,6 @@ They are written under the artifact root, once for each content. The columns `te
 numbers), `title`, `group` and `label` of a table are read. Labels become a task.
 """
 
-import itertools
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -33,15 +32,8 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
     path = path.expanduser().resolve(strict=True)
     asked = {key: column for key, column in (("text", text), ("label", label)) if column}
     if not asked and any(any(path.glob(form)) for form in FORMS):
-        read = {file for form in FORMS for file in path.glob(form)}
-        rows = itertools.islice(read_rows(*sorted(read)), 1000)
-        fields = sorted({key for _, row in rows for key in row} - {*COLUMNS[:-1]})
-        others = (each.relative_to(path).as_posix() for each in _list_files(path, read))
-        others = [each for each in others if not each.startswith("tasks/")][:5]
-        notes = [f"{path.name}: note: files not read: {', '.join(others)}"] * bool(others)
-        told = f"{path.name}: note: fields not read (labels are, of a named table): {fields}"
-        return path, path.name, notes + [told] * bool(fields)
-    root, files = path if path.is_dir() else path.parent, _list_files(path)
+        return path, path.name, []
+    root, files = path if path.is_dir() else path.parent, list_files(path)
     places = {file: file.relative_to(root).as_posix() for file in files}
     tables = [file for file in files if file.name.lower().endswith(TABLES)]
     chosen = tables or [file for file in files if file.suffix.lower() in PLAIN]
@@ -70,7 +62,7 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
     return write_once(paths.artifacts() / "data" / "texts" / key / name, write), name, notes
 
 
-def _list_files(path: Path, known: Collection[Path] = ()) -> list[Path]:
+def list_files(path: Path, known: Collection[Path] = ()) -> list[Path]:
     """The visible files in a folder and below, but not our own products; or the file itself."""
     ours = {marker.parent for marker in path.rglob(MARKER)}
     # A folder behind a link, or that we may not open, is not searched; it counts as a file.

@@ -5,9 +5,8 @@
 The training follows the author's code: frozen embeddings, cross-entropy with label smoothing, AdamW
 with decoupled decay on all parameters including biases, a cosine schedule to 0, no early stopping.
 
-For speed (docs/speed.md) heads are stacked, the backward pass is written out, and one fused
-optimiser step updates them all. Each head has its own random generator. With one torch thread and
-`MKL_CBWR` as in `lib.config.environment`, it has the same bits in any stack.
+For speed (docs/speed.md) heads are stacked, and the backward pass is written out. With one torch
+thread and `MKL_CBWR` as in `lib.config.environment`, a head has the same bits in any stack.
 """
 
 import math

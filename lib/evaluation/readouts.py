@@ -183,8 +183,7 @@ def by_similarity(trial: Trial) -> np.ndarray:
 def choose_cut(cosines: np.ndarray, labels: np.ndarray) -> float:
     """The cut of (n,) cosines with most right answers if those above it, and only those, have
     label 1: halfway between its neighbours, the lowest of equally good ones. Below the lowest
-    cosine it is -inf, above the highest inf. Right answers are counted because accuracy is what we
-    report.
+    cosine it is -inf, above the highest inf. Right answers count because we report accuracy.
     """
     values = np.unique(cosines)
     ranked = (np.sort(cosines[labels == label]) for label in (0, 1))

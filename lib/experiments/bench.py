@@ -229,10 +229,9 @@ class Bench:
     ) -> pd.DataFrame:
         """Tidy records of classification: a row for each model, task and seed.
 
-        If `seeds` is a mapping (identity -> seeds), models not in it run with the profile's.
-        Chapter 4 uses the split "validation", Chapter 5 "test"; a task without the split is
-        cross-validated. `limit` is how many training examples heads get; below 1, the share of the
-        task's examples.
+        Models that a mapping `seeds` (identity -> seeds) lacks run with the profile's. A task
+        without the split ("validation" in Chapter 4, "test" in Chapter 5) is cross-validated.
+        `limit` is how many training examples heads get; below 1, their share.
         Columns are model, the variant's fields, task, metric, readout, split, seed, value
         (accuracy, mean over folds and heads), scores (of each test example, the share of correct
         heads), groups (of the examples' texts), chance, perfect (the accuracy of perfect vectors),

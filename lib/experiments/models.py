@@ -20,6 +20,7 @@ import torch
 from pooch import file_hash
 
 from lib.config.schema import StructuralTeacherSettings
+from lib.data.dataset_folder import content
 from lib.store import Arrays, Product, Rows, Store, hash_arrays, hash_texts
 from lib.teachers import paragraph_vector
 from lib.teachers.rows import centre_rows, cut_text, join_rows, mean_of_chunks, scale_rows
@@ -197,9 +198,9 @@ class Words(Model):
 
 
 def leave_out(documents: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """The documents that are not among these texts."""
-    outside = ~np.isin(hash_texts(documents), hash_texts(texts))
-    return [documents[int(row)] for row in np.flatnonzero(outside)]
+    """The documents that are not among these texts, not even as copies."""
+    contents = ([*map(content, each)] for each in (documents, texts))
+    return [documents[int(row)] for row in np.flatnonzero(~np.isin(*contents))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,7 @@
 
     holds                the 95% interval of the effect is above 0
     reversed             the interval is below 0
-    equivalent           neither, but the effect is less than MARGIN from 0 (two one-sided tests at
-                         5%, Schuirmann 1987)
+    equivalent           neither, but the effect is less than MARGIN from 0 (Schuirmann 1987, 5%)
     smaller than published   none of these, but the interval ends below the published effect
     open                 none of these
     not testable here    a check failed, so the numbers say nothing about the finding

@@ -43,8 +43,7 @@ def train_masked_words(
     """Train a student to guess masked words, in place and without changing its token embeddings.
 
     Documents are token ids, special ones included; each of the `epochs` masks other words. `track`
-    yields the batches it is given. `ValueError` without a mask token; `FloatingPointError` for a
-    loss of NaN.
+    yields the batches it is given. `ValueError` without a mask token; `FloatingPointError` for NaN.
     """
     torch.manual_seed(SEED)
     masking = DataCollatorForLanguageModeling(student.tokenizer, mlm_probability=MASKED_SHARE)

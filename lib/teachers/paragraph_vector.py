@@ -90,8 +90,7 @@ class ParagraphVector:
         """Train on texts, which are read once per epoch and two more times; return the model.
 
         `min_count_share` is what `10%` in a label means, at least 2. `settings` are gensim's.
-        `ValueError` for items that are not texts, gensim's `RuntimeError` if no word occurs often
-        enough.
+        `ValueError` for items that are not texts, gensim's `RuntimeError` if all words are rare.
         """
         spec = self.spec
         texts = [*texts] if isinstance(texts, Iterator) else texts  # read several times

@@ -62,8 +62,7 @@ class Pool:
 
 def judge_all(pool: Pool, tasks: Mapping, make_models: Callable) -> list:
     """Judge models by the halves of texts and by tasks: a `Measure` of each. Those that cannot
-    be taken are printed and left out. `make_models` maps the texts that a measure reads to models
-    by name.
+    be taken are printed and left out. `make_models` maps the texts of a measure to named models.
     """
     judges = {"halves of documents": partial(judge_halves, pool)}
     judges |= {name: partial(judge_task, name, task, pool) for name, task in tasks.items()}
@@ -127,7 +126,8 @@ def judge_task(name: str, task: Task, pool: Pool, make_models: Callable) -> Meas
         examples = examples.assign(ids=either)
     own = {i: pool.group_of.get(each, f"text {each}") for i, each in task.contents.items()}
     task = replace(task, examples=examples.reset_index(drop=True), groups=own)
-    scores, models = {}, make_models([*dict.fromkeys(task.texts.values())])
+    different = dict(sorted((task.contents[i], text) for i, text in task.texts.items())).values()
+    scores, models = {}, make_models([*different])
     names = own | {i: f"cluster {each}" for i, each in task.clusters.items()}
 
     def embed(model: Model, fold: Any) -> Any:
@@ -151,7 +151,7 @@ def judge_task(name: str, task: Task, pool: Pool, make_models: Callable) -> Meas
     single = examples.inputs.shape[1] == 1
     for key, model in models.items():
         if single and key != TFIDF:
-            model = Centred(model.store, model, examples.texts)
+            model = Centred(model.store, model, [*different])
         readout = "words" if single or key == TFIDF else "compare"
         scores[key] = readouts.judge_folds(partial(embed, model), examples, readout)
     groups = np.array([names[i] for i in examples.text_ids])[examples.inputs[examples.tested]]

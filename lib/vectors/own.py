@@ -99,10 +99,11 @@ class OwnTexts:
         measures = judging.judge_all(self.pool, tasks, self.combine)
         report = judging.compare_models(measures, self.asked)
         print(f"chosen: {report['model']}; embedding all texts with it", flush=True)
-        labels = dict[str, str]()  # of the first task that has some
+        labels = dict[int, str]()  # by content, of the first task that has some
         for task in reversed(tasks.values()):
             named = zip(task.examples["ids"], task.examples["label"], strict=True)
-            labels = {ids[0]: label for ids, label in named if len(ids) == 1} or labels
+            own = {task.contents[ids[0]]: label for ids, label in named if len(ids) == 1}
+            labels = own or labels
         self._write(report, labels)
         print(f"written to {self.out}: vectors.parquet, encoder, index.html, table.csv")
         return report | {"documents": len(self.documents), "out": str(self.out)}
@@ -122,7 +123,7 @@ class OwnTexts:
                 print(f"note: {place.name} is not judged: {error}")
         return tasks
 
-    def _write(self, report: dict[str, Any], labels: Mapping[str, str]) -> None:
+    def _write(self, report: dict[str, Any], labels: Mapping[int, str]) -> None:
         """Embed all texts with the chosen model, fitted to all; write the folder whole."""
         name = report["model"]
         model = self.combine(self.texts)[name]
@@ -147,7 +148,8 @@ class OwnTexts:
         card = facts | {"title": f"Vectors of {self.name}: {name}", "provenance": made}
         shown = np.sort(np.random.default_rng(0).permutation(len(self.texts))[:SHOWN])
         documents = self.texts.documents[shown]
-        texts = [(each.title or each.id, each.text, labels.get(each.id)) for each in documents]
+        names = map(labels.get, documents.contents.tolist())
+        texts = [(d.title or d.id, d.text, name) for d, name in zip(documents, names, strict=True)]
         html = render_page(self.name, texts, vectors[self.pool.rows[shown]], facts)
 
         def write(new: Path) -> None:

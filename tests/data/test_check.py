@@ -56,11 +56,14 @@ def test_tasks_are_named_or_none_and_some_documents_must_be_left(root, write):
 
 
 def test_a_report_counts_what_is_there_and_goes_on_after_an_error(root, write, capsys):
-    write(root / "diaries/documents.jsonl", {"id": 1, "text": "a", "group": "NA"})
+    write(root / "diaries/documents.jsonl", {"id": 1, "text": "a", "group": "NA", "Label": 2})
+    (root / "diaries/more.txt").touch()
     assert check.main([str(root)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "diaries: 1 documents, 1 with a group",
         "diaries: note: the group NA counts like any other",
+        "diaries: note: 1 files not read: ['more.txt']",
+        "diaries: note: fields not read (see docs): ['Label']",
         "letters: 40 documents, 0 with a group",
         "letters: note: 10 documents are blank or repeat others",
         "letters/events: clustering of 16 documents, {'clusters': 16}",

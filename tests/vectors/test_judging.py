@@ -130,6 +130,22 @@ def test_unlabelled_texts_of_a_tested_group_are_held_out_too(tmp_path):
         assert {f"You wrote: {text}" for text in {*held_out} & {*TEXTS}} <= {*held_out}
 
 
+def test_copies_of_tested_texts_are_fitted_to_by_no_mean(tmp_path):
+    texts = dict(zip(IDS, TEXTS, strict=True)) | {f"{i}c": TEXTS[int(i)].upper() for i in IDS[:20]}
+    rows = [("clusters", (each,), str(int(each.strip("c")) // 5)) for each in texts]
+    pool, made = make_pool([*texts.values()]), []
+
+    def make_models(read):
+        made.append(own.Centred(Store(tmp_path), Letters(Store(tmp_path)), [*read]))
+        return {BASE: made[0]}
+
+    measure = judging.judge_task("x", make_task("clustering", rows, texts), pool, make_models)
+    assert measure.examples == COUNT == len(made[0].documents)
+    copies = {TEXTS[0], TEXTS[0].upper()}
+    for tested in copies:
+        assert copies.isdisjoint(made[0].fit_outside([tested]).documents)
+
+
 def test_the_interval_of_the_verdict_is_that_of_the_difference(capsys):
     """An asked model has the interval of the table, and a chosen one a wider one."""
     draw = np.random.default_rng(0).normal
