@@ -99,7 +99,7 @@ def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     pool = Pool(np.array(texts, dtype=object), contents, groups)
     trained = bench.corpus.train.table["group"].to_numpy()[bench.corpus.train.rows]
     if mates := np.isin(trained, [*{*groups} - {""}]).sum():
-        print(f"note: {mates} documents to train on share groups with judged texts, which helps")
+        print(f"note: {mates} training documents share groups with judged texts: scores too high")
     judged = judge_all(pool, bench.tasks, lambda texts: models)
     report = compare_models(judged)
     print(report["line"])

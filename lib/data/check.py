@@ -105,13 +105,14 @@ def findings(path: Path) -> list[str]:
                 grouped, odd = (groups != "").sum(), sorted(MISSING & {*groups})
                 lines.append(f"{name}: {len(documents)} documents, {grouped} with a group")
                 lines += [f"{name}: note: the group {each} counts like any other" for each in odd]
-                read = {file for form in FORMS for file in place.glob(form)}
-                others = [f.name for f in list_files(place, read) if "tasks" not in f.parts[-3:]]
+                read, tasks_of = {f for form in FORMS for f in place.glob(form)}, place / "tasks"
+                others = [f.name for f in list_files(place, read) if tasks_of not in f.parents]
                 if others:
                     lines.append(f"{name}: note: {len(others)} files not read: {others[:5]}")
                 rows = itertools.islice(read_rows(*sorted(read)), 1000)
-                if fields := {key for _, row in rows for key in row} - {*COLUMNS[:-1]}:
-                    lines.append(f"{name}: note: fields not read (see docs): {sorted(fields)}")
+                known = COLUMNS if (place / "tasks/label").is_dir() else COLUMNS[:-1]
+                if fields := {key for _, row in rows for key in row} - {*known}:
+                    lines.append(f"{name}: note: fields that are not read: {sorted(fields)}")
                 if left_out := (find_reasons(documents, np.empty(0)) != "").sum():
                     lines.append(f"{name}: note: {left_out} documents are blank or repeat others")
         except ValueError as error:

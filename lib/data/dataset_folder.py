@@ -29,7 +29,7 @@ from lib.texts import has_token
 
 # Punctuation, in ASCII too, spaces, soft hyphens, and what only chooses how a sign is drawn.
 _MARKS = regex.compile(r"[\p{P}\p{Z}\p{C}$+<=>^`|~\uFE0F]+")
-MISSING = {*"NA N/A #N/A <NA> NaN nan NaT null NULL None none".split()}  # names of nothing
+MISSING = {*"NA N/A #N/A <NA> NaN nan NaT null NULL None none".split()}  # meant as no name
 FORMS = ("documents.jsonl", "documents.jsonl.gz", "documents.jsonl.xz", "documents/[!.]*.parquet")
 
 

@@ -63,7 +63,7 @@ def test_a_report_counts_what_is_there_and_goes_on_after_an_error(root, write, c
         "diaries: 1 documents, 1 with a group",
         "diaries: note: the group NA counts like any other",
         "diaries: note: 1 files not read: ['more.txt']",
-        "diaries: note: fields not read (see docs): ['Label']",
+        "diaries: note: fields that are not read: ['Label']",
         "letters: 40 documents, 0 with a group",
         "letters: note: 10 documents are blank or repeat others",
         "letters/events: clustering of 16 documents, {'clusters': 16}",

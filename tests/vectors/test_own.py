@@ -76,6 +76,7 @@ def test_a_table_gives_vectors_a_page_an_encoder_and_a_verdict(quickly, reviews,
     measures = {*pd.read_csv(out / "table.csv")["measure"]}
     assert measures == {"halves of documents MRR", "label accuracy"}
     assert any("blank" in line for line in lines) and any("again" in line for line in lines)
+    assert not any("not read" in line for line in lines), "its labels are read"
     page = (out / "index.html").read_text()
     assert "T39" in page and '"classes":["0.0","1.0"]' in page
     code, lines, _ = run(capsys, reviews, "--json", "--model", BOTH, "--out", "é")
