@@ -91,6 +91,9 @@ def _find_places(path: Path) -> tuple[list[Path], dict[str, Path]]:
 def findings(path: Path) -> list[str]:
     """Describe, line by line, the dataset folders in `path` and their tasks."""
     folders, tasks = _find_places(path)
+    read = {place: [*itertools.chain(*map(place.glob, FORMS))] for place in folders}
+    others = list_files(path, [*itertools.chain(*read.values())])
+    others = [file for file in others if {*tasks.values()}.isdisjoint(file.parents)]
     lines = []
     for name, place in ({folder.name: folder for folder in folders} | tasks).items():
         try:
@@ -105,18 +108,16 @@ def findings(path: Path) -> list[str]:
                 grouped, odd = (groups != "").sum(), sorted(MISSING & {*groups})
                 lines.append(f"{name}: {len(documents)} documents, {grouped} with a group")
                 lines += [f"{name}: note: the group {each} counts like any other" for each in odd]
-                read, tasks_of = {f for form in FORMS for f in place.glob(form)}, place / "tasks"
-                others = [f.name for f in list_files(place, read) if tasks_of not in f.parents]
-                if others:
-                    lines.append(f"{name}: note: {len(others)} files not read: {others[:5]}")
-                rows = itertools.islice(read_rows(*sorted(read)), 1000)
                 known = COLUMNS if (place / "tasks/label").is_dir() else COLUMNS[:-1]
-                if fields := {key for _, row in rows for key in row} - {*known}:
+                if fields := {key for _, row in read_rows(*read[place]) for key in row} - {*known}:
                     lines.append(f"{name}: note: fields that are not read: {sorted(fields)}")
                 if left_out := (find_reasons(documents, np.empty(0)) != "").sum():
                     lines.append(f"{name}: note: {left_out} documents are blank or repeat others")
         except ValueError as error:
             lines.append(f"{name}: error: {error}")
+    if others:
+        names = [str(file.relative_to(path)) for file in others[:5]]
+        lines.append(f"{path.name}: note: {len(others)} files not read: {names}")
     return [" ".join(line.split())[:500] for line in lines]  # ids and labels may contain anything
 
 

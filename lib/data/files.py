@@ -36,22 +36,29 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_csv(path: Path) -> Iterator[dict[str, str]]:
-    """The delimiter is what the first line has most of: commas, semicolons or tabs."""
+    """The delimiter is what the first line has most of: commas, semicolons or tabs. No quotation
+    marks may join lines in a file whose every line is a row without them.
+    """
     csv.field_size_limit(2**31 - 1)  # texts can be long
     with one_line_errors(f"read {path}"), open(path, encoding="utf-8-sig", newline="") as file:
-        mark = max(",;\t", key=file.readline().count)
+        mark = max(",;\t", key=(first := file.readline()).count)
+        counts = {line.count(mark) for line in file if line.strip()}
+        unquoted = mark in first and counts == {first.count(mark)}
         file.seek(0)
         reader = csv.reader(file, delimiter=mark, strict=True)
         names = next(reader)
         if len({*names}) < len(names):
             raise ValueError(f"several columns have one name: {', '.join(names)}")
         while True:
-            with one_line_errors(f"parse the row in line {reader.line_num + 1}"):
+            line = reader.line_num + 1
+            with one_line_errors(f"parse the row in line {line}"):
                 if (row := next(reader, None)) is None:
                     return
                 row = row or [""] * len(names)  # an empty line
                 if len(row) != len(names):
                     raise ValueError(f"expected {len(names)} fields, got {len(row)}")
+                if unquoted and reader.line_num > line:
+                    raise ValueError("quotation marks join lines that are whole rows without them")
             yield dict(zip(names, row, strict=True))
 
 

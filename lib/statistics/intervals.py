@@ -44,7 +44,9 @@ def seed_noise(runs: pd.DataFrame) -> SeedNoise:
 
     `runs` are (model, seed) x task scores. `ValueError` if no model has two seeds.
     """
-    if noise := _pool(runs.mean(axis=1).to_numpy(), runs.index.get_level_values("model")):
+    if noise := _pool(
+        runs.mean(axis=1, skipna=False).to_numpy(), runs.index.get_level_values("model")
+    ):
         return noise
     raise ValueError("no model has two seeds, so the noise is unknown; run more seeds")
 
@@ -289,6 +291,8 @@ def from_runs(
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
+    if table.isna().any(axis=None):  # it would be left out of a mean
+        raise ValueError("a run has no score on one of the tasks")
     by_model = table.groupby(level="model", sort=False)
     noise = noise or _pool(table.to_numpy() @ weight, table.index.get_level_values("model"))
     means, nothing = by_model.mean(), np.zeros((by_model.ngroups, by_model.ngroups))

@@ -128,7 +128,10 @@ def judge_task(name: str, task: Task, pool: Pool, make_models: Callable) -> Meas
     task = replace(task, examples=examples.reset_index(drop=True), groups=own)
     different = dict(sorted((task.contents[i], text) for i, text in task.texts.items())).values()
     scores, models = {}, make_models([*different])
-    names = own | {i: f"cluster {each}" for i, each in task.clusters.items()}
+    # A cluster counts once, and under one name in all clusterings that (nearly) agree on it: two
+    # sets have the same smallest checksum as often as they share members (MinHash).
+    least = pd.Series(task.contents).groupby(task.clusters).min() if task.clusters else {}
+    names = own | {i: f"cluster {least[each]}" for i, each in task.clusters.items()}
 
     def embed(model: Model, fold: Any) -> Any:
         """Vectors of all texts by a model that is fitted to nothing related to a fold's tests."""

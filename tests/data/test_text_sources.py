@@ -116,6 +116,8 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):
         (b"id,Text,text\n1,One,Two\n", "a.csv: two columns for one of"),
         (b"", "a.csv: .*StopIteration"),
         (b"text,label\nOne,1\nTwo\n", "a.csv: .* line 3: .*2 fields, got 1"),
+        (b'id\ttext\n1\t"A\n2\tB\n3\tC"\n4\tD', "a.csv: .* line 2: .*whole rows"),
+        (b'text;id\nOne;1\n"Two;2\nSix;3\n\nTen";4', "a.csv: .* line 3: .*whole rows"),
     ],
 )
 def test_what_cannot_be_read_is_one_line_and_nothing_is_written(tmp_path, content, told, artifacts):

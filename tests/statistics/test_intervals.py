@@ -61,6 +61,13 @@ def test_one_seed_each_is_no_noise():
     assert math.isnan(errors(from_runs(single), a=1, b=-1)[0])
 
 
+def test_a_missing_score_is_no_smaller_mean():
+    gap = runs({"a": {0: (0.8, 0.5), 1: (0.4, math.nan)}})
+    assert math.isnan(seed_noise(gap).sd)
+    with pytest.raises(ValueError, match="no score on one of the tasks"):
+        from_runs(gap, noise=SeedNoise(0.1, 5))
+
+
 def test_seeds_are_credited():
     evidence = from_runs(runs(VALUES))
     sd = seed_noise(runs(VALUES)).sd

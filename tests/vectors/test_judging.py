@@ -113,6 +113,18 @@ def test_copies_are_one_example_whatever_their_case_and_punctuation(tmp_path):
     assert len(judging.draw_halves(pool.texts)) == COUNT
 
 
+def test_clusterings_that_agree_are_one_piece_of_evidence_whatever_they_call_it(tmp_path):
+    """The label that they share means nothing; the third is another partition of the texts."""
+    labels = [lambda n: n // 5, lambda n: 7 - n // 5, lambda n: n % 8]
+    pool, groups = make_pool(TEXTS), []
+    for label in labels:
+        task = make_task("clustering", [("clusters", (e,), str(label(int(e)))) for e in IDS])
+        make_models = lambda texts: {BASE: Letters(Store(tmp_path))}  # noqa: E731
+        groups.append({*judging.judge_task("x", task, pool, make_models).groups.ravel()})
+    assert [*map(len, groups)] == [8, 8, 8]
+    assert groups[0] == groups[1] and len(groups[0] & groups[2]) < 8
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
 def test_a_text_belongs_to_the_groups_of_its_copies_and_the_same_copy_stands_for_all(order):
     texts = [TEXTS[0], TEXTS[0].upper(), "A reply: " + TEXTS[0]]
