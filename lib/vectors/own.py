@@ -153,7 +153,8 @@ class OwnTexts:
         html = render_page(self.name, texts, vectors[self.pool.rows[shown]], facts)
 
         def write(new: Path) -> None:
-            frame.to_parquet(new / "vectors.parquet", index=False)
+            # A dictionary of numbers that hardly repeat would take half as much space again.
+            frame.to_parquet(new / "vectors.parquet", index=False, use_dictionary=["id"])
             (new / "index.html").write_text(html, encoding="utf-8")
             pd.DataFrame(report["table"]).to_csv(new / "table.csv", index=False)
             encoder.save(new / "encoder", name, arrays, counted, card)

@@ -72,6 +72,7 @@ def test_a_table_gives_vectors_a_page_an_encoder_and_a_verdict(quickly, reviews,
     assert frame["id"].tolist() == [*(f"{n:03d}" for n in range(40)), "again"]
     vectors = np.stack(frame["vector"])
     assert vectors.dtype == np.float32
+    assert (out / "vectors.parquet").stat().st_size < 1.1 * vectors.nbytes + 4096
     assert not np.allclose(vectors[0], vectors[-1], atol=1e-3), "each text has its own vector"
     measures = {*pd.read_csv(out / "table.csv")["measure"]}
     assert measures == {"halves of documents MRR", "label accuracy"}
