@@ -52,10 +52,8 @@ def tabulate(ledger, profile, variations):
     frames = [decided.assign(variation="as run", same="yes")]
     for name, overrides in variations.items():
         bench = Bench.load(profile, overrides=dict(overrides))
-        judged = claims.judge_claims(
-            {figure: claims.run_figure(figure, bench) for figure in sources}
-        )
-        ours = list_answers(judged).set_index(["id", "readout"])[JUDGED]
+        scores = {figure: claims.run_figure(figure, bench) for figure in sources}
+        ours = list_answers(claims.judge_claims(scores)).set_index(["id", "readout"])[JUDGED]
         again = decided.drop(columns=JUDGED).join(ours, on=["id", "readout"])
         same = np.where(again["verdict"] == decided["verdict"], "yes", "no")
         frames.append(again.assign(variation=name, same=same))

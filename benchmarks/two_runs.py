@@ -29,11 +29,8 @@ def read_run(source: str) -> dict[str, pd.DataFrame]:
         texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.csv")}
     else:
         names = run_git("ls-tree", "--name-only", source, f"{FIGURES}/").split()
-        texts = {
-            Path(name).stem: run_git("show", f"{source}:{name}")
-            for name in names
-            if name.endswith(".csv")
-        }
+        files = [name for name in names if name.endswith(".csv")]
+        texts = {Path(name).stem: run_git("show", f"{source}:{name}") for name in files}
     if not texts:
         raise SystemExit(f"{source} has no figures")
     options = {"keep_default_na": False, "na_values": [""]}

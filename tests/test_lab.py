@@ -6,9 +6,10 @@ import pytest
 
 from lib.chapters import chapter4, final_students
 from lib.config import manifest, paths, profiles
+from lib.data.files import write_lines
 from lib.experiments.bench import Bench
 from tests.run_notebooks import run_here, small_encoder
-from tests.vectors.conftest import make_text, write_lines
+from tests.vectors.conftest import make_text
 
 TASKS = (
     "{ARXIV: {folder: own/kinds, blocks: 2}, S2ORC: {folder: own/same, blocks: 2}, GAMES: own/near}"
@@ -58,7 +59,6 @@ def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_pat
     wanted += [(prepared, final[name]) for name in final_students.list_students()]
     made = [each.model(model, seed) for each, model in wanted for seed in (0, 1)]
     weights = [model.weights.name for model in made if hasattr(model, "weights")]
-    trained = {*(paths.artifacts() / "store").glob("student/*/*.npz")}
-    assert trained and trained <= {
-        (paths.artifacts() / "store") / f"{name}.npz" for name in weights
-    }
+    store = paths.artifacts() / "store"
+    trained = {*store.glob("student/*/*.npz")}
+    assert trained and trained <= {store / f"{name}.npz" for name in weights}

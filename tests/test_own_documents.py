@@ -4,10 +4,10 @@ import papermill
 import pytest
 
 from lib.config import paths, profiles
+from lib.data.files import write_lines
 from lib.experiments.bench import Bench
 from lib.runner.execute import PATIENCE
 from lib.store import Store
-from tests.vectors.conftest import write_lines
 
 SUBJECTS = {
     "river": "The river carries water past the boats to the sea.",

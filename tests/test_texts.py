@@ -84,10 +84,8 @@ def test_texts_from_pdf_files_and_web_pages_are_read_as_plain_ones(encoders):
     for way in ways:
         np.testing.assert_array_equal(way(PRINTED), way(PLAIN))
     assert [*map(forms.normalize_text, KEPT)] == KEPT
-    assert "saxon" in lexical.words.split() and prepare_words(KEPT[0], "stem") == [
-        "anglo-",
-        "saxon",
-    ]
+    assert "saxon" in lexical.words.split()
+    assert prepare_words(KEPT[0], "stem") == ["anglo-", "saxon"]
 
 
 def test_terms_are_those_of_the_normal_form_at_their_places_in_the_text():
@@ -139,7 +137,6 @@ def test_terms_are_those_of_scikit_learn_with_vowel_signs_and_accents():
 
 
 def test_what_holds_no_token_is_no_text():
-    assert not any(
-        map(forms.has_token, ("", " \n", "\u200b", "\u2060", "\u0301", "\x00", "\ufffd"))
-    )
+    without = ("", " \n", "\u200b", "\u2060", "\u0301", "\x00", "\ufffd")
+    assert not any(map(forms.has_token, without))
     assert all(map(forms.has_token, ("a", "?", "€", "中", "🥲", "a\u200b")))

@@ -9,11 +9,11 @@ import pytest
 
 from lib import train
 from lib.data.dataset_folder import Documents
+from lib.data.files import write_lines
 from lib.distillation import training
 from lib.experiments.bench import Bench
 from lib.student import Student
 from lib.vectors import judging
-from tests.vectors.conftest import write_lines
 
 SMOKE = ["--profile", "smoke"]
 MODELS = ["base", "teacher, cut", "student", "mean of chunks", "TF-IDF"]

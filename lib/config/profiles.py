@@ -1,7 +1,4 @@
-"""Reads and checks the parameters in `params/`.
-
-An invalid one is a `ParameterError`: one line with the file, the key and what pydantic says.
-"""
+"""Reads and checks the parameters in `params/`."""
 
 import contextlib
 import copy
@@ -26,7 +23,7 @@ _parse_once = functools.cache(lambda text: YAML(typ="safe", pure=True).load(text
 
 
 class ParameterError(OneLine, ValueError):
-    """A parameter that cannot be used. The message is one line."""
+    """A parameter that cannot be used: one line with file, key and what pydantic says."""
 
 
 def nearest(name: Any, names: Iterable[Any]) -> str:

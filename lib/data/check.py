@@ -43,9 +43,8 @@ def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[st
     documents = Documents(*folders)
     usable = find_reasons(documents, task_files.held_out_contents(judged)) == ""
     if (count := int(usable.sum())) < 8:
-        raise ValueError(
-            f"{path}: {count} of {len(documents)} documents can be trained on, expected 8"
-        )
+        told = f"{count} of {len(documents)} documents can be trained on, expected 8"
+        raise ValueError(f"{path}: {told}")
     names, shares = np.unique(documents.table["source"].to_numpy()[usable], return_counts=True)
     tokens = compute.utf8_length(documents.table["text"]).to_numpy() / TOKEN
     held_out = max(2, min(count // 5, 100))

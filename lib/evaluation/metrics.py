@@ -13,10 +13,7 @@ TIE = 1e-12  # cosines that are so close are equal: their last bits depend on th
 
 
 def normalized_accuracy(accuracies: pd.Series, tasks: pd.Series) -> pd.Series:
-    """Divide accuracies by the best of their task (thesis Section 4.2).
-
-    A model has different values among different models.
-    """
+    """Divide accuracies by the best of their task among these models (thesis Section 4.2)."""
     return accuracies / accuracies.groupby(tasks).transform("max")
 
 

@@ -1,8 +1,4 @@
-"""From labels of models to tidy records: a profile's texts, tasks and models.
-
-bench = Bench.load("mini")
-records = bench.run(["cosine", "MSE"], seeds=[0, 1, 2])
-"""
+"""From labels of models to tidy records: a profile's texts, tasks and models."""
 
 from __future__ import annotations
 
@@ -22,16 +18,12 @@ from lib.config import paths, profiles
 from lib.config.schema import Profile
 from lib.data import corpus as corpora
 from lib.data import task_files
-from lib.data.corpus import Corpus
 from lib.data.dataset_folder import Documents, find_dataset
 from lib.data.examples import read_examples, read_queries
-from lib.data.task_files import Task
 from lib.distillation import variants
-from lib.distillation.variants import Variant
 from lib.evaluation import ranking, readouts
 from lib.evaluation.readouts import Examples
 from lib.experiments import models
-from lib.experiments.models import Model
 from lib.experiments.students import Base, TrainedStudent, share_layers
 from lib.jobs import Job, run_jobs
 from lib.recipes import find_roots
@@ -43,9 +35,9 @@ JUDGING = ("evaluation.heads", "evaluation.readouts")
 MODELS_PER_JOB = 8  # whose heads one job trains: few enough to keep all processes busy
 
 Seeds = Sequence[int] | Mapping[str, Sequence[int]]  # for every model, or by identity
-Wanted = Iterable[str | Variant]  # models by label
-Pair = tuple[Variant, int]  # a model and its seed
-Judged = tuple[Product, Model, int]  # the record to make, a model whose heads a job trains, a seed
+Wanted = Iterable[str | variants.Variant]  # models by label
+Pair = tuple[variants.Variant, int]  # a model and its seed
+Judged = tuple[Product, models.Model, int]  # the record to make, a model to judge, its seed
 
 
 def shared_property(compute: Callable[[Any], Any]) -> Any:
@@ -70,10 +62,8 @@ class Texts(Sequence[str]):
         return len(self.documents)
 
     def __getitem__(self, row: Any) -> Any:
-        part = self.documents[row]
-        return (
-            Texts(part, self.text_hashes[row]) if isinstance(row, slice | np.ndarray) else part.text
-        )
+        part, several = self.documents[row], isinstance(row, slice | np.ndarray)
+        return Texts(part, self.text_hashes[row]) if several else part.text
 
 
 @dataclass(eq=False)
@@ -113,7 +103,7 @@ class Bench:
         return find_roots(self.profile.build, self.profile.data_roots)
 
     @shared_property
-    def tasks(self) -> dict[str, Task]:
+    def tasks(self) -> dict[str, task_files.Task]:
         """The tasks by name, in the thesis' order."""
         return task_files.read_tasks(self.roots, self.profile.tasks)
 
@@ -128,7 +118,7 @@ class Bench:
         return read_examples(task, self.tasks[task], split, per_split, trained_on=limit)
 
     @shared_property
-    def corpus(self) -> Corpus:
+    def corpus(self) -> corpora.Corpus:
         """The distillation corpus, without what tasks are validated or tested on."""
         section, student = self.profile.corpus, self.profile.student
         documents = Documents(*(find_dataset(self.roots, name) for name in section.names))
@@ -144,7 +134,7 @@ class Bench:
         draw = functools.partial(corpora.draw, section, documents, held_out, count_tokens)
         drawn = self.store.get(Product("corpus", inputs, ("data.corpus",)), draw)
         parts = (documents[drawn[part]] for part in ("train", "validation"))
-        return Corpus(*parts, json.loads(str(drawn["left_out"])))
+        return corpora.Corpus(*parts, json.loads(str(drawn["left_out"])))
 
     @shared_property
     def held_out(self) -> Texts:
@@ -174,7 +164,7 @@ class Bench:
         read = (self.train, self.held_out) if section.language_model else ([], [])
         return Base(self.store, section, precision, *read, self.teacher)
 
-    def contextual(self, label: str, seed: int = 0) -> Model:
+    def contextual(self, label: str, seed: int = 0) -> models.Model:
         """A contextual teacher: a Paragraph Vector, LSA, or several of them side by side."""
         if "+" in label:
             parts = [self.contextual(part, seed) for part in label.split("+")]
@@ -188,7 +178,7 @@ class Bench:
         return models.ParagraphVector(self.store, label, self.profile.width, settings, documents)
 
     @functools.cache  # noqa: B019  # a process has few benches
-    def model(self, label: str | Variant, seed: int = 0) -> Model:
+    def model(self, label: str | variants.Variant, seed: int = 0) -> models.Model:
         """The model of a label. Nothing is computed before it embeds something."""
         variant = variants.parse(label) if isinstance(label, str) else label
         teacher, profile = self.teacher, self.profile
@@ -213,7 +203,7 @@ class Bench:
         fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
         return fixed[variant.kind]
 
-    def prepare(self, wanted: Iterable[Model], texts: Sequence[str]) -> None:
+    def prepare(self, wanted: Iterable[models.Model], texts: Sequence[str]) -> None:
         """Make missing models and vectors of texts, and what they need, in one queue of jobs."""
         storing = {model.product.name: model for model in wanted if model.stores_vectors}.values()
         missing = [model for model in storing if not self.store.has_rows(model.product, texts)]
@@ -242,16 +232,12 @@ class Bench:
         pairs = itertools.product(self._pair_seeds(wanted, seeds), examples)
         records = {(pair, task): self._name_record(pair, task, names[task]) for pair, task in pairs}
         self._judge(records, examples)
-        facts = {}
+        facts, readout = {}, self.profile.heads.readout
         for task, each in examples.items():
             groups = name_groups(self.tasks[task], each.text_ids)[each.inputs[each.tested]]
-            facts[task] = {
-                "task": task,
-                "metric": "accuracy",
-                "readout": self.profile.heads.readout,
-            }
-            facts[task] |= {"split": split, "groups": groups, "chance": each.chance}
-            facts[task] |= {"folds": len(each.parts), "perfect": self._judge_perfect(each)}
+            facts[task] = {"task": task, "metric": "accuracy", "readout": readout, "split": split}
+            facts[task] |= {"groups": groups, "chance": each.chance, "folds": len(each.parts)}
+            facts[task]["perfect"] = self._judge_perfect(each)
         rows = []
         for (pair, task), product in records.items():
             record = self.store.read(product)
@@ -295,13 +281,8 @@ class Bench:
 
     def _describe(self, pair: Pair) -> dict[str, Any]:
         """The columns of a row that describe its model."""
-        variant, seed = pair
-        row = {
-            "model": variant.identity,
-            **asdict(variant),
-            "seed": seed,
-            "device": models.find_device(),
-        }
+        row = {"model": pair[0].identity, **asdict(pair[0]), "seed": pair[1]}
+        row["device"] = models.find_device()
         return row | {"embedding_fingerprint": self.model(*pair).product.name}
 
     def _name_record(self, pair: Pair, task: str, examples: str) -> Product:
@@ -341,7 +322,7 @@ class Bench:
         self._run_jobs(jobs, "classification heads")
 
 
-def name_groups(task: Task, text_ids: Sequence[str]) -> np.ndarray:
+def name_groups(task: task_files.Task, text_ids: Sequence[str]) -> np.ndarray:
     """(texts,) the group of each text; without one, its checksum, shared with its copies."""
     return np.array([task.groups.get(i, f"text {task.contents[i]:016x}") for i in text_ids])
 

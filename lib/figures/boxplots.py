@@ -40,7 +40,7 @@ def boxplot_frame(
     figure. Rows are as drawn: in the published order, behind models that the thesis lacks, which
     ascend by mean chance-corrected accuracy. `noise` is that of a run's mean, "ours", "published".
     """
-    ours = seed_means(label, records, ["model", "task"]).rename(columns={"model": "identity"})
+    ours = seed_means(records, ["model", "task"]).rename(columns={"model": "identity"})
     runs = records.pivot(index=["model", "seed"], columns="task", values="value")
     if runs.isna().any(axis=None):  # its mean would be one over other tasks
         raise ValueError(f"{label}: a run has no score on a task: {runs.isna().stack().idxmax()}")
@@ -63,11 +63,8 @@ def boxplot_frame(
     return frame.sort_values(order, ignore_index=True)[_COLUMNS]
 
 
-def seed_means(label: str, records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Keys, value (a mean), seeds, chance, perfect, collapsed; `ValueError` for a repeated run."""
-    repeated = records.loc[records.duplicated([*keys, "seed"]), [*keys, "seed"]]
-    if len(repeated):
-        raise ValueError(f"{label}: two records for {repeated.iloc[0].to_dict()}")
+def seed_means(records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Keys, value (a mean), seeds (how many), chance, perfect, collapsed."""
     columns = {"value": ("value", "mean"), "seeds": ("seed", "nunique")}
     columns |= {name: (name, "first") for name in ("chance", "perfect")}
     columns["collapsed"] = ("collapsed", "any")

@@ -34,7 +34,7 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
     group, parts = keys[0], []
     theirs = published.load(label).rename(columns={"accuracy": "published", "score": "published"})
     for name, shown in records[records[group].isin(theirs[group])].groupby(group, sort=False):
-        part = seed_means(label, shown, keys)
+        part = seed_means(shown, keys)
         metric, readout = ("accuracy", "thesis") if group == "round" else (name, "retrieval")
         half = _half_intervals(shown, PROCESSOR_SD[readout]) if "scores" in shown else {}
         pairs = zip(part["model"], part["task"], strict=True)
@@ -84,9 +84,8 @@ def dots(data: pd.DataFrame, label: str, *, rounds: Mapping = manifest.ROUNDS) -
         by_row, tasks = "tasks", f"mean of {' and '.join(data['task'].unique())}"
         groups = data.groupby([by_column, "model"], sort=False)
         half = groups["half"].agg(lambda part: np.sqrt((part**2).sum()) / len(part))
-        data = (
-            groups[["ours", "theirs", "least"]].mean().assign(half=half, tasks=tasks).reset_index()
-        )
+        means = groups[["ours", "theirs", "least"]].mean()
+        data = means.assign(half=half, tasks=tasks).reset_index()
     rows, columns = data[by_row].unique(), data[by_column].unique()
     height = 1 + len(rows) * (0.35 + 0.19 * len(models))
     figure, axes = panels(len(columns), height, rows=len(rows), sharex=True, sharey=True)

@@ -13,7 +13,6 @@ from scipy import stats
 
 from lib import published
 from lib.chapters import chapter4, final_students
-from lib.chapters.chapter4 import COLLAPSED
 from lib.chapters.sensitivity import extrapolate_words, run_words
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, Variant, parse
 from lib.evaluation.metrics import cosines, mean_cosine
@@ -218,7 +217,7 @@ def check_students(label: str, students: pd.DataFrame) -> Iterator[Check]:
         low, high = gain.mean() - half, gain.mean() + half
         values = f"{what} {len(gain)}", gain.mean(), low, high
         yield Check("treatment_given", label, *values, "low above 0", bool(low > 0))
-    alike, limit = students["alike"], f"below {COLLAPSED}"
+    alike, limit = students["alike"], f"below {chapter4.COLLAPSED}"
     what, most = f"cosine of different documents, highest: {alike.idxmax()}", alike.max()
-    passed = bool(most < COLLAPSED)
+    passed = bool(most < chapter4.COLLAPSED)
     yield Check("not_collapsed", label, what, most, alike.min(), most, limit, passed)

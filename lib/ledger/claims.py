@@ -17,20 +17,18 @@ import pandas as pd
 
 from lib import published as theirs
 from lib.chapters import chapter4, final_students
-from lib.chapters.chapter4 import RERUN, measure_published_noise
 from lib.distillation.variants import parse
 from lib.experiments.bench import Bench
 from lib.figures.scores import GIVEN
 from lib.ledger import checks
 from lib.ledger.kinds import Alike, Claim, Number, load_claims
 from lib.statistics import effects, intervals, verdicts
-from lib.statistics.intervals import PROCESSOR_SD, Evidence, SeedNoise
 from lib.statistics.verdicts import DISAGREE, NOT_RUN, NOT_TESTABLE, NUMBER, OPEN, SMALLER
 from lib.store import NotComputed
 
 RETRIEVAL = ("fig5_5", "fig5_6")  # whose tables have a row for each metric
 # Figure -> its scores, or for the news paper the evidence that notebook 08 makes of them.
-Scores = Mapping[str, pd.DataFrame | Evidence]
+Scores = Mapping[str, pd.DataFrame | intervals.Evidence]
 # Readout of our scores -> the prefix of its columns in table "claims".
 PREFIXES = {"thesis": "", "compare": "compare_", "none": "none_"}
 _JUDGED = "effect low high p p_equivalent q verdict holding decided_by".split()
@@ -115,7 +113,7 @@ def _judge_ours(
     given = scores[claim.source]
     models = [*_load_published_scores(claim.source, claim.metric)["model"].unique()]
     wanted, weights = claim.named(models), {}
-    if isinstance(given, Evidence):
+    if isinstance(given, intervals.Evidence):
         present = {*given.means.index}
     else:
         shown = _select_scores(given, claim.source, claim.metric, readout)
@@ -127,13 +125,8 @@ def _judge_ours(
         return {"verdict": NOT_RUN, "reason": f"No records of {missing[0]}{more}."}
     evidence = collect(claim.source, claim.metric, readout, tuple(weights.items()))
     judgement = claim.judge_scores(evidence, models)
-    size = _judge_published(claim).get("effect", np.nan)
-    # Not for spreads: noise makes their difference look smaller.
-    if (
-        judgement.verdict == OPEN
-        and judgement.high < size
-        and claim.kind not in ("spread", "alike")
-    ):
+    smaller = judgement.high < _judge_published(claim).get("effect", np.nan)
+    if smaller and judgement.verdict == OPEN and claim.kind != "spread":  # noise shrinks spreads
         judgement = replace(judgement, verdict=SMALLER)
     about = checked["label"].isin(["", claim.source, claim.id])  # a check may be about all findings
     failed = checked[about & checked["check"].isin(claim.needed) & checked["passed"].eq(False)]
@@ -162,11 +155,10 @@ def _judge_published(claim: Claim) -> Mapping[str, Any]:
         models = [name for name in models if name in scored]
     elif claim.metric == "accuracy":
         # A pair of near re-runs is no yardstick for itself.
-        about = source in theirs.WEIGHTINGS and claim.named(models) == {*RERUN}
-        noise = measure_published_noise(source, weights, without=source if about else "")
-    evidence = intervals.from_runs(
-        runs, weights=weights, noise=noise, student_of=functools.partial(_find_student, source)
-    )
+        about = source in theirs.WEIGHTINGS and claim.named(models) == {*chapter4.RERUN}
+        noise = chapter4.measure_published_noise(source, weights, without=source if about else "")
+    student_of = functools.partial(_find_student, source)
+    evidence = intervals.from_runs(runs, weights=weights, noise=noise, student_of=student_of)
     return asdict(claim.judge_scores(evidence, models))
 
 
@@ -195,10 +187,10 @@ def run_figure(figure: str, bench: Bench) -> pd.DataFrame:
 
 def collect_evidence(
     scores: Scores, source: str, metric: str, readout: str, weights: tuple[tuple[str, float], ...]
-) -> Evidence:
+) -> intervals.Evidence:
     """Evidence on a figure's models by one readout; models of one class share their seed noise."""
     given = scores[source]
-    if isinstance(given, Evidence):
+    if isinstance(given, intervals.Evidence):
         return given
     shown = _select_scores(given, source, metric, readout)
     printed = theirs.printed(source) if source in theirs.CHAPTER_4 else final_students.load_models()
@@ -209,7 +201,7 @@ def collect_evidence(
         given=[name for name in shown["model"].unique() if student_of(name) in GIVEN],
         class_of=lambda name: parse(printed.get(student_of(name), student_of(name))).seed_class,
         student_of=student_of,
-        processor_sd=PROCESSOR_SD[readout if metric == "accuracy" else "retrieval"],
+        processor_sd=intervals.PROCESSOR_SD[readout if metric == "accuracy" else "retrieval"],
     )
 
 
@@ -236,12 +228,12 @@ def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
     return scores
 
 
-def measure_twin_noise() -> SeedNoise:
+def measure_twin_noise() -> intervals.SeedNoise:
     """Noise of the news paper's F1, a mean of both sides, from twins of another schedule."""
     table = theirs.load(theirs.NEWS).pivot(index="model", columns="task", values="value")
     twins = table[table.index.str.endswith(";cosine;plateau")]
     gaps = (table.loc[twins.index.str.removesuffix(";plateau")].to_numpy() - twins).mean(axis=1)
-    return SeedNoise.from_gaps(gaps)
+    return intervals.SeedNoise.from_gaps(gaps)
 
 
 def _find_student(source: str, model: str) -> str:

@@ -11,7 +11,6 @@ An effect is positive if it has the claimed direction. Intervals account for sel
 """
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,8 +79,6 @@ def judge(
     """
     shape = len(units), len(units[0])
     comparisons = [*itertools.chain(*units)]
-    if len(comparisons) != math.prod(shape):
-        raise ValueError("units differ in their number of comparisons")
     count = len(units) if at_least is None else at_least
     if at_most is not None:
         count = at_most + 1
@@ -189,15 +186,12 @@ def compare(pairs: Iterable[tuple[str, str] | Comparison], evidence: Evidence) -
 
 
 def mean_score(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> tuple[float, ...]:
-    """The chance-corrected mean of models over tasks, and low and high over test texts alone.
-
-    The interval is cut off where no score can be.
-    """
+    """The chance-corrected mean of models over tasks, and low and high over test texts alone."""
     evidence = from_examples(tasks, given=models)
     average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, "mean", "chance")
     judged = judge([[average]], evidence)
     chances = np.array([task.chance for task in tasks.values()])
-    least = -(chances / (1 - chances)).mean()  # everything is wrong
+    least = -(chances / (1 - chances)).mean()  # everything is wrong: no score is below
     return judged.effect, *np.clip([judged.low, judged.high], least, 1).tolist()
 
 

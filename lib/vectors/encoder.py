@@ -71,9 +71,7 @@ class Encoder:
             starts = [start for start, _ in forms.find_terms(text, forms.UNITS)[::STRETCH]]
             starts[:1] = [0]
             ends = zip(starts, [*starts[1:], len(text)], strict=True)
-            spans = np.array(
-                [(start, start + len(text[start:end].rstrip())) for start, end in ends]
-            )
+            spans = np.array([(start, len(text[:end].rstrip())) for start, end in ends])
             embedded.append(Chunks(spans, self.encode(text[start:end] for start, end in spans)))
         return embedded
 

@@ -17,7 +17,6 @@ from scipy import stats
 from lib.data import task_files
 from lib.data.dataset_folder import content
 from lib.data.examples import make_group_folds, number_linked, read_examples, read_queries
-from lib.data.task_files import Task
 from lib.evaluation import ranking, readouts
 from lib.experiments.models import Centred, Model
 from lib.statistics import verdicts
@@ -111,7 +110,7 @@ def judge_halves(pool: Pool, make_models: Callable) -> Measure:
     return Measure("halves of documents MRR", scores, drawn, chance, len(drawn))
 
 
-def judge_task(name: str, task: Task, pool: Pool, make_models: Callable) -> Measure:
+def judge_task(name: str, task: task_files.Task, pool: Pool, make_models: Callable) -> Measure:
     """Judge models on a task, fitted to no text of the pool that is related to what is tested.
 
     Single texts are classified by logistic regression on rows of norm 1, centred but not

@@ -87,9 +87,8 @@ class OwnTexts:
             raise ValueError(f"{given.texts}: expected two different texts, got {len(self.texts)}")
         fitted = np.sort(np.argsort(self.texts.text_hashes)[:FITTED])
         read = [self.texts[place] for place in fitted.tolist()]
-        models = list_models(
-            Store(paths.artifacts() / "store"), read, profiles.load("lab"), student
-        )
+        store = Store(paths.artifacts() / "store")
+        models = list_models(store, read, profiles.load("lab"), student)
         self.combine = partial(combine, models)
 
     def embed(self) -> dict[str, Any]:

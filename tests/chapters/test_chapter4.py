@@ -8,6 +8,7 @@ from lib import published
 from lib.chapters import chapter4
 from lib.config import profiles
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, parse
+from lib.evaluation.metrics import mean_cosine
 from tests.fake_bench import FakeBench, fake_model
 
 
@@ -86,3 +87,17 @@ def test_histories_say_what_chance_gives(monkeypatch):
     row = {"group": "alone", "model": name, "dimension": "100", "update": 4, "embedding": 0.6}
     row |= {"projected": 0.5, "chance": 0.1, "share": 0.3}
     assert len(table) == 2 and table.iloc[1].to_dict() == row
+
+
+def test_a_student_has_collapsed_when_its_embeddings_point_one_way():
+    """In one of its seeds; the base model, whose embeddings do so too, is no student."""
+    spread, narrow = np.eye(4), np.eye(4) + 2.0  # mean cosine 0, and 20 / 21
+    embedded = {("MSE", 0): spread, ("MSE", 1): narrow}
+    embedded |= {("cosine", 0): spread, ("Longformer", 0): narrow}
+    bench = FakeBench("mini", model=lambda _, *run: fake_model(embedded[run]))
+    rows = [(model, seed, task) for model, seed in embedded for task in ("ARXIV", "IMDB")]
+    records = pd.DataFrame(rows, columns=["model", "seed", "task"])
+    records["kind"] = records["model"].map({"Longformer": "base"}).fillna("student")
+    assert chapter4.mark_collapsed(records, bench).tolist() == [True] * 4 + [False] * 4
+    assert mean_cosine(narrow) == pytest.approx(20 / 21)
+    assert mean_cosine(spread) == 0

@@ -8,13 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from lib.data.examples import (
-    downsample,
-    make_folds,
-    make_group_folds,
-    read_examples,
-    read_queries,
-)
+from lib.data.examples import downsample, make_folds, make_group_folds, read_examples, read_queries
 from lib.data.task_files import Task
 from lib.evaluation.readouts import judge
 from lib.teachers.words import Lexical

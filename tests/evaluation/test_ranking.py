@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
-from lib.evaluation.ranking import Queries, rank, rank_halves, score_texts
+from lib.evaluation.ranking import Queries, rank, score_texts
 
 TOPICS = np.arange(24) % 4
 
@@ -57,19 +56,3 @@ def test_folds_of_the_same_vectors_change_nothing():
         np.testing.assert_array_equal(examples, rank(vectors, queries, metric)[1])
     sources = [*queries.relevant]
     assert asked[0] == [sources[place] for place in folds[0]]
-
-
-def test_halves_of_perfect_constant_and_random_vectors():
-    own = draw(10, 8)
-    assert rank_halves(np.concatenate([own, 2 * own])).tolist() == [1.0] * 20
-    assert rank_halves(sparse.csr_array(np.concatenate([own, own]))).tolist() == [1.0] * 20
-    constant = rank_halves(np.ones((20, 2)))  # any of 19 ranks
-    assert constant == pytest.approx(np.full(20, np.mean(1 / np.arange(1, 20))))
-    random = np.mean([rank_halves(draw(20, 8, seed=seed)).mean() for seed in range(50)])
-    assert random == pytest.approx(np.mean(1 / np.arange(1, 20)), abs=0.02)
-    order = np.random.default_rng(0).permutation(10)
-    vectors = draw(20, 8)
-    moved = np.concatenate([vectors[order], vectors[10 + order]])
-    assert rank_halves(moved).tolist() == rank_halves(vectors)[[*order, *10 + order]].tolist()
-    with pytest.raises(ValueError, match="reshape"):  # one has no other half
-        rank_halves(vectors[:-1])

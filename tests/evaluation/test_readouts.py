@@ -72,10 +72,8 @@ def test_heads_of_several_models_are_trained_side_by_side_and_alone_alike():
         shares = [record["scores"][fold].mean() for fold in folds]
         assert record["accuracy"] == pytest.approx(np.mean(shares)), "folds count the same"
         assert {*record["scores"]} <= {0.0, 0.5, 1.0}, "of two heads"
-    assert (
-        records[0]["accuracy"] == pytest.approx(1)
-        and records[1]["accuracy"] != records[2]["accuracy"]
-    )
+    good, bad, other = (record["accuracy"] for record in records)
+    assert good == pytest.approx(1) and bad != other
 
 
 def test_no_head_of_one_seed_is_one_of_another(monkeypatch):
@@ -148,9 +146,7 @@ def test_pairs_above_the_cut_are_positive_never_those_below_it():
     cosines = np.array([0.9, 0.8, 0.7, 0.3, 0.2, 0.1, 0.6, 0.4, 0.51, 0.49])
     for shown, expected in ((cosines, [1, 0, 1, 0]), (-cosines, [1] * 4), (0 * cosines, [1] * 4)):
         assert by_similarity(make_trial(*place_pairs(shown), labels, 4)).tolist() == expected
-    assert (
-        choose_cut(cosines, 0 * labels) == np.inf and choose_cut(cosines, 0 * labels + 1) == -np.inf
-    )
+    assert choose_cut(cosines, 0 * labels) == np.inf == -choose_cut(cosines, 0 * labels + 1)
     assert choose_cut(-cosines, (cosines > 0.85).astype(int)) == np.inf, "one in ten: always no"
 
 

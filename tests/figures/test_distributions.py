@@ -43,9 +43,8 @@ def test_a_histogram_by_hand():
 def test_lengths_of_a_model_at_one_eighth_lie_on_the_thesis_axis():
     """15 of our tokens are 120 of the thesis', which are a bin of four published ones."""
     lengths = make_lengths([("train", "news", list(range(1, 31)))])
-    frame = figures.histogram_frame(
-        "fig4_1", lengths.assign(sbert_tokens=[48] * 29 + [49]), scale=8
-    )
+    lengths["sbert_tokens"] = [48] * 29 + [49]
+    frame = figures.histogram_frame("fig4_1", lengths, scale=8)
     ours = frame.query("split == 'train' and source == 'news'").iloc[:4]
     assert ours["bin_lo"].tolist() == [0, 1, 121, 241]
     assert ours["value"].tolist() == pytest.approx([0, 50, 50, 0])
@@ -136,7 +135,7 @@ def test_figures_5_5_and_5_6():
     by_map, _ = figures.dots(frame, "fig5_5").axes
     assert list_dots(by_map, hollow=False) == pytest.approx(expected)
     assert len(figures.dots(frame, "fig5_6").axes) == 4, "two metrics, two tasks"
-    with pytest.raises(ValueError, match="two records"):
+    with pytest.raises(ValueError, match="duplicate"):
         figures.score_frame("fig5_5", pd.concat([records, records]))
 
 

@@ -54,9 +54,3 @@ def test_invariances():
     step = draw_rows(3)
     second = max_margin(x + step, y) - 2 * max_margin(x, y) + max_margin(x - step, y)
     assert_close(second, torch.zeros(5, dtype=torch.float64), atol=1e-12, rtol=0)
-
-
-@pytest.mark.parametrize("shape", [(5, 3, 1), (4, 3, 4), (5, 4)])
-def test_given_negatives_of_another_shape_are_refused(shape):
-    with pytest.raises((ValueError, IndexError)):
-        max_margin(draw_rows(0), draw_rows(1), negatives=torch.ones(shape))

@@ -98,7 +98,5 @@ def test_whoever_changes_what_was_read_changes_it_for_nobody_else():
     first = ["final.rounds={1k: 20}"]
     rounds = [profiles.load("mini", overrides=first).final.rounds]
     profiles.load("mini", overrides=[*first, "final.rounds.all=null"])
-    assert [*rounds, {"1k": 20}] == [
-        {"1k": 20},
-        profiles.load("mini", overrides=first).final.rounds,
-    ]
+    rounds.append(profiles.load("mini", overrides=first).final.rounds)
+    assert rounds == [{"1k": 20}] * 2

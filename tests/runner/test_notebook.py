@@ -71,9 +71,8 @@ def test_a_figure_is_saved_with_its_provenance(tmp_path):
     nb = start(seeds=[5])
     nb.save_table(pd.DataFrame({"model": ["cosine"]}), "tab4_3", caption="Heads")
     assert "Heads" in (paths.figures(nb.profile) / "tab4_3.md").read_text()
-    nb.__dict__["bench"] = SimpleNamespace(
-        store=SimpleNamespace(used={"b/2", "a/1"}, outdated={"a/1"})
-    )
+    store = SimpleNamespace(used={"b/2", "a/1"}, outdated={"a/1"})
+    nb.__dict__["bench"] = SimpleNamespace(store=store)
     records = pd.DataFrame({"fingerprint": ["aa", "ab", "bb"], "seed": [0, 0, 2]})
     nb.save(plt.figure(), "fig4_2", records, records=records)
     assert nb.saved == ["tab4_3", "fig4_2"]

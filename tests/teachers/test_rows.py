@@ -45,12 +45,3 @@ def test_rows_by_hand():
     x = np.array([[3.0, 4.0], [0.0, 0.0]])
     assert rows.scale_rows(x) == pytest.approx(np.array([[0.6, 0.8], [0, 0]]))
     assert rows.centre_rows(x, np.array([0.6, 0.0])) == pytest.approx(np.array([[0, 1], [0, 0]]))
-
-
-def test_the_cosine_of_joined_rows_is_the_mean_of_both():
-    random = np.random.default_rng(0)
-    parts = random.normal(size=(5, 3)), random.normal(size=(5, 4))
-    joined = rows.join_rows(*parts)
-    cosines = [rows.scale_rows(part) @ rows.scale_rows(part).T for part in parts]
-    assert joined.dtype == np.float32
-    assert joined @ joined.T == pytest.approx(np.mean(cosines, axis=0), abs=1e-6)

@@ -1,9 +1,8 @@
 """A place for what is kept, and dataset folders, for tests of vectors."""
 
-import json
-
 import numpy as np
-import pytest
+
+from tests.data.conftest import artifacts  # noqa: F401
 
 SUBJECTS = {
     "river": "river water boats sea harbour tide sail wind coast fish".split(),
@@ -30,15 +29,3 @@ def draw_coins(copies, spaced=False, count=60):
         for number in range(count)
     ]
     return [row | {"label": labels[place % count]} for place, row in enumerate(rows)]
-
-
-def write_lines(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-
-
-@pytest.fixture(autouse=True)
-def artifacts(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
-    monkeypatch.delenv("THESIS_DATA", raising=False)
-    return tmp_path / "artifacts"

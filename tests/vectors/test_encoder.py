@@ -11,9 +11,10 @@ import pytest
 import lib.encoders
 from lib import embed
 from lib.config import paths
+from lib.data.files import write_lines
 from lib.vectors import BOTH, CHUNKS, LSA, SIMPLEST_FIRST
 from tests.student.tiny import make_student
-from tests.vectors.conftest import make_text, write_lines
+from tests.vectors.conftest import make_text
 
 TEXTS = [make_text(n, sentences=6 + 9 * (n % 3)) for n in range(8)]  # some have several stretches
 

@@ -162,11 +162,8 @@ def test_the_interval_of_the_verdict_is_that_of_the_difference(capsys):
     """An asked model has the interval of the table, and a chosen one a wider one."""
     draw = np.random.default_rng(0).normal
     scores = {name: level + draw(0, 0.2, 200) for name, level in ((BASE, 0.5), (CUT, 0.55))}
-    scores |= {
-        CHUNKS: 0.7 + draw(0, 0.02, 200),
-        TFIDF: draw(0.3, 0.1, 200),
-        BOTH: scores[BASE] - 0.1,
-    }
+    scores |= {CHUNKS: 0.7 + draw(0, 0.02, 200), TFIDF: draw(0.3, 0.1, 200)}
+    scores[BOTH] = scores[BASE] - 0.1
     names = np.arange(200).astype(str)
     measure = judging.Measure("x", scores, names, 0.0, 200)
     for asked in (CUT, CHUNKS, None):

@@ -9,11 +9,12 @@ import pytest
 
 from lib import embed, store
 from lib.data.dataset_folder import content
+from lib.data.files import write_lines
 from lib.experiments.models import Teacher
 from lib.experiments.students import Base
 from lib.store import MARKER
 from lib.vectors import BASE, BOTH, CHUNKS, LSA
-from tests.vectors.conftest import draw_coins, make_text, write_lines
+from tests.vectors.conftest import draw_coins, make_text
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys):
     write_lines(folder / "tasks/mistaken/train.jsonl", [{"id": "99", "label": "b"}])
     write_lines(folder / "tasks/one/relevant.json", [{"0": ["1"]}])
     with (folder / "documents.jsonl").open("a") as file:
-        file.write('\n{"id": "stop words", "text": "the of and"}')
+        file.write('{"id": "stop words", "text": "the of and"}')
     code, lines, _ = run(capsys, folder, "--model", LSA)
     assert any("zeros for 1 texts" in line and "stop words" in line for line in lines), lines
     assert code == 0 and any(line.strip().startswith("events MAP") for line in lines), lines
