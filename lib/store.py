@@ -271,6 +271,14 @@ def hash_arrays(*arrays: Any) -> str:
     return digest.hexdigest()[:16]
 
 
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file, which is read again once it has been written again."""
+    return _hash_written(path, path.stat().st_mtime_ns)
+
+
+_hash_written = functools.cache(lambda path, written: file_hash(path))
+
+
 @functools.cache
 def read_version(package: str) -> str:
     """Major and minor version of an installed package."""

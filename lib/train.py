@@ -8,7 +8,8 @@ batches over processes (docs/scale.md). The same command continues from what was
 import argparse
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,39 +85,33 @@ def train(given: argparse.Namespace) -> None:
 
 def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     """Print how good a student is beside models that need no training; `scores` and `verdict`."""
-    from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
-    from lib.vectors.judging import compare_models, judge_all
-
-    models = {BASE: bench.base, CUT: bench.teacher, STUDENT: student}
-    models |= {CHUNKS: bench.model("SBERT, mean of chunks"), TFIDF: bench.model("TF-IDF")}
-    judged = judge_all(pool_held_out(bench.corpus, bench.tasks), bench.tasks, lambda texts: models)
-    report = compare_models(judged)
-    print(report["line"])
-    return {"scores": report["table"], "verdict": report["line"]}
-
-
-def pool_held_out(corpus: Any, tasks: Mapping[str, Any]) -> Any:
-    """Collect what is judged, of validation and of tasks, as a `Pool`; print what is related to it.
-
-    Groups are those of one folder: the same name in another one says nothing.
-    """
     import numpy as np
 
     from lib.data.dataset_folder import content
-    from lib.vectors.judging import Pool
+    from lib.experiments.models import Centred
+    from lib.teachers.rows import SIZE
+    from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
+    from lib.vectors.judging import Pool, compare_models, judge_all
 
-    held_out = [(each.text, each.source, each.group) for each in corpus.validation]
-    for name, task in tasks.items():
-        folder = name.split("/")[0]
-        held_out += [(task.texts[i], folder, task.groups.get(i, "")) for i in task.held_out()]
-    texts, *names = zip(*sorted(held_out), strict=True)
-    groups = [f"{folder}/{group}" if group else "" for folder, group in zip(*names, strict=True)]
-    read = corpus.train
-    folders, own = (read.table[key].to_numpy()[read.rows] for key in ("source", "group"))
-    if mates := np.isin(folders + "/" + own, groups).sum():
-        print(f"note: {mates} training documents share groups with judged texts: scores too high")
+    models = {BASE: bench.base, CUT: bench.teacher, STUDENT: student}
+    models |= {CHUNKS: replace(bench.teacher, chunk=SIZE + 2), TFIDF: bench.model("TF-IDF")}
+
+    def make_models(texts: Sequence[str]) -> dict[str, Any]:
+        return models | {CHUNKS: Centred(bench.store, models[CHUNKS], texts)}
+
+    held_out = [(each.text, each.group) for each in bench.corpus.validation]
+    for task in bench.tasks.values():
+        held_out += [(task.texts[i], task.groups.get(i, "")) for i in sorted(task.held_out())]
+    texts, groups = zip(*held_out, strict=True)
     contents = np.array([*map(content, texts)], np.uint64)
-    return Pool(np.array(texts, dtype=object), contents, groups)
+    pool = Pool(np.array(texts, dtype=object), contents, groups)
+    trained = bench.corpus.train.table["group"].to_numpy()[bench.corpus.train.rows]
+    if mates := np.isin(trained, [*{*groups} - {""}]).sum():
+        print(f"note: {mates} training documents share groups with judged texts: scores too high")
+    judged = judge_all(pool, bench.tasks, make_models)
+    report = compare_models(judged)
+    print(report["line"])
+    return {"scores": report["table"], "verdict": report["line"]}
 
 
 if __name__ == "__main__":

@@ -3,12 +3,10 @@
 import re
 import shutil
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
 from lib import train
-from lib.data.dataset_folder import Documents
 from lib.data.files import write_lines
 from lib.distillation import training
 from lib.experiments.bench import Bench
@@ -55,18 +53,6 @@ def test_a_folder_that_is_not_ours_is_refused_before_any_work(
     (tmp_path / "config.json").write_text("{}")
     assert "not written by" in refused(capsys, ["cosine", "--out", str(tmp_path), *SMOKE])
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
-
-
-def test_groups_of_two_folders_with_one_name_are_not_related(artifacts, tmp_path, capsys):
-    for name in "ab":
-        rows = [{"id": n, "text": f"{name} {n}", "group": "1"} for n in range(3)]
-        write_lines(tmp_path / name / "documents.jsonl", rows)
-    first, other = (Documents(tmp_path / name) for name in "ab")
-    pool = train.pool_held_out(SimpleNamespace(validation=first[[0, 1]], train=other), {})
-    assert len({*pool.groups}) == 1 and not capsys.readouterr().out
-    both = Documents(tmp_path / "a", tmp_path / "b")
-    pool = train.pool_held_out(SimpleNamespace(validation=both[[0, 3]], train=both[[1, 4, 5]]), {})
-    assert len({*pool.groups}) == 2 and "note: 3 training doc" in capsys.readouterr().out
 
 
 def test_half_a_launcher_is_refused(monkeypatch, capsys, tmp_path):

@@ -1,15 +1,10 @@
 """Paths: sources and committed figures are in the checkout, the rest under one artifact root."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:  # an exported student is read without pydantic
-    from lib.config.schema import Profile
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
@@ -24,17 +19,17 @@ def artifacts() -> Path:
     return home / (os.environ.get("THESIS_ARTIFACTS") or "artifacts")
 
 
-def run_name(profile: Profile) -> str:
+def run_name(profile: Any) -> str:
     """The folder name of a run; a changed profile has its own, which ends in a hash."""
     text = json.dumps(profile.departures, sort_keys=True, ensure_ascii=False).encode()
     return profile.name + (f"-{hashlib.sha256(text).hexdigest()[:8]}" if profile.departures else "")
 
 
-def figures(profile: Profile) -> Path:
+def figures(profile: Any) -> Path:
     """Where figures are saved: in the checkout, or of a changed profile with artifacts."""
     return (artifacts() if profile.departures else ROOT) / "figures" / run_name(profile)
 
 
-def run_folder(profile: Profile) -> Path:
+def run_folder(profile: Any) -> Path:
     """The folder for the rest of a run: executed notebooks with logs and notes, provenance."""
     return artifacts() / run_name(profile)

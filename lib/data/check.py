@@ -7,6 +7,7 @@ first one of each file is shown. The exit code is 2 if there is an error.
 import argparse
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pyarrow import compute
 from lib.config.profiles import make_unknown_error
 from lib.data import task_files
 from lib.data.corpus import find_reasons
-from lib.data.dataset_folder import FORMS, MISSING, Documents
+from lib.data.dataset_folder import FORMS, Documents, question_names
 from lib.data.files import read_rows
 from lib.data.text_sources import COLUMNS, list_files
 from lib.messages import exit_in_one_line
@@ -93,7 +94,7 @@ def findings(path: Path) -> list[str]:
     read = {place: [*itertools.chain(*map(place.glob, FORMS))] for place in folders}
     others = list_files(path, [*itertools.chain(*read.values())])
     others = [file for file in others if {*tasks.values()}.isdisjoint(file.parents)]
-    lines = []
+    lines, every = [], Counter[str]()  # folders of each group
     for name, place in ({folder.name: folder for folder in folders} | tasks).items():
         try:
             if name in tasks:
@@ -104,9 +105,10 @@ def findings(path: Path) -> list[str]:
             else:
                 documents = Documents(place)
                 groups = documents.table["group"].to_numpy()
-                grouped, odd = (groups != "").sum(), sorted(MISSING & {*groups})
+                grouped = (groups != "").sum()
                 lines.append(f"{name}: {len(documents)} documents, {grouped} with a group")
-                lines += [f"{name}: note: the group {each} counts like any other" for each in odd]
+                lines += [f"{name}: note: {each}" for each in question_names(groups, "group")]
+                every.update({*groups} - {""})
                 known = COLUMNS if (place / "tasks/label").is_dir() else COLUMNS[:-1]
                 if fields := {key for _, row in read_rows(*read[place]) for key in row} - {*known}:
                     lines.append(f"{name}: note: fields that are not read: {sorted(fields)}")
@@ -114,6 +116,8 @@ def findings(path: Path) -> list[str]:
                     lines.append(f"{name}: note: {left_out} documents are blank or repeat others")
         except ValueError as error:
             lines.append(f"{name}: error: {error}")
+    if shared := sum(count > 1 for count in every.values()):
+        lines.append(f"{path.name}: note: {shared} groups are in several folders, each one group")
     if others:
         names = [str(file.relative_to(path)) for file in others[:5]]
         lines.append(f"{path.name}: note: {len(others)} files not read: {names}")

@@ -9,7 +9,7 @@ import functools
 import hashlib
 import itertools
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -17,14 +17,13 @@ from typing import Annotated, Any, BinaryIO
 import numpy as np
 import pyarrow
 import regex
-from pooch import file_hash
 from pyarrow import ipc
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from lib.config import paths
 from lib.config.profiles import validated
 from lib.data.files import read_rows
-from lib.store import hash_code, hash_value, write_whole
+from lib.store import hash_code, hash_file, hash_value, write_whole
 from lib.texts import has_token
 
 # Punctuation, in ASCII too, spaces, soft hyphens, and what only chooses how a sign is drawn.
@@ -42,6 +41,16 @@ def spell_name(value: Any) -> str:
     value = value.decode() if isinstance(value, bytes) else value
     whole = isinstance(value, float | Decimal) and value // 1 == value
     return unicodedata.normalize("NFC", str(int(value) if whole else value))
+
+
+def question_names(names: Iterable[str], what: str, odd: Set[str] = MISSING) -> list[str]:
+    """Notes on names that may be meant as none, or as one, such as 1 and 1.0, or red and Red."""
+    forms: dict[str, list[str]] = {}
+    for name in sorted({*names} - {""}):
+        forms.setdefault(name.casefold().removesuffix(".0"), []).append(name)
+    several = [" and ".join(each) for each in forms.values() if len(each) > 1]
+    notes = [f"the {what} {name} counts like any other" for name in sorted(odd & {*names})]
+    return notes + [f"the {what}s {each} are different ones" for each in several]
 
 
 # With a minimum length, pydantic checks the characters and refuses half a surrogate pair.
@@ -92,7 +101,7 @@ def _open(folder: Path) -> pyarrow.Table:
     if len(forms) != 1:
         found = " and ".join(files[0].name for files in forms) or "none"
         raise ValueError(f"{folder}: expected one of {', '.join(FORMS)}, found {found}")
-    sums = [_sum_once(path, path.stat().st_mtime_ns) for path in forms[0]]
+    sums = [*map(hash_file, forms[0])]
     key = hash_value([hash_code(("data.dataset_folder", "data.files")), sums])
     copy = paths.artifacts() / "data" / "arrow" / f"{key}.arrow"
     if not copy.exists():
@@ -101,7 +110,6 @@ def _open(folder: Path) -> pyarrow.Table:
     return table.append_column("source", pyarrow.repeat(folder.name, len(table)))
 
 
-_sum_once = functools.cache(lambda path, written: file_hash(path))
 _map = functools.cache(lambda copy: ipc.open_file(pyarrow.memory_map(str(copy))).read_all())
 
 

@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from lib.config.schema import TaskFolder, TaskSettings
-from lib.data.dataset_folder import MISSING, Documents, content, find_dataset, spell_name
+from lib.data import dataset_folder
+from lib.data.dataset_folder import MISSING, Documents, content, spell_name
 from lib.data.files import Rows, read_rows
 from lib.messages import one_line_errors
 
@@ -93,7 +94,9 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
     tasks = {}
     for name, entry in section.folders.items():
         options = entry.model_dump(exclude={"folder"})
-        tasks[name] = read_task(find_dataset(roots, entry.folder), section.seed, **options)
+        tasks[name] = read_task(
+            dataset_folder.find_dataset(roots, entry.folder), section.seed, **options
+        )
     return tasks
 
 
@@ -132,8 +135,7 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
     if dropped := len(examples) - len(task.examples):
         notes.append(f"{dropped} examples left out, with texts that are blank or unwanted")
     odd = {*MISSING, "-1"} if task.kind == "clustering" else MISSING
-    for each in sorted(odd & {*task.examples["label"]}):
-        notes.append(f"the label {each} is judged like any other")
+    notes += dataset_folder.question_names(task.examples["label"], "label", odd)
     if task.kind == "classification":
         trained = {*task.examples["label"][task.examples["split"] == "train"]}
         if len(trained) < 2 or trained != {*task.classes}:
@@ -144,6 +146,8 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
             raise ValueError(f"{folder}: {told} belong together), got {task.classes}")
         if asked.cross_fit or not {"validation", "test"} <= task.inputs.keys():
             task = replace(task, folds=asked.blocks or asked.folds)
+        if again := task.examples.duplicated().sum():
+            notes.append(f"{again} examples repeat others, and count again")
         each = task.examples.explode("ids")
         for what, names in (("texts", task.contents), ("groups", task.groups)):
             shared = each.groupby(each["ids"].map(names.get))["split"].nunique() > 1

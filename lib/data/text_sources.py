@@ -88,6 +88,8 @@ def _read_table(path: Path, asked: Mapping[str, str]) -> Iterator[dict[str, Any]
             ours = [(key, value if key == "text" else spell_name(value)) for key, value in ours]
         if len(dict(ours)) < len(ours):
             raise ValueError(f"{path}: two columns for one of {', '.join(COLUMNS)}")
+        if number > 1 and ("id" in seen) != ("id" in dict(ours)):  # row numbers among ids
+            raise ValueError(f"{path}: row {number}: expected an id in each row, or in none")
         seen.update(dict(ours))
         yield {"id": number} | dict(ours)
     if missing := {*asked} - seen:

@@ -109,8 +109,9 @@ def _orthonormal_columns(values: Any) -> np.ndarray:
     """
     x, eps = values.astype(np.float64), np.finfo(values.dtype).eps
     left, sizes, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    # Rounded entries change singular values by less than eps times this norm; 10 allows for sums.
-    return left[:, sizes > 10 * eps * np.linalg.norm(x)]
+    # Rounded entries change singular values by less than eps times this norm. 10 allows for sums,
+    # of which no library keeps 16 bits.
+    return left[:, sizes > (10 if eps < 1e-6 else 1) * eps * np.linalg.norm(x)]
 
 
 def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -17,11 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pooch import file_hash
 
 from lib.config.schema import StructuralTeacherSettings
 from lib.data.dataset_folder import content
-from lib.store import Arrays, Product, Rows, Store, hash_arrays, hash_texts
+from lib.store import Arrays, Product, Rows, Store, hash_arrays, hash_file, hash_texts
 from lib.teachers import paragraph_vector
 from lib.teachers.rows import centre_rows, cut_text, join_rows, mean_of_chunks, scale_rows
 from lib.teachers.words import Lexical
@@ -263,12 +262,11 @@ def find_model(name: str) -> str:
     return name
 
 
-@functools.cache
-def hash_model(name: str) -> list[list[str]]:
-    """[file, SHA-256] of every file that a local model is loaded from; empty for a hub id."""
+def hash_model(name: str) -> tuple[tuple[str, str], ...]:
+    """File and SHA-256 of every file that a local model is loaded from; empty for a hub id."""
     folder = Path(find_model(name))
     files = sorted(path for path in folder.rglob("*") if path.suffix in _LOADED)
-    return [[path.relative_to(folder).as_posix(), file_hash(path)] for path in files]
+    return tuple((path.relative_to(folder).as_posix(), hash_file(path)) for path in files)
 
 
 @functools.cache

@@ -118,9 +118,13 @@ class Base(Model):
         return self.store.rows(product, texts, tokenize)
 
 
-@functools.lru_cache(maxsize=1)
 def share_layers(section: StudentSettings) -> Student:
     """The layers of a base as a student, with its checkpoint's weights; not to be changed."""
+    return _load_layers(section, hash_model(section.model))
+
+
+@functools.lru_cache(maxsize=1)
+def _load_layers(section: StudentSettings, files: Any) -> Student:
     path = find_model(section.model)
     if section.base == "longformer":
         return Student.from_longformer(path, section.revision)
@@ -168,9 +172,8 @@ class TrainedStudent(Model):
     def weights(self) -> Product:
         """Weights and losses, named by their inputs, so nothing is computed to name them."""
         variant, read = replace(self.variant, cut=False), {"training", "width"}
-        inputs = self.profile.model_dump(
-            mode="json", include=read, exclude={"training": NOT_HASHED}
-        )
+        parts: dict = {"include": read, "exclude": {"training": NOT_HASHED}}
+        inputs = self.profile.model_dump(mode="json", **parts)
         inputs |= {
             "variant": asdict(variant),
             "losses": variant.losses,

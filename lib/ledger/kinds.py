@@ -134,9 +134,7 @@ class CountPairs(Claim):
 
 
 class Spread(Claim):
-    """The scores of the models in `wider` have a larger standard deviation than `narrower`'s. Near
-    the scores, each is a weighted sum of them (delta method).
-    """
+    """The scores of `wider` have a larger standard deviation than `narrower`'s (delta method)."""
 
     wider: Patterns
     narrower: Patterns

@@ -4,20 +4,14 @@ parameters first, and `nb.finish()` its promised figures and tables last.
 What loads NumPy or torch is imported in functions: `start` sets variables that they read.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lib.config import environment, manifest, paths, profiles
 from lib.config.schema import Profile
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 PARAMETERS = ("profile", "seeds", "only", "overrides")
 MARKER = "notebook complete:"  # a notebook that has not printed this did not reach its end
@@ -57,9 +51,7 @@ class Notebook:
         can_answer = getattr(getattr(get_ipython(), "kernel", None), "_allow_stdin", False)
         interact(draw, **controls) if can_answer else draw()
 
-    def save(
-        self, figure: Figure, label: str, data: DataFrame, records: DataFrame | None = None
-    ) -> None:
+    def save(self, figure: Any, label: str, data: Any, records: Any = None) -> None:
         """Save a figure, its data, and the provenance of `records`, if this run makes the label."""
         from lib import figures
 
@@ -67,9 +59,7 @@ class Notebook:
             figures.save(figure, label, data, paths.figures(self.profile))
             self._note(label, records)
 
-    def save_table(
-        self, data: DataFrame, label: str, caption: str = "", records: DataFrame | None = None
-    ) -> None:
+    def save_table(self, data: Any, label: str, caption: str = "", records: Any = None) -> None:
         """Save a table as CSV and for reading; `caption` replaces that of `params/tables.yaml`."""
         from lib.figures import tables
 
@@ -79,7 +69,7 @@ class Notebook:
             tables.save(data, label, paths.figures(self.profile), caption=caption)
             self._note(label, records)
 
-    def _note(self, label: str, records: DataFrame | None) -> None:
+    def _note(self, label: str, records: Any) -> None:
         """Write `provenance/<label>.json`: from what products, code and versions it was made."""
         from lib.store import write_text
 

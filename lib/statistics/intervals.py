@@ -29,7 +29,7 @@ class SeedNoise(NamedTuple):
     @classmethod
     def from_gaps(cls, gaps: np.ndarray | pd.Series) -> Self:
         """The noise of runs, two of each model, that differ by `gaps`: sd^2 = mean of gap^2 / 2."""
-        return cls(float(np.sqrt((gaps**2).mean() / 2)), len(gaps))
+        return cls(float(np.sqrt((np.asarray(gaps) ** 2).mean() / 2)), len(gaps))  # NaN stays
 
     @property
     def least_difference(self) -> float:
@@ -288,8 +288,8 @@ def from_runs(
     """
     weights = weights or dict.fromkeys(runs.columns, 1 / runs.shape[1])
     weight, table = np.array(list(weights.values())), runs[list(weights)]
-    if table.isna().any(axis=None):  # it would be left out of a mean
-        raise ValueError("a run has no score on one of the tasks")
+    if table.isna().any(axis=None) or not table.index.is_unique:  # a mean would hide it
+        raise ValueError("a run has no score on one of the tasks, or is given twice")
     by_model = table.groupby(level="model", sort=False)
     noise = noise or _pool(table.to_numpy() @ weight, table.index.get_level_values("model"))
     means, nothing = by_model.mean(), np.zeros((by_model.ngroups, by_model.ngroups))

@@ -93,10 +93,8 @@ def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
 
 
 def _cut_blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, ...]]:
-    """Cut documents into equally long blocks of at most `size` queries.
-
-    Yields (start, stop, first, last): the queries [start, stop) and the keys [first, last) within
-    their windows.
+    """Cut documents into equally long blocks of at most `size` queries: yield (start, stop), and
+    (first, last) of the keys within their windows.
     """
     offset = 0
     for length in lengths:

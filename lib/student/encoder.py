@@ -98,9 +98,8 @@ class Layer(nn.Module):
     def __init__(self, config: "transformers.LongformerConfig", window: int):
         super().__init__()
         width = config.hidden_size
-        self.attention = nn.ModuleDict(
-            {"self": SelfAttention(config, window), "output": Output(config, width)}
-        )
+        parts = {"self": SelfAttention(config, window), "output": Output(config, width)}
+        self.attention = nn.ModuleDict(parts)
         self.intermediate = nn.ModuleDict({"dense": Linear(width, config.intermediate_size)})
         self.output = Output(config, config.intermediate_size)
         self.activation = transformers.activations.ACT2FN[config.hidden_act]
@@ -143,9 +142,8 @@ class Student(nn.Module):
         self.unused: dict[str, Tensor] = {}
         modules = transformers.models.longformer.modeling_longformer
         self.embeddings = modules.LongformerEmbeddings(config)
-        self.encoder = nn.ModuleDict(
-            {"layer": nn.ModuleList(Layer(config, window) for window in windows)}
-        )
+        layers = nn.ModuleList(Layer(config, window) for window in windows)
+        self.encoder = nn.ModuleDict({"layer": layers})
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -246,6 +244,8 @@ class Student(nn.Module):
             ids = np.asarray(document)
             if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
                 raise ValueError(f"expected token ids, document {index} is {show_value(document)}")
+            if ids[-1] == self.padding:  # it would be embedded, too
+                raise ValueError(f"document {index} ends with padding: pass its own tokens alone")
             if len(ids) > self.max_positions or not 0 <= ids.min() <= ids.max() < vocabulary:
                 told = f"{len(ids)} tokens with ids from {ids.min()} to {ids.max()}"
                 most = f"at most {self.max_positions} tokens with ids below {vocabulary}"

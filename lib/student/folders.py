@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import tokenizers
 import torch
 import transformers  # whose names are imported when they are used, some for seconds
+from tokenizers import normalizers
 from torch import Tensor
 
 from lib.messages import one_line_errors, quiet_transformers
+from lib.texts import DROPPED, LIGATURES
 
 # Encoders whose layers are those of a Longformer, and whether their positions start after the
 # padding id. docs/scale.md says why others cannot be used.
@@ -124,13 +127,11 @@ def save_sentence_transformer(
     """
     if student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer; set student.tokenizer")
+    pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
     files = {
         "modules.json": _MODULES,
         "sentence_bert_config.json": {"max_seq_length": student.max_positions},
-        "1_Pooling/config.json": {
-            "word_embedding_dimension": student.dim,
-            "pooling_mode_mean_tokens": True,
-        },
+        "1_Pooling/config.json": pooling,
     }
     facts = {
         "name": Path(folder).name,
@@ -140,6 +141,7 @@ def save_sentence_transformer(
     }
 
     def finish(new: Path) -> None:
+        read_normalized(new)
         (new / "1_Pooling").mkdir()
         for name, content in files.items():
             (new / name).write_text(json.dumps(content), encoding="utf-8")
@@ -149,10 +151,24 @@ def save_sentence_transformer(
     save_longformer(student, folder, finish)
 
 
+def read_normalized(folder: Path) -> None:
+    """Let the tokenizer of a folder read words as `lib.texts.normalize_text` does, by itself."""
+    backend = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    steps = [normalizers.Replace(sign, letters) for sign, letters in LIGATURES.items()]
+    dropped = DROPPED.pattern.replace(r"\xad", r"\u00ad")  # as Oniguruma spells it
+    steps += [normalizers.Replace(tokenizers.Regex(dropped), ""), normalizers.NFC()]
+    steps += [backend.normalizer] if backend.normalizer else []
+    backend.normalizer = normalizers.Sequence(steps)
+    backend.save(str(folder / "tokenizer.json"))
+    # Other classes of transformers 5 make a normalizer of their own instead of reading this one.
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text("utf-8")) | {"tokenizer_class": "PreTrainedTokenizerFast"}
+    path.write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
 def render_card(template: Path, **values: Any) -> str:
     """Fill in a template; a value that it lacks is an error."""
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    blocks = {"trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, **blocks)
     text = template.read_text(encoding="utf-8")
     return environment.from_string(text).render(values) + "\n"

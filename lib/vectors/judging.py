@@ -180,17 +180,20 @@ def compare_models(measures: Sequence[Measure], asked: str | None = None) -> dic
         overall, evidence = _tabulate(measures, models)
         means = overall.set_index("model")["value"]
         best = [(means.idxmax(), model) for model in models]
-        worse = verdicts.compare(best, evidence)["low"] > VARIES  # not if it is NaN: nothing varies
+        behind = verdicts.compare(best, evidence)
+        # Without an interval, all examples say the same.
+        worse = behind["low"].fillna(behind["difference"]) > VARIES
         chosen = asked or models[worse.argmin()]
         others = overall["model"][overall["against_low"].notna()].tolist()
+        least = most = difference = means[chosen] - means[BASE]
         if chosen in others:  # not the base, and its difference from the base varies
             # Whichever model is chosen, it was one of several that luck could favour (Bonferroni).
             alpha = verdicts.ALPHA / (1 if asked else len(others))
             weights = (means.index == chosen) * 1.0 - (means.index == BASE)
             (error,), (df,) = evidence.errors(weights[None])
-            half, difference = stats.t.ppf(1 - alpha / 2, df) * error, means[chosen] - means[BASE]
-            low, high = np.clip([difference - half, difference + half], -1, 1)
-            verdict = "WIN" if low > 0 else "LOSS" if high < 0 else verdict
+            half = stats.t.ppf(1 - alpha / 2, df) * error
+            low, high = least, most = np.clip([difference - half, difference + half], -1, 1)
+        verdict = "WIN" if least > VARIES else "LOSS" if most < -VARIES else verdict
     print(table.to_string(index=False, na_rep="", float_format="{:.3f}".format))
     score, base = means[[chosen, BASE]]
     line = f"VERDICT: {verdict} | {chosen} | {score:.3f} | {base:.3f} | {score - base:+.3f}"

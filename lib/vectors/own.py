@@ -26,7 +26,7 @@ from lib.experiments.students import Base
 from lib.messages import quiet_transformers
 from lib.store import Store, check_target, replace_folder
 from lib.student import Student
-from lib.student.folders import render_card
+from lib.student.folders import read_normalized, render_card
 from lib.teachers.rows import SIZE, scale_rows
 from lib.teachers.words import DIM
 from lib.texts import count_words, shorten_text
@@ -87,6 +87,8 @@ class OwnTexts:
             raise ValueError(f"{given.texts}: expected two different texts, got {len(self.texts)}")
         fitted = np.sort(np.argsort(self.texts.text_hashes)[:FITTED])
         read = [self.texts[place] for place in fitted.tolist()]
+        if len(read) < len(self.texts):
+            self.notes.append(f"note: words are fitted to {FITTED} of {len(self.texts)} texts")
         store = Store(paths.artifacts() / "store")
         models = list_models(store, read, profiles.load("lab"), student)
         self.combine = partial(combine, models)
@@ -143,6 +145,7 @@ class OwnTexts:
         if empty := frame["id"][~vectors.any(axis=1)].tolist():
             print(f"note: zeros for {len(empty)} texts without known words, such as {empty[:3]}")
         facts = {"documents": len(self.texts), "verdict": report["line"], "scores": report["table"]}
+        facts["words"] = min(FITTED, len(self.texts))  # of so many documents
         made = environment.commit() | environment.versions()
         card = facts | {"title": f"Vectors of {self.name}: {name}", "provenance": made}
         shown = np.sort(np.random.default_rng(0).permutation(len(self.texts))[:SHOWN])
@@ -159,6 +162,7 @@ class OwnTexts:
             encoder.save(new / "encoder", name, arrays, counted, card)
             if isinstance(dense, Teacher):
                 shutil.copytree(find_model(dense.section.model), new / "encoder/dense")
+                read_normalized(new / "encoder/dense")
             elif dense is not None:
                 dense.load().export(new / "encoder/dense")
 

@@ -57,18 +57,22 @@ def test_tasks_are_named_or_none_and_some_documents_must_be_left(root, write):
 
 def test_a_report_counts_what_is_there_and_goes_on_after_an_error(root, write, capsys):
     rows = [{"id": n, "text": f"{n}", "group": "NA"} for n in range(1100)]
-    write(root / "diaries/documents.jsonl", *rows[:-1], rows[-1] | {"Label": 2})
+    write(root / "diaries/documents.jsonl", *rows[:-1], rows[-1] | {"Label": 2, "group": "na"})
+    write(root / "notes/documents.jsonl", {"id": 1, "text": "a", "group": "na"})
     (root / "diaries/more.txt").touch()
     write(root / "poems/texts.jsonl", *rows)
     assert check.main([str(root)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "diaries: 1100 documents, 1100 with a group",
         "diaries: note: the group NA counts like any other",
+        "diaries: note: the groups NA and na are different ones",
         "diaries: note: fields that are not read: ['Label']",
         "letters: 40 documents, 0 with a group",
         "letters: note: 10 documents are blank or repeat others",
+        "notes: 1 documents, 1 with a group",
         "letters/events: clustering of 16 documents, {'clusters': 16}",
         "letters/mood: classification of 24 documents, {'train': 16, 'test': 8}",
+        "root: note: 1 groups are in several folders, each one group",
         "root: note: 2 files not read: ['diaries/more.txt', 'poems/texts.jsonl']",
     ]
     write(root / "letters/tasks/mood/test.jsonl", {"id": "99", "label": 0})

@@ -173,23 +173,26 @@ def test_what_real_data_have_is_kept_and_counted(root, write):
     rows = [row | {"group": f"g{row['id'] // 9}" + " " * (row["id"] % 2)} for row in rows]
     write(root / "own/documents.jsonl", b"\xef\xbb\xbf" + json.dumps(rows[0]).encode(), *rows[1:])
     with (root / "own/tasks/links/train.jsonl").open("a") as stream:
-        for pair in ({"a": 8, "b": 9, "label": 0}, {"a": 5, "b": 55, "label": 0}):
+        for pair in 2 * [{"a": 8, "b": 9, "label": 0}] + [{"a": 5, "b": 55, "label": 0}]:
             stream.write("\n" + json.dumps(pair))
     with (root / "own/tasks/links/test.jsonl").open("a") as stream:
         stream.write("\n" + json.dumps({"a": 6, "b": 4, "label": 1}))
     links = read(root, "links")
     assert links.notes == (
         "4 examples left out, with texts that are blank or unwanted",
+        "2 examples repeat others, and count again",
         "2 texts are in more than one split",
         "1 groups are in more than one split",
     )
-    assert len(links.inputs["train"]) == 8 and "1" not in links.texts
+    assert len(links.inputs["train"]) == 9 and "1" not in links.texts
     assert links.groups["4"] == links.groups["5"] == "g0"
     assert read(root, "related").relevant == {"0": ["2"], "5": ["0"]}
     assert read(root, "events").clusters == {"0": "x", "2": "y"}
-    write(root / "own/tasks/events/clusters.jsonl", {"id": 0, "label": -1}, {"id": 4, "label": -1})
-    (noise,) = read(root, "events").notes
-    assert "the label -1 is judged like any other" in noise
+    write(
+        root / "own/tasks/events/clusters.jsonl", {"id": 0, "label": -1}, {"id": 4, "label": "-1.0"}
+    )
+    told = ("the label -1 counts like any other", "the labels -1 and -1.0 are different ones")
+    assert read(root, "events").notes == told
 
 
 def test_names_are_the_same_in_either_canonical_form(root, write):

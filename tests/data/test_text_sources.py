@@ -73,6 +73,12 @@ def test_values_come_out_as_they_went_in(tmp_path, mark):
     assert documents == [(str(number), value, "") for number, value in enumerate(VALUES, 1)]
 
 
+def test_row_numbers_are_no_ids_among_ids(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"id": "2", "text": "One"}\n{"text": "Two"}')
+    with pytest.raises(ValueError, match="row 2: expected an id in each row"):
+        read(tmp_path / "a.jsonl")
+
+
 def test_columns_of_other_names_can_be_named(tmp_path):
     (tmp_path / "a.csv").write_text("The\u0300me,stars,url\nOne,5,x\nTwo,1,y\n")
     documents, folder, _ = read(tmp_path / "a.csv", text="thème", label="stars")

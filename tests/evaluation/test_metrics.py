@@ -125,6 +125,8 @@ def test_cca_of_rank_deficient_inputs_counts_each_direction_once(dtype):
     assert metrics.cca(mixed, y) == pytest.approx(metrics.cca(x, y), rel=near)
     assert metrics.cca(constant, y) == 0.0
     assert metrics.cca(np.zeros((60, 2), dtype), y) == 0.0
+    far = (draw(0, 1000, 32) + 20).astype(dtype)  # rounded, in 16 bits, to a hundredth of its sd
+    assert metrics.cca(far, far) == pytest.approx(32)
 
 
 def test_cca_warns_where_correlations_are_one_for_any_data():

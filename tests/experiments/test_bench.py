@@ -14,14 +14,30 @@ import torch
 from numpy.testing import assert_array_equal
 
 from lib import jobs
-from lib.config import paths
+from lib.config import paths, profiles
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA
 from lib.experiments.bench import Bench
+from lib.experiments.models import hash_model
 from lib.experiments.students import Base, TrainedStudent, share_layers
 from lib.student import masked_words
+from tests.student.tiny import make_student
 
 CONTEXTUAL = "cosine;100d;S:768x100;C:-"
 MODELS = ("Longformer", "cosine", "MSE")
+
+
+def test_a_student_in_the_same_folder_is_another_model(tmp_path):
+    student, folder = make_student(tmp_path), tmp_path / "out"
+    section, seen = profiles.load("smoke").student, []
+    section = section.model_copy(update={"base": "longformer", "model": str(folder)})
+    for _ in range(2):
+        student.save(folder)
+        vectors = share_layers(section).encode(["w1 w2"])
+        np.testing.assert_array_equal(vectors, student.encode(["w1 w2"]))
+        seen.append((hash_model(str(folder)), vectors.tolist()))
+        with torch.no_grad():
+            student.embeddings.LayerNorm.weight *= torch.arange(1, 33)
+    assert seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1]
 
 
 def fail(*_, **__):

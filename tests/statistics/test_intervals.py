@@ -66,6 +66,9 @@ def test_a_missing_score_is_no_smaller_mean():
     assert math.isnan(seed_noise(gap).sd)
     with pytest.raises(ValueError, match="no score on one of the tasks"):
         from_runs(gap, noise=SeedNoise(0.1, 5))
+    with pytest.raises(ValueError, match="given twice"):
+        from_runs(pd.concat([gap.dropna()] * 2), noise=SeedNoise(0.1, 5))
+    assert math.isnan(SeedNoise.from_gaps(pd.Series([0.1, math.nan])).sd)
 
 
 def test_seeds_are_credited():

@@ -63,7 +63,15 @@ def list_texts(limit):
     """
     counts = (1, limit - 3, limit - 2, limit - 1, 2 * limit - 2)
     texts = [" ".join(f"w{(7 * n) % 60}" for n in range(count)) for count in counts]
-    return [*texts, "w1 [PAD] w2", "[PAD] w3", "w4 [PAD]", "[CLS] w1 [SEP]", "strange w3"]
+    return [
+        *texts,
+        "w1 [PAD] w2",
+        "[PAD] w3",
+        "w4 [PAD]",
+        "[CLS] w1 [SEP]",
+        "strange w3",
+        "w\u00ad1 w3",
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)

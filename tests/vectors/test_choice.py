@@ -46,6 +46,16 @@ def test_a_model_that_is_asked_for_may_lose():
     assert compare_models([make_measure({BOTH: START + NOISE})], BOTH)["verdict"] == "EQUAL"
 
 
+@pytest.mark.parametrize("count", [4, 8, 40, 60])
+def test_a_difference_that_is_the_same_everywhere_decides_without_an_interval(count):
+    """Whatever rounding leaves of it: of .109 and 1 some sums are exact, and some are not."""
+    scores = {BASE: np.full(count, 0.109), CUT: np.zeros(count), LSA: np.ones(count)}
+    measure = Measure("t MRR", scores, np.arange(count), 0.1, count)
+    choice, asked = compare_models([measure]), compare_models([measure], CUT)
+    assert (choice["model"], choice["verdict"], choice["low"]) == (LSA, "WIN", None)
+    assert (asked["model"], asked["verdict"], asked["high"]) == (CUT, "LOSS", None)
+
+
 def test_the_interval_of_the_table_is_that_of_paired_texts():
     scores = {CUT: START + 0.1 + NOISE / 10, CHUNKS: START + 0.1}
     _, row, still = compare_models([make_measure(scores)])["table"]

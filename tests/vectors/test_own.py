@@ -13,7 +13,7 @@ from lib.data.files import write_lines
 from lib.experiments.models import Teacher
 from lib.experiments.students import Base
 from lib.store import MARKER
-from lib.vectors import BASE, BOTH, CHUNKS, LSA
+from lib.vectors import BASE, BOTH, CHUNKS, LSA, own
 from tests.vectors.conftest import draw_coins, make_text
 
 
@@ -138,7 +138,8 @@ def test_it_goes_on_from_what_was_embedded(quickly, reviews, capsys, monkeypatch
     assert run(capsys, reviews)[0] == 0 and not again, "all is kept, and the folder replaced"
 
 
-def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys):
+def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(own, "FITTED", 10)
     folder = write_dataset(tmp_path, 12)
     clusters = [{"id": str(n), "label": f"e{n // 3}"} for n in range(12)]
     write_lines(folder / "tasks/events/clusters.jsonl", clusters)
@@ -149,6 +150,11 @@ def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys):
     code, lines, _ = run(capsys, folder, "--model", LSA)
     assert any("zeros for 1 texts" in line and "stop words" in line for line in lines), lines
     assert code == 0 and any(line.strip().startswith("events MAP") for line in lines), lines
+    assert "note: words are fitted to 10 of 13 texts" in lines
+    assert (
+        "all 13 documents, its words to 10 of them."
+        in next(tmp_path.rglob("README.md")).read_text()
+    )
     for name in ("mistaken", "one"):
         assert any(line.startswith(f"note: {name} is not judged: ") for line in lines), lines
 
