@@ -94,9 +94,8 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
     tasks = {}
     for name, entry in section.folders.items():
         options = entry.model_dump(exclude={"folder"})
-        tasks[name] = read_task(
-            dataset_folder.find_dataset(roots, entry.folder), section.seed, **options
-        )
+        place = dataset_folder.find_dataset(roots, entry.folder)
+        tasks[name] = read_task(place, section.seed, **options)
     return tasks
 
 

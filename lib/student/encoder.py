@@ -244,8 +244,8 @@ class Student(nn.Module):
             ids = np.asarray(document)
             if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
                 raise ValueError(f"expected token ids, document {index} is {show_value(document)}")
-            if ids[-1] == self.padding:  # it would be embedded, too
-                raise ValueError(f"document {index} ends with padding: pass its own tokens alone")
+            if self.padding in (ids[0], ids[-1]):  # it would be embedded, too
+                raise ValueError(f"document {index} has padding at an end: pass its tokens alone")
             if len(ids) > self.max_positions or not 0 <= ids.min() <= ids.max() < vocabulary:
                 told = f"{len(ids)} tokens with ids from {ids.min()} to {ids.max()}"
                 most = f"at most {self.max_positions} tokens with ids below {vocabulary}"

@@ -141,7 +141,7 @@ def save_sentence_transformer(
     }
 
     def finish(new: Path) -> None:
-        read_normalized(new)
+        normalize_tokenizer(new)
         (new / "1_Pooling").mkdir()
         for name, content in files.items():
             (new / name).write_text(json.dumps(content), encoding="utf-8")
@@ -151,7 +151,7 @@ def save_sentence_transformer(
     save_longformer(student, folder, finish)
 
 
-def read_normalized(folder: Path) -> None:
+def normalize_tokenizer(folder: Path) -> None:
     """Let the tokenizer of a folder read words as `lib.texts.normalize_text` does, by itself."""
     backend = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     steps = [normalizers.Replace(sign, letters) for sign, letters in LIGATURES.items()]

@@ -26,7 +26,7 @@ from lib.experiments.students import Base
 from lib.messages import quiet_transformers
 from lib.store import Store, check_target, replace_folder
 from lib.student import Student
-from lib.student.folders import read_normalized, render_card
+from lib.student.folders import normalize_tokenizer, render_card
 from lib.teachers.rows import SIZE, scale_rows
 from lib.teachers.words import DIM
 from lib.texts import count_words, shorten_text
@@ -162,7 +162,7 @@ class OwnTexts:
             encoder.save(new / "encoder", name, arrays, counted, card)
             if isinstance(dense, Teacher):
                 shutil.copytree(find_model(dense.section.model), new / "encoder/dense")
-                read_normalized(new / "encoder/dense")
+                normalize_tokenizer(new / "encoder/dense")
             elif dense is not None:
                 dense.load().export(new / "encoder/dense")
 

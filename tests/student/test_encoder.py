@@ -253,7 +253,7 @@ def test_bases_and_windows_that_do_not_fit_are_refused(tmp_path):
         ([[5, VOCABULARY]], "document 0 has 2 tokens with ids from 5 to 99"),
         ([[5] * 129], "document 0 has 129 tokens .* expected at most 128"),
         ([[5.0, 6.5]], "expected token ids"),
-        ([[5, 6], [7, 1]], "document 1 ends with padding"),
+        ([[5, 6], [7, 1]], "document 1 has padding at an end"),
     ],
 )
 def test_bad_ids(student, documents, message):
