@@ -154,7 +154,7 @@ def save_sentence_transformer(
 def normalize_tokenizer(folder: Path) -> None:
     """Let the tokenizer of a folder read words as `lib.texts.normalize_text` does, by itself."""
     backend = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    steps = [normalizers.Replace(sign, letters) for sign, letters in LIGATURES.items()]
+    steps: list[Any] = [normalizers.Replace(sign, letters) for sign, letters in LIGATURES.items()]
     dropped = DROPPED.pattern.replace(r"\xad", r"\u00ad")  # as Oniguruma spells it
     steps += [normalizers.Replace(tokenizers.Regex(dropped), ""), normalizers.NFC()]
     steps += [backend.normalizer] if backend.normalizer else []
@@ -168,7 +168,7 @@ def normalize_tokenizer(folder: Path) -> None:
 
 def render_card(template: Path, **values: Any) -> str:
     """Fill in a template; a value that it lacks is an error."""
-    blocks = {"trim_blocks": True, "lstrip_blocks": True}
+    blocks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, **blocks)
     text = template.read_text(encoding="utf-8")
     return environment.from_string(text).render(values) + "\n"
