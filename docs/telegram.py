@@ -24,7 +24,9 @@ LABELS = {"OK": "yes", "BAD": "no"}  # of a pair's quality
 
 
 def write_dataset(archives: Path, pairs: Path, folder: Path) -> list[str]:
-    """Write the dataset folder; returns URLs that the archives lack, whose pairs are left out."""
+    """Write the dataset folder; returns URLs without a text in their day's archives, whose
+    pairs are left out.
+    """
     sides: dict[str, str] = {}
     write_lines(folder / "documents.jsonl", _read_documents(archives, sides))
     missing = set[str]()
@@ -78,4 +80,6 @@ def _read_page(content: bytes) -> tuple[str, str, str]:
 
 if __name__ == "__main__":
     missing = write_dataset(*map(Path, sys.argv[1:]))
-    print(f"{len(missing)} addresses of pairs are in no archive: missing_urls.txt")
+    print(
+        f"{len(missing)} addresses of pairs have no text in their day's archives: missing_urls.txt"
+    )

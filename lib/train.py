@@ -105,7 +105,8 @@ def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     texts, groups = zip(*held_out, strict=True)
     contents = np.array([*map(content, texts)], np.uint64)
     pool = Pool(np.array(texts, dtype=object), contents, groups)
-    trained = bench.corpus.train.table["group"].to_numpy()[bench.corpus.train.rows]
+    read = student.documents.documents
+    trained = read.table["group"].to_numpy()[read.rows]
     if mates := np.isin(trained, [*{*groups} - {""}]).sum():
         print(f"note: {mates} training documents share groups with judged texts: scores too high")
     judged = judge_all(pool, bench.tasks, make_models)

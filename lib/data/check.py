@@ -69,7 +69,7 @@ def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[st
         "training.checkpoint_every": 5,
     }
     told = f"train on {trained} of {len(documents)} documents, hold out {held_out}"
-    return changes, f"{told}, judge by {len(judged)} tasks"
+    return changes, f"{told}, judge by {len(judged)} tasks of at most {TEXTS} texts"
 
 
 def read_task(folder: Path) -> task_files.Task:
@@ -93,7 +93,7 @@ def findings(path: Path) -> list[str]:
     folders, tasks = _find_places(path)
     read = {place: [*itertools.chain(*map(place.glob, FORMS))] for place in folders}
     others = list_files(path, [*itertools.chain(*read.values())])
-    others = [file for file in others if {*tasks.values()}.isdisjoint(file.parents)]
+    others = [f for f in others if f not in folders and {*tasks.values()}.isdisjoint(f.parents)]
     lines, every = [], Counter[str]()  # folders of each group
     for name, place in ({folder.name: folder for folder in folders} | tasks).items():
         try:

@@ -45,6 +45,7 @@ class Task:
     cross_fit: bool = False  # "test" is cross-validated too, instead of tested by "train"
     groups: dict[str, str] = field(default_factory=dict)  # {id: what it shares with others}
     notes: tuple[str, ...] = ()  # remarks that readers of results should know
+    left_out: frozenset[int] = frozenset()  # contents of tested texts that a limit has cut off
 
     @functools.cached_property
     def contents(self) -> dict[str, int]:
@@ -101,8 +102,10 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
 
 def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
     """Return checksums, (texts,) uint64, of all texts that a corpus must not contain."""
-    contents = (task.contents[i] for task in tasks.values() for i in task.held_out())
-    return np.unique(np.fromiter(contents, np.uint64))
+    held_out = (
+        {*map(task.contents.get, task.held_out())} | task.left_out for task in tasks.values()
+    )
+    return np.unique(np.fromiter(itertools.chain(*held_out), np.uint64))
 
 
 def kind(folder: Path) -> str:
@@ -145,7 +148,8 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
             raise ValueError(f"{folder}: {told} belong together), got {task.classes}")
         if asked.cross_fit or not {"validation", "test"} <= task.inputs.keys():
             task = replace(task, folds=asked.blocks or asked.folds)
-        if again := task.examples.duplicated().sum():
+        either = task.examples["ids"].map(lambda ids: tuple(sorted(ids)))
+        if again := task.examples.assign(ids=either).duplicated().sum():
             notes.append(f"{again} examples repeat others, and count again")
         each = task.examples.explode("ids")
         for what, names in (("texts", task.contents), ("groups", task.groups)):
@@ -205,7 +209,9 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
     for each in ids:
         if len(kept) + len({*each} - kept) <= limit:
             kept.update(each)
-    return _keep_texts(task, kept)
+    limited = _keep_texts(task, kept)
+    cut = task.held_out() - limited.held_out()
+    return replace(limited, left_out=task.left_out | {task.contents[text_id] for text_id in cut})
 
 
 def shuffle_by_content(task: Task, ids: Iterable[Sequence[str]], seed: int) -> np.ndarray:

@@ -22,10 +22,7 @@ PATIENCE = {"start_timeout": 600, "iopub_timeout": 600}
 
 
 def execute(notebook: Path, parameters: dict[str, Any], target: Path, heading: str) -> str:
-    """Run a notebook into `target`, with a log of what is printed outside of cells beside it.
-
-    Returns in one line why it is not done; empty if it is done.
-    """
+    """Run a notebook into `target`, with a log beside it; returns in a line why it is not done."""
     target.unlink(missing_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     source = nbformat.read(notebook, 4)

@@ -97,8 +97,10 @@ class Run:
     def sources(self) -> dict[str, float]:
         """Path -> time of what it is made of, including a person's data; the report's, figures."""
         files = {file for pattern in SOURCES for file in paths.ROOT.glob(pattern)} | {self.path}
-        for root in self.data:
-            files.update((paths.ROOT / root).rglob("*.*"))
+        for root in (paths.ROOT / each for each in self.data):
+            places = [root, *root.glob("*"), *root.glob("*/*")]  # links are not followed below
+            for place in [root, *(each.resolve() for each in places[1:] if each.is_symlink())]:
+                files.update(place.rglob("*.*"))
         if self.path.stem == REPORT:
             for shown in ("tab_claims", "tab_robust"):  # in it, of all profiles
                 files.update(paths.ROOT.glob(f"figures/*/{shown}.csv"))
@@ -123,9 +125,7 @@ class Run:
 
 
 def list_runs(profile: Profile, requests: list[str]) -> list[Run]:
-    """List the notebooks to run, in order, by labels, names or numbers; all without requests.
-    ParameterError if the profile does not make one, or has no model for a pattern of `--only`.
-    """
+    """List the notebooks to run by labels, names or numbers, or all; ParameterError for others."""
     entries, runs = manifest.load(), []
     pattern = manifest.PUBLISHED if profile.name == manifest.PUBLISHED else "[0-9]*"
     for path in sorted(paths.NOTEBOOKS.glob(f"{pattern}.ipynb")):

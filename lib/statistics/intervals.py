@@ -139,10 +139,7 @@ class Evidence:
 
 
 def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
-    """Collect the scores of records by task: a row for each model, task and seed.
-
-    Columns: scores (of test examples), and groups, chance and folds as in `TaskScores`.
-    """
+    """Collect records by task: a row for each model, task and seed, with `TaskScores`' columns."""
     tasks, seeds = {}, frame.groupby(["model", "task"])["seed"].agg(frozenset)
     if (seeds.groupby("model").nunique() > 1).any():
         raise ValueError("a model has other seeds on one task than on another")

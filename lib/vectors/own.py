@@ -119,7 +119,7 @@ class OwnTexts:
                 limit = int(np.clip(TASK_WORDS / length, 100, TEXTS))
                 tasks[place.name] = task = task_files.limit_texts(whole, limit, seed=42)
                 if task is not whole:
-                    print(f"note: {place.name}: judged by {limit} of its {len(whole.texts)} texts")
+                    print(f"note: {place.name}: cut to {limit} of its {len(whole.texts)} texts")
             except (ValueError, OSError) as error:
                 print(f"note: {place.name} is not judged: {error}")
         return tasks

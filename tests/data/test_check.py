@@ -58,7 +58,8 @@ def test_tasks_are_named_or_none_and_some_documents_must_be_left(root, write):
 def test_a_report_counts_what_is_there_and_goes_on_after_an_error(root, write, capsys):
     rows = [{"id": n, "text": f"{n}", "group": "NA"} for n in range(1100)]
     write(root / "diaries/documents.jsonl", *rows[:-1], rows[-1] | {"Label": 2, "group": "na"})
-    write(root / "notes/documents.jsonl", {"id": 1, "text": "a", "group": "na"})
+    write(root.parent / "linked/documents.jsonl", {"id": 1, "text": "a", "group": "na"})
+    (root / "notes").symlink_to(root.parent / "linked", target_is_directory=True)
     (root / "diaries/more.txt").touch()
     write(root / "poems/texts.jsonl", *rows)
     assert check.main([str(root)]) == 0

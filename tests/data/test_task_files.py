@@ -119,6 +119,8 @@ def test_fewer_texts_have_whole_examples_of_each_split_in_turn(root, write, task
         counts = [len(ids) for ids in few.inputs.values()]
         assert not counts or max(counts) <= min(counts) + (4 if task == "links" else 1)
     assert task_files.limit_texts(whole, 60, seed=0) is task_files.limit_texts(whole, None, 0)
+    held_out = [task_files.held_out_contents({"": each}).tolist() for each in (whole, few)]
+    assert held_out[0] == held_out[1], "what a limit cuts off is not trained on either"
     if task in ("topics", "links"):
         with pytest.raises(ValueError, match="a class of a split has no examples"):
             task_files.limit_texts(whole, 2, seed=0)
@@ -173,7 +175,8 @@ def test_what_real_data_have_is_kept_and_counted(root, write):
     rows = [row | {"group": f"g{row['id'] // 9}" + " " * (row["id"] % 2)} for row in rows]
     write(root / "own/documents.jsonl", b"\xef\xbb\xbf" + json.dumps(rows[0]).encode(), *rows[1:])
     with (root / "own/tasks/links/train.jsonl").open("a") as stream:
-        for pair in 2 * [{"a": 8, "b": 9, "label": 0}] + [{"a": 5, "b": 55, "label": 0}]:
+        for a, b in ((8, 9), (9, 8), (5, 55)):
+            pair = {"a": a, "b": b, "label": 0}
             stream.write("\n" + json.dumps(pair))
     with (root / "own/tasks/links/test.jsonl").open("a") as stream:
         stream.write("\n" + json.dumps({"a": 6, "b": 4, "label": 1}))

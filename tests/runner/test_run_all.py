@@ -205,6 +205,8 @@ def test_what_failed_or_whose_sources_changed_runs_again(checkout, monkeypatch, 
     def find_reason(**changes):
         return run_all.Run(path, profiles.load("tiny", **changes), {}).find_reason()
 
+    (checkout / "data/news").rename(checkout / "linked")
+    (checkout / "data/news").symlink_to(checkout / "linked", target_is_directory=True)
     write_notebook(checkout, name)
     path, outcome = paths.NOTEBOOKS / f"{name}.ipynb", ""
     run = run_all.Run(path, profiles.load("tiny"), {})
