@@ -115,6 +115,7 @@ class OwnTexts:
         for place in sorted(self.folder.glob("tasks/[!.]*")):
             try:
                 whole = check.read_task(place)
+                whole = replace(whole, examples=whole.examples.query("split != 'validation'"))
                 length = np.mean([*map(count_words, whole.texts.values())])
                 limit = int(np.clip(TASK_WORDS / length, 100, TEXTS))
                 tasks[place.name] = task = task_files.limit_texts(whole, limit, seed=42)

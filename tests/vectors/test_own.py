@@ -2,6 +2,7 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -157,6 +158,16 @@ def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys, monkeypatch):
     )
     for name in ("mistaken", "one"):
         assert any(line.startswith(f"note: {name} is not judged: ") for line in lines), lines
+
+
+def test_a_limit_leaves_no_room_for_what_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(own, "TEXTS", 100)
+    folder = write_dataset(tmp_path, 150)
+    for part, split in enumerate(("train", "validation", "test")):
+        rows = [{"id": str(n), "label": n % 2} for n in range(50 * part, 50 * part + 50)]
+        write_lines(folder / f"tasks/kind/{split}.jsonl", rows)
+    (task,) = own.OwnTexts._read_tasks(SimpleNamespace(folder=folder)).values()
+    assert task.examples["split"].value_counts().to_dict() == {"train": 50, "test": 50}
 
 
 def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
