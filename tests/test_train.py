@@ -3,13 +3,17 @@
 import re
 import shutil
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from lib import train
+from lib.config import profiles
+from lib.data.dataset_folder import Documents
 from lib.data.files import write_lines
 from lib.distillation import training
-from lib.experiments.bench import Bench
+from lib.experiments.bench import Bench, Texts
+from lib.experiments.models import Teacher
 from lib.student import Student
 from lib.vectors import judging
 
@@ -53,6 +57,20 @@ def test_a_folder_that_is_not_ours_is_refused_before_any_work(
     (tmp_path / "config.json").write_text("{}")
     assert "not written by" in refused(capsys, ["cosine", "--out", str(tmp_path), *SMOKE])
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_chunks_are_those_of_embed_and_a_note_counts(artifacts, tmp_path, monkeypatch, capsys):
+    rows = [{"id": n, "text": f"text {n}", "group": "g"} for n in range(5)]
+    write_lines(tmp_path / "documents.jsonl", rows)
+    documents, made = Documents(tmp_path), {}
+    bench = SimpleNamespace(base=None, store=None, model=lambda _: None, tasks={})
+    bench.teacher = Teacher(None, profiles.load("lab").structural_teacher)
+    bench.corpus = SimpleNamespace(train=documents, validation=documents[[0]])
+    monkeypatch.setattr(judging, "judge_all", lambda *given: made.update(given[2](["a text"])))
+    monkeypatch.setattr(judging, "compare_models", lambda _: {"line": "", "table": []})
+    train.compare_student(bench, SimpleNamespace(documents=Texts(documents[[1, 2]])))
+    assert "note: 2 training documents share groups" in capsys.readouterr().out
+    assert made["mean of chunks"].model.chunk == 128 and made["mean of chunks"].documents
 
 
 def test_half_a_launcher_is_refused(monkeypatch, capsys, tmp_path):
