@@ -98,8 +98,8 @@ class Run:
         """Path -> time of what it is made of, including a person's data; the report's, figures."""
         files = {file for pattern in SOURCES for file in paths.ROOT.glob(pattern)} | {self.path}
         for root in (paths.ROOT / each for each in self.data):
-            places = [root, *root.glob("*"), *root.glob("*/*")]  # links are not followed below
-            for place in [root, *(each.resolve() for each in places[1:] if each.is_symlink())]:
+            inside = [*root.glob("*"), *root.glob("*/*")]  # `rglob` follows no links
+            for place in (root, *(each.resolve() for each in inside if each.is_symlink())):
                 files.update(place.rglob("*.*"))
         if self.path.stem == REPORT:
             for shown in ("tab_claims", "tab_robust"):  # in it, of all profiles
