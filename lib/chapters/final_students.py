@@ -32,7 +32,7 @@ def prepare_bench(bench: Bench) -> Bench:
     final = bench.profile.final
     scheme = final.model_dump(include={"documents", "learning_rate", "accumulation"})
     updates = bench.profile.changed("training", **scheme).training.count_updates(final.documents)
-    warmup_share = min(final.warmup_updates / max(updates, 1), 0.5)  # training refuses 0 updates
+    warmup_share = final.warmup_updates / max(updates, 1)  # training refuses 0 updates
     longer = bench.changed("training", **scheme, warmup_share=warmup_share)
     return longer.changed("contextual_teacher", seed=bench.profile.contextual_teacher.seed + 1)
 

@@ -184,6 +184,9 @@ class Profile(Settings):
         most = max(self.training.documents, self.final.documents)
         if most > self.corpus.train_documents:
             raise ValueError(f"corpus.train_documents is less than documents={most}")
+        read = self.structural_teacher.max_tokens
+        if self.training.max_structural_len > read:  # or cut embeddings would count as whole
+            raise ValueError(f"training.max_structural_len is more than the teacher's {read}")
         return self
 
     def changed(self, section: str, **values: Any) -> Self:

@@ -119,7 +119,7 @@ def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], dict[str, 
 
 def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, list]]:
     """Read CSV files without header: label and two texts; equal ones share an id. A pair that is
-    repeated, in either order, with the other label or in a later split is left out.
+    repeated, in either order, with the other label or in a later split is left out, and counted.
     """
     texts, examples = dict[str, str](), dict[str, list]()
     first = dict[frozenset[str], tuple[str, str]]()
@@ -136,15 +136,25 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, list]]
             if first.setdefault(frozenset(ids), (split, label)) == (split, label):
                 texts.update(zip(ids, pair, strict=True))
                 examples[split].append((ids, label))
+        if left_out := len(table) - len(examples[split]):
+            told = "pairs are left out, which came before with the other label or in another split"
+            print(f"note: {path}: {left_out} {told}")
     return texts, examples
 
 
 def _read_retrieval(articles: Path, gold: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Read articles (title and sections are the text) and a pickle, {title: {title: 1}}."""
+    """Read articles (title and sections are the text) and a pickle, {title: {title: 1}}. Of
+    articles with one title the last is read; titles without an article are printed and left out.
+    """
     texts, relevant = dict[str, str](), {}
     with one_line_errors(f"read {articles} or {gold}"):
         table = pd.read_csv(articles, dtype=str, na_filter=False)
         similar = _Plain(io.BytesIO(gold.read_bytes())).load()
+    titles = table.iloc[:, 0]
+    if again := titles[titles.duplicated()].tolist():
+        print(f"note: {articles}: {len(again)} articles have the title of another: {again[:3]}")
+    if lost := sorted({*similar}.union(*similar.values()) - {*titles}):
+        print(f"note: {gold}: {len(lost)} titles have no article and are left out: {lost[:3]}")
     for title, sections in table.itertuples(index=False):
         parts = [part for part in ast.literal_eval(sections) if part[1].strip()]
         texts[title] = "\n".join([title, *filter(str.strip, itertools.chain(*parts))])

@@ -4,6 +4,7 @@
     reversed             the interval is below 0
     equivalent           neither, but the effect is less than MARGIN from 0 (Schuirmann 1987, 5%)
     smaller than published   none of these, but the interval ends below the published effect
+                             (not for spreads, which noise shrinks)
     open                 none of these
     not testable here    a check failed, so the numbers say nothing about the finding
 

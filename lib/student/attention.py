@@ -138,9 +138,9 @@ def _weights(q, k, lengths, half):
     queries, keys = _by_head(q * q.shape[-1] ** -0.5), _by_head(k)
     for start, stop, first, last in _cut_blocks(lengths, half, size):
         rows, reach, count = slice(start, stop), slice(first, last), stop - start
-        weights = torch.bmm(queries[:, rows], keys[:, reach].transpose(1, 2))
         skipped = half - (start - first)  # keys that the document's start takes away
-        weights += mask[:count, skipped : skipped + last - first]
+        seen = mask[:count, skipped : skipped + last - first]
+        weights = torch.baddbmm(seen, queries[:, rows], keys[:, reach].transpose(1, 2))
         torch.softmax(weights, -1, out=weights)
         yield rows, reach, weights
 

@@ -96,25 +96,25 @@ class OwnTexts:
     def embed(self) -> dict[str, Any]:
         """Judge the models, embed all texts with one, write all; plain values for a script."""
         print(f"{self.name}: {len(self.texts)} texts", *self.notes, sep="\n")
-        tasks = self._read_tasks()
+        tasks, labels = self._read_tasks()
         measures = judging.judge_all(self.pool, tasks, self.combine)
         report = judging.compare_models(measures, self.asked)
         print(f"chosen: {report['model']}; embedding all texts with it", flush=True)
-        labels = dict[int, str]()  # by content, of the first task that has some
-        for task in reversed(tasks.values()):
-            named = zip(task.examples["ids"], task.examples["label"], strict=True)
-            own = {task.contents[ids[0]]: label for ids, label in named if len(ids) == 1}
-            labels = own or labels
         self._write(report, labels)
         print(f"written to {self.out}: vectors.parquet, encoder, index.html, table.csv")
         return report | {"documents": len(self.documents), "out": str(self.out)}
 
-    def _read_tasks(self) -> dict[str, task_files.Task]:
-        """Tasks by name. Those that cannot be read are printed and left out."""
-        tasks = {}
+    def _read_tasks(self) -> tuple[dict[str, task_files.Task], dict[int, str]]:
+        """Tasks by name, and labels of the first that has some, by content of the text. Tasks that
+        cannot be read are printed and left out.
+        """
+        tasks, labels = {}, dict[int, str]()
         for place in sorted(self.folder.glob("tasks/[!.]*")):
             try:
                 whole = check.read_task(place)
+                named = zip(whole.examples["ids"], whole.examples["label"], strict=True)
+                own = {whole.contents[ids[0]]: label for ids, label in named if len(ids) == 1}
+                labels = labels or own
                 whole = replace(whole, examples=whole.examples.query("split != 'validation'"))
                 length = np.mean([*map(count_words, whole.texts.values())])
                 limit = int(np.clip(TASK_WORDS / length, 100, TEXTS))
@@ -123,7 +123,7 @@ class OwnTexts:
                     print(f"note: {place.name}: cut to {limit} of its {len(whole.texts)} texts")
             except (ValueError, OSError) as error:
                 print(f"note: {place.name} is not judged: {error}")
-        return tasks
+        return tasks, labels
 
     def _write(self, report: dict[str, Any], labels: Mapping[int, str]) -> None:
         """Embed all texts with the chosen model, fitted to all; write the folder whole."""

@@ -57,7 +57,7 @@ def root(tmp_path):
         ]
         (tmp_path / file).write_bytes(thesis_files.table(rows))
     parts = [("", "Lead."), ("Empty", ""), ("Taste", "It is dry.")]
-    articles = [["title", "sections"], *([title, str(parts)] for title in ("A", "B", "NA"))]
+    articles = [["title", "sections"], *([title, str(parts)] for title in ("A", "B", "NA", "NA"))]
     (tmp_path / "wines.txt").write_bytes(thesis_files.table(articles))
     gold = {"A": {"B": 1, "Gone": 1}, "NA": {"Gone": 1}, "Lost": {"A": 1}, "B": {"A": 1, "NA": 1}}
     (tmp_path / "wines.gt").write_bytes(pickle.dumps(gold, protocol=4))
@@ -76,7 +76,7 @@ def read_lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_pairs(root):
+def test_pairs(root, capsys):
     documents, folder = write_task("pan/plagiarism", root)
     texts = {row["id"]: row["text"] for row in documents}
     first, second, twins = read_lines(folder / "validation.jsonl")
@@ -84,10 +84,14 @@ def test_pairs(root):
     assert texts[first["a"]] == "shared, text" and texts[second["b"]] == "other\ndev"
     assert texts[first["b"]] == "cited  aligned  dev" and texts[twins["a"]] == texts[twins["b"]]
     assert len(read_lines(folder / "train.jsonl")) == 5, "an example may be there again"
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[-1].split()[0] for line in told] == ["2", "4", "4"]
 
 
-def test_retrieval(root):
+def test_retrieval(root, capsys):
     documents, folder = write_task("wines/similar", root)
+    again, lost = capsys.readouterr().out.splitlines()
+    assert "['NA']" in again and "['Gone', 'Lost']" in lost
     assert documents[0] == {"id": "A", "text": "A\nLead.\nTaste\nIt is dry."}
     assert json.loads((folder / "relevant.json").read_text()) == {"A": ["B"], "B": ["A", "NA"]}
 

@@ -166,8 +166,9 @@ def test_a_limit_leaves_no_room_for_what_is_not_read(tmp_path, monkeypatch):
     for part, split in enumerate(("train", "validation", "test")):
         rows = [{"id": str(n), "label": n % 2} for n in range(50 * part, 50 * part + 50)]
         write_lines(folder / f"tasks/kind/{split}.jsonl", rows)
-    (task,) = own.OwnTexts._read_tasks(SimpleNamespace(folder=folder)).values()
-    assert task.examples["split"].value_counts().to_dict() == {"train": 50, "test": 50}
+    tasks, labels = own.OwnTexts._read_tasks(SimpleNamespace(folder=folder))
+    assert tasks["kind"].examples["split"].value_counts().to_dict() == {"train": 50, "test": 50}
+    assert len(labels) == 150, "the page shows all that there are"
 
 
 def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
