@@ -32,6 +32,7 @@ def task(folder: Path) -> AbsTaskClassification:
     data = task_files.read_task(folder)
     if any(len(ids) > 1 for ids in data.inputs["train"]):
         raise ValueError(f"{folder}: expected labels of single documents, it has pairs")
+    print(*(f"note: {note}" for note in data.notes), sep="\n", file=sys.stderr)
 
     class FolderClassification(AbsTaskClassification):
         metadata = TaskMetadata(

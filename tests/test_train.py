@@ -6,6 +6,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from tqdm import tqdm
 
 from lib import train
 from lib.config import profiles
@@ -112,8 +113,10 @@ def test_a_student_of_own_documents_is_trained_once_judged_and_saved(
     shutil.copytree(filled_store, artifacts / "store")
     monkeypatch.setenv("THESIS_DATA", str(artifacts))  # another place, which does not count
     notes, out = write_notes(tmp_path / "notes"), tmp_path / "out"
-    command = ["MSE", "--data", str(notes), "--out", str(out), *SMOKE]
+    label = "MSE;100d;S:768x100;C:-"
+    command = [label, "--data", str(notes), "--out", str(out), *SMOKE]
     command += ["--set", "student.language_model=null", "training.checkpoint_every=1"]
+    monkeypatch.setattr(tqdm, "update", lambda *_: True)  # as whenever it is drawn again
 
     def interrupt(act, *given):
         act(*given)
@@ -131,7 +134,7 @@ def test_a_student_of_own_documents_is_trained_once_judged_and_saved(
         assert [model for model, _ in rows] == MODELS
         cells = re.findall(rf"\| {measure} \| \d+ \| [\d.]+ \| (.*?) \| ([\d.]+) ", card)
         assert cells == rows, "the card has the table's scores"
-    assert "MSE, of documents from notes" in card and "updates: 2" in card
+    assert f"{label}, of documents from notes" in card and "updates: 2" in card
     assert str(notes) not in card and str(tmp_path) not in card
     train.main(command)  # replaces what we wrote there, now in the form that `load` reads
     assert Student.load(out).dim == 384

@@ -27,21 +27,23 @@ def find_length(profile: Profile, times: float) -> dict[str, int]:
 
 
 def run_lengths(bench: Bench) -> pd.DataFrame:
-    """Records of the "base", and of the students of Figure A.4 after each length of training. They
-    have at most three reference seeds, and the columns readout, times (0 for the base), updates,
-    and cosine (to the structural teacher, mean over held-out documents).
+    """Records of the "base", and of the students of Figure A.4 after each length of training, with
+    at most three reference seeds, and those `doubled` with one. Columns are also readout, times (0
+    for the base), updates, and cosine (to the structural teacher, mean over held-out documents).
     """
     names = {identity: name for name, identity in grid("beyond")["students"].items()}
     students, seeds = [*names][: bench.profile.max_variants], bench.profile.reference_seeds[:3]
+    doubled = [each for each in students if names[each] in grid("beyond")["doubled"]]
     teacher, frames = bench.teacher.embed(bench.held_out)[:], []
     for times in (0, *grid("beyond")["times"]):
         longer = bench.changed("training", **find_length(bench.profile, times)) if times else bench
         training = longer.profile.training
         updates = training.count_updates(training.documents) if times else 0
         facts = {"times": times, "updates": updates}
+        models = ["Longformer"] if times == 0 else students if times <= 1 else doubled
         for readout in READOUTS:
-            models = students if times else ["Longformer"]
-            records = longer.with_readout(readout).run(models, seeds=seeds)
+            few = seeds[: 1 if times > 1 else None]
+            records = longer.with_readout(readout).run(models, seeds=few)
             for run, part in records.groupby(["model", "seed"], sort=False):
                 rows = longer.model(*run).embed(longer.held_out)[:]
                 frames.append(part.assign(cosine=cosines(rows, teacher).mean(), **facts))

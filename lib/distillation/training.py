@@ -64,7 +64,7 @@ class DistillationData:
 
 
 class History(dict[str, list]):
-    """`loss`, the mean of each update, and `measured`, what callbacks returned."""
+    """`loss`, the mean of each update, and `measured`, the tuples that callbacks returned."""
 
     state_dict = dict.copy  # with these two names a checkpoint keeps it
     load_state_dict = dict.update
@@ -84,8 +84,8 @@ def distill(
 
     Student and objective are on the device of the training. `seed` is for the order of documents
     and dropout. Several processes train like one with their batches joined. `callbacks` get the
-    number of each update, from 1, and its mean loss; what they return, unless it is None, is
-    `measured`. A training goes on from the last state in the folder `checkpoint`, its own.
+    number of each update, from 1, and its mean loss; tuples that they return are `measured`. A
+    training goes on from the last state in the folder `checkpoint`, its own.
     """
     accelerator = Accelerator(
         gradient_accumulation_steps=settings.accumulation,
@@ -122,7 +122,7 @@ def distill(
         optimizer.zero_grad(set_to_none=True)
         history["loss"].append(loss)
         values = [callback(number, loss) for callback in callbacks]
-        history["measured"] += [value for value in values if value is not None]
+        history["measured"] += [each for each in values if isinstance(each, tuple)]
         due = number == len(batches) or number % settings.checkpoint_every == 0
         if checkpoint is not None and due:
             save_checkpoint(checkpoint, accelerator, number)

@@ -29,7 +29,6 @@ def main(words: list[str]) -> int:
         given, began = read_arguments(words), time.time()
         parameters = {name: getattr(given, name) for name in PARAMETERS}
         profile = profiles.load(**parameters)
-        os.environ["THESIS_KEEP"] = "1" if given.keep else os.environ.get("THESIS_KEEP", "")
         os.environ |= environment.process_variables(offline=profile.offline)  # before NumPy loads
         runs = list_runs(profile, given.requests)
         if not given.dry_run and (given.force or any(run.find_reason() for run in runs)):
@@ -56,7 +55,7 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--dask", default=os.environ.get("THESIS_DASK") or None)
     # `--set` only makes a command readable: every word with "=" is an override.
-    for option in ("--set", "--force", "--keep", "--dry-run"):
+    for option in ("--set", "--force", "--dry-run"):
         parser.add_argument(option, action="store_true")
     given = parser.parse_intermixed_args(words)
     if given.dask == "":  # the value of a variable that is not set
@@ -78,8 +77,7 @@ class Run:
         self.last = json.loads(self.note.read_text()) if self.note.is_file() else {}
         self.files = {file for entry in makes.values() for file in entry.paths(profile)}
         self.data = {os.environ.get("THESIS_DATA", ""), *profile.data_roots} - {""}
-        kept = os.environ.get("THESIS_KEEP", "")  # a run with --keep may show older products
-        self.settings = [sorted(self.data), profile.model_dump(mode="json"), kept]
+        self.settings = [sorted(self.data), profile.model_dump(mode="json")]
         minutes = sum(each.minutes for each in makes.values() if each.notebook == path.stem)
         self.took = self.last.get("took", f"{max(minutes, 1):.0f} min of mini")
         self.problem = ""  # why it failed

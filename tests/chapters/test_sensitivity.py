@@ -12,7 +12,7 @@ from lib.config.profiles import grid
 from lib.statistics import verdicts
 from tests.fake_bench import FakeBench, fake_model
 
-STUDENTS, TIMES = (grid("beyond")[name] for name in ("students", "times"))
+STUDENTS, TIMES, DOUBLED = map(grid("beyond").get, ("students", "times", "doubled"))
 
 
 def run_falling(bench, identities, *, seeds):
@@ -46,10 +46,12 @@ def frame():
 
 def test_each_length_is_a_training_of_its_own_from_the_base_to_twice_as_long(frame):
     counts = frame.groupby(["times", "updates"])["model"].nunique().to_dict()
-    students = len(STUDENTS)
-    assert counts == {(0, 0): 1} | {(times, 4 * times): students for times in TIMES}
+    few = {times: len(DOUBLED if times > 1 else STUDENTS) for times in TIMES}
+    assert counts == {(0, 0): 1} | {(times, 4 * times): few[times] for times in TIMES}
     assert {*TIMES} >= {1, 2}, "what twice the updates change is checked"
-    assert {*frame["seed"]} == {*load_bench().profile.reference_seeds}
+    seeds = [*load_bench().profile.reference_seeds]
+    assert frame["seed"].unique().tolist() == seeds
+    assert frame.query("times > 1")["seed"].unique().tolist() == seeds[:1]
     assert {*frame["readout"]} == {"thesis", "none"}
 
 
