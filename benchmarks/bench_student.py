@@ -1,118 +1,174 @@
 """The student and what a user would pick instead, at the same size: tokens a second.
 
-    python benchmarks/bench_student.py       # docs/speed.md
+    python benchmarks/bench_student.py --csv rates.csv                       # docs/speed.md
+    python benchmarks/bench_student.py --models student before --against ../older_checkout \
+        --steps inference training --size mini --cases batch
     python benchmarks/bench_student.py --models student Longformer --steps inference training \
         --device cuda --size base --cases long many
 
-All have random weights, and are used as their documentation says: one padded batch with its
-attention mask.
+All have random weights, read token ids, and are used as their documentation says.
 
-    student           `lib.student`, window 512, documents packed without padding
-    Longformer        `transformers.LongformerModel`, window 512, no global attention; it has the
-                      student's weights, and how far the embeddings of both differ is printed
-    full attention    `transformers.BertModel` with 4,096 positions
+    student           `lib.student`, documents packed without padding
+    before            the student of another checkout, with the same weights
+    Longformer        `transformers.LongformerModel` with the student's weights and window
     ModernBERT        `transformers.ModernBertModel`, every third layer global, the others with its
                       window of 128; its gated feed-forward is two thirds as wide, which makes as
                       many products as the others without a gate
-    chunk and mean    `transformers.BertModel` over chunks of 256 tokens, the mean over all tokens
+    chunks            `transformers.BertModel` over chunks of 256 tokens, the mean over all tokens
+    chunks, OpenVINO  the same by `openvino.convert_model`; and the file of docs/to_onnx.py in it is
+    student, OpenVINO that reads document by document
+    static table      the mean of 256 numbers a token
 
-A training step is forward and backward of a loss on the mean-pooled embeddings, without optimiser
-and dropout. bf16 is autocast with float32 weights for all. On a CPU the rate is of CPU time of one
-thread, and Longformer's training of the batch `wide` takes 16 GB.
+The last three only embed, on a CPU. A training step is forward and backward of a loss on the
+embeddings, without optimiser and dropout. bf16 is autocast with float32 weights, in OpenVINO a
+hint, and the students' own in `encode`. On a CPU the rate is of CPU time of one thread.
 """
 
 import argparse
+import importlib
 import itertools
+import sys
+import tempfile
 import time
 from functools import partial
+from pathlib import Path
 
 from lib.config import environment
 
 environment.set_process_environment(offline=True)  # before torch loads
 
 # ruff: noqa: E402
+import pandas as pd
 import torch
-from transformers import (
-    BertConfig,
-    BertModel,
-    LongformerConfig,
-    ModernBertConfig,
-    ModernBertModel,
-    logging,
-)
+import transformers
+from torch.nn.utils.rnn import pad_sequence
 
 from lib.student import Student
 from lib.student.folders import to_longformer
 
 POSITIONS, CHUNK = 4096, 256
 WIDE = [400, 1300, 1500, 600, 2600, 300]
-CASES = {str(length): [length] * (2048 // length or 1) for length in (512, 1024, 2048, 4096)}
-CASES |= {"mixed": [150, 300, 600, 1000]}
+CASES = {str(length): [length] * (4096 // length) for length in (512, 1024, 2048, 4096)}
+CASES |= {"mixed": [150, 300, 600, 1000] * 2}
 QUOTED = [*CASES]  # in docs/speed.md
-CASES |= {"wide": WIDE, "many": WIDE * 4, "long": [4096] * 6}
-# Layers, width, heads, vocabulary; the feed-forward layers are four times as wide.
-SIZES = {"minilm": (6, 384, 12, 30522), "half": (6, 768, 12, 50265), "base": (12, 768, 12, 50265)}
+CASES |= {"batch": [60, 110, 150, 170, 200, 300], "many": WIDE * 4, "long": [4096] * 6}
+# Layers, width, window; with heads of 32 or 64, and feed-forward layers four times as wide.
+SIZES = {"minilm": (6, 384, 512), "mini": (3, 384, 64), "base": (12, 768, 512)}
+MODELS = ["student", "Longformer", "ModernBERT", "chunks"]
+MODELS += ["chunks, OpenVINO", "student, OpenVINO", "static table"]
 
 
-def make_models(size: str, device: str) -> dict:
-    """Name -> function from token ids to embeddings (documents, width)."""
-    layers, width, heads, vocabulary = SIZES[size]
-    sizes = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads}
-    sizes |= {"vocab_size": vocabulary, "intermediate_size": 4 * width}
-    windowed = {"attention_window": 512, "max_position_embeddings": POSITIONS + 2}
-    student = Student(LongformerConfig(**sizes, **windowed, type_vocab_size=1))
-    bert = BertModel(BertConfig(**sizes, max_position_embeddings=POSITIONS), False)
-    gated = sizes | {"intermediate_size": 8 * width // 3, "max_position_embeddings": POSITIONS}
-    special = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id"), 0)
-    modern = ModernBertModel(ModernBertConfig(**gated, **special, sep_token_id=0))
+def make_models(wanted: list[str], size: str, device: str, against: Path) -> dict:
+    """Name -> function from token ids and a precision to embeddings (documents, width)."""
+    layers, width, window = SIZES[size]
+    sizes = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": 12}
+    windowed = {"attention_window": window, "max_position_embeddings": POSITIONS + 2}
+    sizes |= {"vocab_size": 30522, "intermediate_size": 4 * width}
+    config = transformers.LongformerConfig(**sizes, **windowed, type_vocab_size=1)
+    sizes["max_position_embeddings"] = POSITIONS
+    student, makers = Student(config).to(device).eval(), {}
+    bert = transformers.BertModel(transformers.BertConfig(**sizes), False)
+    sizes |= dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id"), 0)
+    sizes |= {"sep_token_id": 0, "intermediate_size": 8 * width // 3}
+    modern = transformers.ModernBertModel(transformers.ModernBertConfig(**sizes))
+    table = torch.nn.EmbeddingBag(30522, CHUNK, mode="mean")
     longformer = to_longformer(student)
-    longformer.pooler = None
-    for module in (student, longformer, bert, modern):
+    longformer.pooler = bert.pooler = None
+    for module in (longformer, bert, modern):
         module.to(device).eval()
-    return {
-        "student": student,
-        "Longformer": partial(embed, longformer, POSITIONS),
-        "full attention": partial(embed, bert, POSITIONS),
-        "ModernBERT": partial(embed, modern, POSITIONS),
-        "chunk and mean": partial(embed, bert, CHUNK),
-    }
+    makers["student"] = lambda: partial(embed_by_student, student)
+    makers["before"] = lambda: partial(embed_by_student, load_other(against, student))
+    makers["Longformer"] = lambda: partial(embed_padded, longformer, POSITIONS)
+    makers["ModernBERT"] = lambda: partial(embed_padded, modern, POSITIONS)
+    makers["chunks"] = lambda: partial(embed_padded, bert, CHUNK)
+    makers["chunks, OpenVINO"] = lambda: partial(embed_padded, InOpenVINO(bert), CHUNK)
+    makers["student, OpenVINO"] = lambda: partial(embed_one_by_one, InOpenVINO(student))
+    makers["static table"] = lambda: lambda ids, _: [table(torch.tensor([each])) for each in ids]
+    return {name: makers[name]() for name in wanted}
 
 
-def embed(model, size: int, documents: list[list[int]]) -> torch.Tensor:
+def load_other(checkout: Path, student: Student):
+    """The same student by the code of another checkout."""
+    ours = {name: sys.modules.pop(name) for name in [*sys.modules] if name.split(".")[0] == "lib"}
+    sys.path.insert(0, str(checkout.resolve()))
+    other = importlib.import_module("lib.student").Student(student.config).eval()
+    other.load_state_dict(student.state_dict())
+    sys.path.pop(0)
+    for name in [name for name in sys.modules if name.split(".")[0] == "lib"]:
+        del sys.modules[name]
+    sys.modules.update(ours)
+    return other
+
+
+class InOpenVINO:
+    """A model of ids and mask in OpenVINO: a student's file, or a converted BERT."""
+
+    def __init__(self, module):
+        import openvino
+
+        self.core, self.device, self.compiled = openvino.Core(), torch.device("cpu"), {}
+        if isinstance(module, Student):
+            with tempfile.TemporaryDirectory() as folder:
+                importlib.import_module("docs.to_onnx").write(module, f"{folder}/student.onnx")
+                self.graph = self.core.read_model(f"{folder}/student.onnx")
+        else:
+            names, example = ("input_ids", "attention_mask"), torch.ones(2, 8, dtype=torch.long)
+            self.graph = openvino.convert_model(module, example_input=dict.fromkeys(names, example))
+
+    def __call__(self, input_ids: torch.Tensor, attention_mask: torch.Tensor):
+        precision = "bf16" if torch.is_autocast_enabled("cpu") else "f32"
+        hint = {"INFERENCE_PRECISION_HINT": precision}
+        hint |= {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
+        if precision not in self.compiled:
+            self.compiled[precision] = self.core.compile_model(self.graph, "CPU", hint)
+        (found,) = self.compiled[precision]([input_ids.numpy(), attention_mask.numpy()]).values()
+        return {"last_hidden_state": torch.from_numpy(found)}
+
+
+def embed_by_student(student, documents: list, precision: str) -> torch.Tensor:
+    if not torch.is_grad_enabled():
+        return torch.from_numpy(student.encode(documents, precision=precision))
+    kind = student.embeddings.LayerNorm.weight.device.type
+    with torch.autocast(kind, torch.bfloat16, precision == "bf16"):
+        return student(documents)
+
+
+def embed_padded(model, size: int, documents: list, precision: str) -> torch.Tensor:
     """The mean over the tokens of each document, whose pieces of `size` tokens are one batch."""
-    pieces = [
-        (row, ids[start : start + size])
-        for row, ids in enumerate(documents)
-        for start in range(0, len(ids), size)
-    ]
-    longest = max(len(ids) for _, ids in pieces)
-    batch = torch.tensor([ids + [1] * (longest - len(ids)) for _, ids in pieces])
-    lengths = torch.tensor([[len(ids)] for _, ids in pieces])
-    mask = (torch.arange(longest)[None] < lengths).long().to(model.device)
-    states = model(input_ids=batch.to(model.device), attention_mask=mask).last_hidden_state
-    sums = (states * mask[..., None]).sum(1)
-    rows = torch.tensor([row for row, _ in pieces], device=model.device)
-    totals = sums.new_zeros(len(documents), sums.shape[1]).index_add(0, rows, sums)
-    return totals / torch.tensor([[len(ids)] for ids in documents], device=model.device)
+    places = [(row, at) for row, ids in enumerate(documents) for at in range(0, len(ids), size)]
+    parts = [torch.tensor(documents[row][at : at + size]) for row, at in places]
+    ids = pad_sequence(parts, batch_first=True, padding_value=1).to(model.device)
+    mask = pad_sequence([*map(torch.ones_like, parts)], batch_first=True).to(model.device)
+    with torch.autocast(model.device.type, torch.bfloat16, precision == "bf16"):
+        states = model(input_ids=ids, attention_mask=mask)["last_hidden_state"].float()
+    rows = torch.tensor([row for row, _ in places], device=model.device)
+    sums = states.new_zeros(len(documents), states.shape[2])
+    sums = sums.index_add(0, rows, (states * mask[..., None]).sum(1))
+    return sums / torch.tensor([[len(ids)] for ids in documents], device=model.device)
 
 
-def work(model, documents: list[list[int]], step: str, precision: str, device: str) -> torch.Tensor:
+def embed_one_by_one(model, documents: list, precision: str) -> torch.Tensor:
+    with torch.autocast("cpu", torch.bfloat16, precision == "bf16"):
+        inputs = [torch.tensor([ids]) for ids in documents]
+        return torch.cat([model(x, torch.ones_like(x))["last_hidden_state"] for x in inputs])
+
+
+def work(model, documents: list, precision: str, step: str) -> torch.Tensor:
     """One batch: its embeddings, read to the CPU so that a GPU has ended."""
-    mixed = torch.autocast(device, torch.bfloat16, precision == "bf16")
-    with torch.set_grad_enabled(step == "training"), mixed:
-        embeddings = model(documents).float()
+    with torch.set_grad_enabled(step == "training"):
+        embeddings = model(documents, precision)
     if step == "training":
-        embeddings.square().sum().backward()
-    return embeddings.detach().cpu()
+        embeddings.float().square().sum().backward()
+    return embeddings.detach().cpu() if isinstance(embeddings, torch.Tensor) else embeddings
 
 
 def least_seconds(works: dict, rounds: int, clock) -> dict[str, float]:
     """Name -> least seconds of a call, in turns, so that a busy machine slows all alike."""
     least = dict.fromkeys(works, float("inf"))
     for turn in range(rounds + 1):  # the first one is not counted
-        for name, work in works.items():
+        for name, call in works.items():
             started = clock()
-            work()
+            call()
             if turn:
                 least[name] = min(least[name], clock() - started)
     return least
@@ -120,32 +176,37 @@ def least_seconds(works: dict, rounds: int, clock) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", help="default: all")
+    parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--against", type=Path, help="checkout of `before`")
     parser.add_argument("--size", choices=SIZES, default="minilm")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=QUOTED)
     parser.add_argument("--steps", nargs="+", default=["inference"])
     parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"])
     parser.add_argument("--rounds", type=int, default=2, help="turns of each model")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--csv", help="file for all rates")
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    logging.set_verbosity_error()  # no note about padding
-    models = make_models(given.size, given.device)
-    models = {name: models[name] for name in given.models or models}
+    transformers.logging.set_verbosity_error()  # no note about padding
+    models = make_models(given.models, given.size, given.device, given.against)
     clock = time.process_time if given.device == "cpu" else time.perf_counter
+    rows = []
     for case, step, precision in itertools.product(given.cases, given.steps, given.precisions):
-        documents = [torch.randint(5, 30000, (length,)).tolist() for length in CASES[case]]
-        options = {"step": step, "precision": precision, "device": given.device}
-        works = {name: partial(work, each, documents, **options) for name, each in models.items()}
+        ids = [torch.randint(5, 30000, (length,)).tolist() for length in CASES[case]]
+        works = {name: partial(work, each, ids, precision, step) for name, each in models.items()}
         seconds = least_seconds(works, given.rounds, clock)
         rates = {name: sum(CASES[case]) / least for name, least in seconds.items()}
+        rows += [(case, step, precision, *each) for each in rates.items()]
         first = next(iter(rates.values()))
         cells = [f"{name} {rate:,.0f} ({rate / first:.2f})" for name, rate in rates.items()]
         print(case, step, precision, f"| {' | '.join(cells)} |", flush=True)
-        if {"student", "Longformer"} <= {*works}:
-            difference = (works["student"]() - works["Longformer"]()).abs().max()
-            print(f"    the student and Longformer differ by {difference:.0e}", flush=True)
+        for peer in {"before", "Longformer", "student, OpenVINO"} & {*works}:  # the same weights
+            difference = (works[given.models[0]]() - works[peer]()).abs().max()
+            print(f"    {given.models[0]} and {peer} differ by {difference:.0e}", flush=True)
+    if given.csv:
+        columns = ["case", "step", "precision", "model", "rate"]
+        pd.DataFrame(rows, columns=columns).to_csv(given.csv, index=False, float_format="%.0f")
 
 
 if __name__ == "__main__":

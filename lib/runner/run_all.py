@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -113,13 +114,20 @@ class Run:
         from lib.store import write_text  # imports NumPy
 
         self.note.unlink(missing_ok=True)
-        began, sources = time.time(), self.sources()
+        began, used, sources = time.time(), read_core_minutes(), self.sources()
         self.problem = execute(self.path, parameters, self.target, heading)
         took = tqdm.format_interval(time.time() - began)
-        print(f"{heading}  {'failed after' if self.problem else 'made in'} {took}", flush=True)
+        done = f"{'failed after' if self.problem else 'made in'} {took}"
+        print(f"{heading}  {done}, {read_core_minutes() - used:.1f} core-minutes", flush=True)
         if not self.problem:
             note = {"settings": self.settings, "sources": sources, "took": f"took {took} last time"}
             write_text(self.note, json.dumps(note))
+
+
+def read_core_minutes() -> float:
+    """What kernels and their workers, as far as they have ended, took of the processor."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) / 60
 
 
 def list_runs(profile: Profile, requests: list[str]) -> list[Run]:
@@ -187,6 +195,7 @@ def report(runs: list[Run], profile: Profile, seconds: float) -> int:
         print(f"    to see where it failed: {jupyter} lab {executed}")
         print(f"    log: {executed[:-6]}.log; without it: {' '.join(run.makes)}")
     took = tqdm.format_interval(seconds)
+    took += f", {read_core_minutes():.0f} core-minutes"
     print(f"\n{len(runs) - len(failed)} of {len(runs)} notebooks done in {took}")
     places = (paths.figures(profile), paths.run_folder(profile) / "executed")
     figures, executed = map(os.path.relpath, places)

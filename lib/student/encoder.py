@@ -28,9 +28,12 @@ BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 # On a CPU a batch has a multiple of this many rows. For a few rows, MKL sums in another order, and
 # oneDNN keeps a kernel in memory for every number of rows.
 ROWS = 64
-# In float32, oneDNN encodes faster than MKL on AMD's AVX-512, and slower elsewhere (docs/speed.md).
+# What linear layers encode in on oneDNN, with the GELU behind them in one pass. In float32, MKL is
+# faster but on AMD's AVX-512 (docs/speed.md).
 _FOUND = {name for name, found in torch.cpu.get_capabilities().items() if found}
-ONEDNN = torch.backends.mkldnn.is_available() and _FOUND & {"avx512_f", "amx_tile"} == {"avx512_f"}
+ONEDNN = {torch.float32} if _FOUND & {"avx512_f", "amx_tile"} == {"avx512_f"} else set()
+ONEDNN |= {torch.bfloat16} if _FOUND & {"avx512_bf16", "amx_bf16"} else set()
+ONEDNN = ONEDNN if torch.backends.mkldnn.is_available() else set()
 
 
 def is_bf16(precision: str) -> bool:
@@ -49,15 +52,17 @@ class Packed(NamedTuple):
 
 
 class Linear(nn.Linear):
-    """`torch.nn.Linear` in the dtype of its input."""
+    """`torch.nn.Linear` in the dtype of its input, with GELU behind it if asked."""
 
-    def forward(self, input: Tensor) -> Tensor:
-        dtype, encoding = input.dtype, not torch.is_grad_enabled()
-        exact = dtype == self.weight.dtype == torch.float32 and input.device.type == "cpu"
-        if ONEDNN and encoding and exact and not torch.is_autocast_enabled("cpu"):
+    def forward(self, input: Tensor, gelu: bool = False) -> Tensor:
+        weight, bias = self.weight.to(input.dtype), self.bias.to(input.dtype)
+        given = input.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+        if given and input.dtype in ONEDNN and not torch.is_grad_enabled():
             # The call that `torch.compile` emits for a linear layer on a CPU.
-            return torch.ops.mkldnn._linear_pointwise(input, self.weight, self.bias, "none", [], "")
-        return nn.functional.linear(input, self.weight.to(dtype), self.bias.to(dtype))
+            after = ("gelu", [], "none") if gelu else ("none", [], "")
+            return torch.ops.mkldnn._linear_pointwise(input, weight, bias, *after)
+        x = nn.functional.linear(input, weight, bias)
+        return nn.functional.gelu(x) if gelu else x
 
 
 class SelfAttention(nn.Module):
@@ -103,13 +108,15 @@ class Layer(nn.Module):
         self.intermediate = nn.ModuleDict({"dense": Linear(width, config.intermediate_size)})
         self.output = Output(config, config.intermediate_size)
         self.activation = transformers.activations.ACT2FN[config.hidden_act]
+        self.gelu = config.hidden_act == "gelu"
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
         x = self.attention["output"](self.attention["self"](x, lengths), x)
         return self.feed_forward(x)
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        return self.output(self.activation(self.intermediate["dense"](x)), x)
+        wide = self.intermediate["dense"](x, gelu=self.gelu)
+        return self.output(wide if self.gelu else self.activation(wide), x)
 
 
 class Student(nn.Module):

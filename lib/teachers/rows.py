@@ -9,6 +9,7 @@ from lib.texts import has_token, normalize_text
 
 SIZE = 126  # tokens of a piece without the two special tokens: all-MiniLM was trained on 128
 MOST = 500  # pieces of a text that are read
+TOGETHER = 512  # pieces, or a few more, that are embedded at once
 LONGEST = 1_000_000  # characters that are read by an encoder of the beginning of a text
 
 
@@ -39,11 +40,17 @@ def mean_of_chunks(
     Unscaled, a last piece of few tokens would outweigh a whole one, because its vector is longer.
     `encode` maps texts of at most `size` tokens, without special ones, to (texts, dim).
     """
-    means = []
-    for text in map(normalize_text, texts):
+    means, waiting = [], list[list[tuple[str, int]]]()  # pieces and tokens of each text
+    for number, text in enumerate(map(normalize_text, texts), start=1):
         places = split_text(tokenizer, text, size)
-        vectors = scale_rows(encode([text[start:end] for start, end, _ in places]))
-        means.append(np.average(vectors, axis=0, weights=[tokens for *_, tokens in places]))
+        waiting.append([(text[start:end], tokens) for start, end, tokens in places])
+        if sum(map(len, waiting)) < TOGETHER and number < len(texts):
+            continue  # few pieces at a time would take longer
+        vectors = scale_rows(encode([piece for pieces in waiting for piece, _ in pieces]))
+        ends = np.cumsum([*map(len, waiting)])
+        for pieces, own in zip(waiting, np.split(vectors, ends[:-1]), strict=True):
+            means.append(np.average(own, axis=0, weights=[tokens for _, tokens in pieces]))
+        waiting = []
     return np.array(means, dtype=np.float32)
 
 

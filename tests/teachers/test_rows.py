@@ -22,7 +22,9 @@ def encode(texts):
     return counts * 100 / counts.sum(axis=1, keepdims=True) ** 2
 
 
-def test_means_by_hand(tokenizer):
+@pytest.mark.parametrize("together", [1, 4, 100])
+def test_means_by_hand(tokenizer, monkeypatch, together):
+    monkeypatch.setattr(rows, "TOGETHER", together)
     vectors = mean_of_chunks(tokenizer, encode, ["w1 w1 w2 w2 w1", "w2"], size=2)
     assert vectors == pytest.approx(np.array([[3 / 5, 2 / 5], [0.0, 1.0]]))
     assert vectors.dtype == np.float32
