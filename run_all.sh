@@ -18,6 +18,7 @@ usage: ./run_all.sh [profile] [label or notebook ...] [options]
   --jobs N              processes that train at once (default: the cores, at most 4; with a GPU 1)
   --dask ADDRESS        instead of --jobs: the workers of a Dask scheduler, tcp://host:8786 (docs/scale.md)
   --force               run notebooks although nothing changed; trained models still valid are kept
+  --keep                use models that older code made; the provenance of figures says so
   --dry-run             say what would run, why, and how long it took last time, and do nothing
   --setup               alone: make the environment, if none is ready, and do nothing else
   --lab [notebook ...]  as the first word: open JupyterLab in that environment

@@ -58,7 +58,7 @@ def _start(jobs: list[Job]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the label of each job when it ends, and a function that raises its error, if any."""
     from lib import store  # imports NumPy, which reads the environment
 
-    kept = ("THESIS_DATA", *environment.OFFLINE)
+    kept = ("THESIS_DATA", "THESIS_KEEP", *environment.OFFLINE)
     own = environment.process_variables(offline=False) | {k: os.environ.get(k, "") for k in kept}
     own |= {"THESIS_ARTIFACTS": str(paths.artifacts()), "THESIS_JOBS": "1", "THESIS_DASK": ""}
     run = partial(_run, store.hash_value(store.read_sources()))

@@ -65,13 +65,22 @@ class Store:
     """Products in a folder that processes share."""
 
     folder: Path
+    keep: bool = False  # use products that older code made; `outdated` has their names
     reading: bool = False  # raise `NotComputed` instead of computing
     used: set[str] = field(default_factory=set, repr=False)  # names of all, for provenance
+    outdated: set[str] = field(default_factory=set, repr=False)
 
     def path(self, product: Product, suffix: str) -> Path:
-        """Where a product is, or belongs; its name is noted in `used`, and its folder made."""
+        """Where a product is, or belongs; its name is noted in `used`, and its folder made.
+
+        With `keep` it may be one that older code completed, but no checkpoint goes on from there.
+        """
         path = self.folder / f"{product.name}{suffix}"
         self.used.add(product.name)
+        missing = self.keep and suffix != ".checkpoint" and not path.exists()
+        if missing and (older := _list_older(path)):
+            path = older[-1]
+            self.outdated.add(f"{product.kind}/{product.key[:2]}/{path.stem}")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -105,6 +114,7 @@ class Store:
         folder, hashes = self.path(product, ".rows"), hash_texts(texts)
         table = _open_table(folder)
         if (_find_places(table, hashes) < 0).any():
+            folder = self.folder / f"{product.name}.rows"  # no table mixes rows of two codes
             with self._lock(product, folder):
                 folder.mkdir(exist_ok=True)
                 lacking = _find_places(_open_table(folder), hashes) < 0
@@ -141,9 +151,11 @@ class Store:
                     older.unlink(missing_ok=True)
 
 
-def _list_older(path: Path) -> set[Path]:
-    """Files or tables of the same product that other code made."""
-    return {*path.parent.glob(f"{path.name.partition('-')[0]}-*{path.suffix}")} - {path}
+def _list_older(path: Path) -> list[Path]:
+    """Files or tables of the same product that other code made, the newest last."""
+    key = path.name.partition("-")[0]
+    others = {*path.parent.glob(f"{key}-*{path.suffix}")} - {path}
+    return sorted(filter(Path.exists, others), key=os.path.getmtime)
 
 
 @dataclass(frozen=True, eq=False)

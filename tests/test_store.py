@@ -153,17 +153,19 @@ def test_versions_of_packages_count_up_to_the_minor_one(monkeypatch):
     store.read_version.cache_clear()
 
 
-def test_what_older_code_made_is_made_again(tmp_path, edit_source):
+def test_what_older_code_made_is_made_again_or_used_to_keep(tmp_path, edit_source):
     Store(tmp_path).get(ONE, lambda: {"x": 1})
     Store(tmp_path).rows(ONE, ["a"], compute)
     old = ONE.name
     edit_source("losses.mse")
     new = Product(ONE.kind, ONE.inputs, ONE.modules, label="one")
-    assert not Store(tmp_path).has_rows(new, ["a"])
+    keeping = Store(tmp_path, keep=True)
+    assert keeping.get(new, pytest.fail)["x"] == 1
+    assert keeping.has_rows(new, ["a"]) and keeping.outdated == {old}
     with pytest.raises(NotComputed, match="kind one is not in"):
         Store(tmp_path, reading=True).get(new, pytest.fail)
     assert Store(tmp_path).get(new, lambda: {"x": 2})["x"] == 2
-    Store(tmp_path).rows(new, ["a", "b"], compute)
+    keeping.rows(new, ["a", "b"], compute)
     left = {path for path in tmp_path.glob("kind/*/*") if path.suffix != ".lock"}
     assert left == {tmp_path / f"{new.name}{end}" for end in (".npz", ".rows")}
     assert new.name != old

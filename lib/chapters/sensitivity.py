@@ -40,9 +40,9 @@ def run_lengths(bench: Bench) -> pd.DataFrame:
         training = longer.profile.training
         updates = training.count_updates(training.documents) if times else 0
         facts = {"times": times, "updates": updates}
-        models = ["Longformer"] if times == 0 else students if times <= 1 else doubled
+        models, few = (doubled, seeds[:1]) if times > 1 else (students, seeds)
+        models = models if times else ["Longformer"]
         for readout in READOUTS:
-            few = seeds[: 1 if times > 1 else None]
             records = longer.with_readout(readout).run(models, seeds=few)
             for run, part in records.groupby(["model", "seed"], sort=False):
                 rows = longer.model(*run).embed(longer.held_out)[:]

@@ -184,9 +184,8 @@ class Profile(Settings):
         most = max(self.training.documents, self.final.documents)
         if most > self.corpus.train_documents:
             raise ValueError(f"corpus.train_documents is less than documents={most}")
-        read = self.structural_teacher.max_tokens
-        if self.training.max_structural_len > read:  # or cut embeddings would count as whole
-            raise ValueError(f"training.max_structural_len is more than the teacher's {read}")
+        if self.training.max_structural_len > self.structural_teacher.max_tokens:  # cut ones teach
+            raise ValueError("training.max_structural_len is above structural_teacher.max_tokens")
         return self
 
     def changed(self, section: str, **values: Any) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -70,7 +71,11 @@ class Bench:
     """The experiments of one profile."""
 
     profile: Profile
-    store: Store = field(default_factory=lambda: Store(paths.artifacts() / "store"))
+    store: Store = field(
+        default_factory=lambda: Store(
+            paths.artifacts() / "store", keep=os.environ.get("THESIS_KEEP") == "1"
+        )
+    )
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)  # by all copies
 
     @classmethod

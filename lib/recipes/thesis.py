@@ -143,16 +143,13 @@ def _read_pairs(files: Sequence[Path]) -> tuple[dict[str, str], dict[str, list]]
 
 
 def _read_retrieval(articles: Path, gold: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Read articles (title and sections are the text) and a pickle, {title: {title: 1}}. Of
-    articles with one title the last is read; titles without an article are printed and left out.
-    """
+    """Read articles (title and sections are the text) and a pickle, {title: {title: 1}}."""
     texts, relevant = dict[str, str](), {}
     with one_line_errors(f"read {articles} or {gold}"):
         table = pd.read_csv(articles, dtype=str, na_filter=False)
         similar = _Plain(io.BytesIO(gold.read_bytes())).load()
-    titles = table.iloc[:, 0]
-    if again := titles[titles.duplicated()].tolist():
-        print(f"note: {articles}: {len(again)} articles have the title of another: {again[:3]}")
+        if not (titles := table.iloc[:, 0]).is_unique:
+            raise ValueError(f"two articles are called {titles[titles.duplicated()].iloc[0]!r}")
     if lost := sorted({*similar}.union(*similar.values()) - {*titles}):
         print(f"note: {gold}: {len(lost)} titles have no article and are left out: {lost[:3]}")
     for title, sections in table.itertuples(index=False):

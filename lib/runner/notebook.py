@@ -82,6 +82,7 @@ class Notebook:
             "profile": self.profile.name,
             "departures": self.profile.departures,
             "used": sorted(store.used) if store else [],
+            "outdated": sorted(store.outdated) if store else [],
         }
         if records is not None:
             for column in records.columns.intersection(NOTED):

@@ -30,6 +30,7 @@ def main(words: list[str]) -> int:
         given, began = read_arguments(words), time.time()
         parameters = {name: getattr(given, name) for name in PARAMETERS}
         profile = profiles.load(**parameters)
+        os.environ["THESIS_KEEP"] = "1" if given.keep else os.environ.get("THESIS_KEEP", "")
         os.environ |= environment.process_variables(offline=profile.offline)  # before NumPy loads
         runs = list_runs(profile, given.requests)
         if not given.dry_run and (given.force or any(run.find_reason() for run in runs)):
@@ -56,7 +57,7 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--dask", default=os.environ.get("THESIS_DASK") or None)
     # `--set` only makes a command readable: every word with "=" is an override.
-    for option in ("--set", "--force", "--dry-run"):
+    for option in ("--set", "--force", "--keep", "--dry-run"):
         parser.add_argument(option, action="store_true")
     given = parser.parse_intermixed_args(words)
     if given.dask == "":  # the value of a variable that is not set
@@ -78,7 +79,8 @@ class Run:
         self.last = json.loads(self.note.read_text()) if self.note.is_file() else {}
         self.files = {file for entry in makes.values() for file in entry.paths(profile)}
         self.data = {os.environ.get("THESIS_DATA", ""), *profile.data_roots} - {""}
-        self.settings = [sorted(self.data), profile.model_dump(mode="json")]
+        kept = os.environ.get("THESIS_KEEP", "")  # a run with --keep may show older products
+        self.settings = [sorted(self.data), profile.model_dump(mode="json"), kept]
         minutes = sum(each.minutes for each in makes.values() if each.notebook == path.stem)
         self.took = self.last.get("took", f"{max(minutes, 1):.0f} min of mini")
         self.problem = ""  # why it failed
@@ -114,20 +116,13 @@ class Run:
         from lib.store import write_text  # imports NumPy
 
         self.note.unlink(missing_ok=True)
-        began, used, sources = time.time(), read_core_minutes(), self.sources()
+        began, sources = time.time(), self.sources()
         self.problem = execute(self.path, parameters, self.target, heading)
         took = tqdm.format_interval(time.time() - began)
-        done = f"{'failed after' if self.problem else 'made in'} {took}"
-        print(f"{heading}  {done}, {read_core_minutes() - used:.1f} core-minutes", flush=True)
+        print(f"{heading}  {'failed after' if self.problem else 'made in'} {took}", flush=True)
         if not self.problem:
             note = {"settings": self.settings, "sources": sources, "took": f"took {took} last time"}
             write_text(self.note, json.dumps(note))
-
-
-def read_core_minutes() -> float:
-    """What kernels and their workers, as far as they have ended, took of the processor."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (used.ru_utime + used.ru_stime) / 60
 
 
 def list_runs(profile: Profile, requests: list[str]) -> list[Run]:
@@ -195,7 +190,8 @@ def report(runs: list[Run], profile: Profile, seconds: float) -> int:
         print(f"    to see where it failed: {jupyter} lab {executed}")
         print(f"    log: {executed[:-6]}.log; without it: {' '.join(run.makes)}")
     took = tqdm.format_interval(seconds)
-    took += f", {read_core_minutes():.0f} core-minutes"
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # kernels and their workers
+    took += f", {(used.ru_utime + used.ru_stime) / 60:.0f} core-minutes"
     print(f"\n{len(runs) - len(failed)} of {len(runs)} notebooks done in {took}")
     places = (paths.figures(profile), paths.run_folder(profile) / "executed")
     figures, executed = map(os.path.relpath, places)

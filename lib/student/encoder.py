@@ -31,9 +31,8 @@ ROWS = 64
 # What linear layers encode in on oneDNN, with the GELU behind them in one pass. In float32, MKL is
 # faster but on AMD's AVX-512 (docs/speed.md).
 _FOUND = {name for name, found in torch.cpu.get_capabilities().items() if found}
-ONEDNN = {torch.float32} if _FOUND & {"avx512_f", "amx_tile"} == {"avx512_f"} else set()
-ONEDNN |= {torch.bfloat16} if _FOUND & {"avx512_bf16", "amx_bf16"} else set()
-ONEDNN = ONEDNN if torch.backends.mkldnn.is_available() else set()
+ONEDNN = {torch.bfloat16} if _FOUND & {"avx512_bf16", "amx_bf16"} else set()
+ONEDNN |= {torch.float32} if _FOUND & {"avx512_f", "amx_tile"} == {"avx512_f"} else set()
 
 
 def is_bf16(precision: str) -> bool:
@@ -56,11 +55,11 @@ class Linear(nn.Linear):
 
     def forward(self, input: Tensor, gelu: bool = False) -> Tensor:
         weight, bias = self.weight.to(input.dtype), self.bias.to(input.dtype)
-        given = input.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
-        if given and input.dtype in ONEDNN and not torch.is_grad_enabled():
+        mixed = torch.is_grad_enabled() or torch.is_autocast_enabled("cpu")
+        if input.dtype in ONEDNN and input.device.type == "cpu" and not mixed:
             # The call that `torch.compile` emits for a linear layer on a CPU.
-            after = ("gelu", [], "none") if gelu else ("none", [], "")
-            return torch.ops.mkldnn._linear_pointwise(input, weight, bias, *after)
+            after = "gelu" if gelu else "none"
+            return torch.ops.mkldnn._linear_pointwise(input, weight, bias, after, [], "none")
         x = nn.functional.linear(input, weight, bias)
         return nn.functional.gelu(x) if gelu else x
 

@@ -71,7 +71,7 @@ REFUSED = [  # overrides, and what is said
     (["training.contextual_rows=dealed"], "training.contextual_rows: Input should be 'own' or"),
     (["corpus.folders=[../news]"], "corpus.folders.0.folder: "),
     (["corpus.train_documents=150"], "corpus.train_documents is less than documents=1400"),
-    (["structural_teacher.max_tokens=24"], "max_structural_len is more than the teacher's 24"),
+    (["structural_teacher.max_tokens=24"], "max_structural_len is above structural_teacher"),
     (["corpus.folders=[news, news]"], "expected each seed and folder once"),
     (["data_roots=[built,"], "override data_roots: not valid YAML"),
 ]

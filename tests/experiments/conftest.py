@@ -15,8 +15,8 @@ def make_bench(filled_store, tmp_path):
     folder = tmp_path / "store"
     shutil.copytree(filled_store, folder)
 
-    def make(**overrides):
+    def make(*, keep=False, **overrides):
         changes = {"tasks.limit": 60} | {k.replace("__", "."): v for k, v in overrides.items()}
-        return Bench(profiles.load("smoke", overrides=changes), Store(folder))
+        return Bench(profiles.load("smoke", overrides=changes), Store(folder, keep=keep))
 
     return make

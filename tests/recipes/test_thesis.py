@@ -57,7 +57,7 @@ def root(tmp_path):
         ]
         (tmp_path / file).write_bytes(thesis_files.table(rows))
     parts = [("", "Lead."), ("Empty", ""), ("Taste", "It is dry.")]
-    articles = [["title", "sections"], *([title, str(parts)] for title in ("A", "B", "NA", "NA"))]
+    articles = [["title", "sections"], *([title, str(parts)] for title in ("A", "B", "NA"))]
     (tmp_path / "wines.txt").write_bytes(thesis_files.table(articles))
     gold = {"A": {"B": 1, "Gone": 1}, "NA": {"Gone": 1}, "Lost": {"A": 1}, "B": {"A": 1, "NA": 1}}
     (tmp_path / "wines.gt").write_bytes(pickle.dumps(gold, protocol=4))
@@ -90,8 +90,11 @@ def test_pairs(root, capsys):
 
 def test_retrieval(root, capsys):
     documents, folder = write_task("wines/similar", root)
-    again, lost = capsys.readouterr().out.splitlines()
-    assert "['NA']" in again and "['Gone', 'Lost']" in lost
+    assert "['Gone', 'Lost']" in capsys.readouterr().out
+    rows = [["title", "sections"], ["A", "[]"], ["A", "[]"]]
+    (root / "wines.txt").write_bytes(thesis_files.table(rows))
+    with pytest.raises(ValueError, match=r"wines\.txt.*two articles are called 'A'"):
+        thesis.write_task(FILES["wines/similar"], "task", root, root / "again")
     assert documents[0] == {"id": "A", "text": "A\nLead.\nTaste\nIt is dry."}
     assert json.loads((folder / "relevant.json").read_text()) == {"A": ["B"], "B": ["A", "NA"]}
 

@@ -71,15 +71,15 @@ def test_a_figure_is_saved_with_its_provenance(tmp_path):
     nb = start(seeds=[5])
     nb.save_table(pd.DataFrame({"model": ["cosine"]}), "tab4_3", caption="Heads")
     assert "Heads" in (paths.figures(nb.profile) / "tab4_3.md").read_text()
-    store = SimpleNamespace(used={"b/2", "a/1"})
+    store = SimpleNamespace(used={"b/2", "a/1"}, outdated={"a/1"})
     nb.__dict__["bench"] = SimpleNamespace(store=store)
     records = pd.DataFrame({"fingerprint": ["aa", "ab", "bb"], "seed": [0, 0, 2]})
     nb.save(plt.figure(), "fig4_2", records, records=records)
     assert nb.saved == ["tab4_3", "fig4_2"]
     notes = [next(tmp_path.rglob(f"{label}.json")).read_text() for label in nb.saved]
     table, figure = map(json.loads, notes)
-    assert table["used"] == [], "a notebook that asks for no bench makes none"
-    assert figure["used"] == ["a/1", "b/2"]
+    assert table["used"] == table["outdated"] == [], "a notebook that asks for no bench makes none"
+    assert (figure["used"], figure["outdated"]) == (["a/1", "b/2"], ["a/1"])
     assert figure["departures"] == {"seeds": [5]} and {"commit", "dirty"} <= {*figure}
     assert (figure["fingerprint"], figure["seed"]) == (["aa", "ab", "bb"], [0, 2])
     assert figure["versions"]["pandas"] == pd.__version__ and "seed" not in table

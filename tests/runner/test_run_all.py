@@ -215,9 +215,10 @@ def test_what_failed_or_whose_sources_changed_runs_again(checkout, monkeypatch, 
     assert "has not run to its end" in find_reason()
     run.execute({}, "")
     assert find_reason() == "" != find_reason(seeds=[5])
-    with monkeypatch.context() as patch:
-        patch.setenv("THESIS_DATA", "1")  # even if it is older
+    for variable in ("THESIS_DATA", "THESIS_KEEP"):  # even if they are older
+        monkeypatch.setenv(variable, "1")
         assert "with these settings" in find_reason()
+        monkeypatch.delenv(variable)
     for file in CHANGED:
         changed = checkout / file.format(name)
         changed.parent.mkdir(parents=True, exist_ok=True)
