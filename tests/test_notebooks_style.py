@@ -34,5 +34,7 @@ def test_numbered_notebooks_take_the_four_parameters_and_finish(name):
     assert tuple(node.targets[0].id for node in ast.parse(first).body) == notebook.PARAMETERS
     assert f"notebook.start('{name}', globals())" in ast.unparse(ast.parse(second))
     assert last == "nb.finish()"
+    sources = ["".join(cell["source"]) for cell in cells]
+    assert all("getsource" in each for each in sources if "Product(" in each), "a cell is code, too"
     for override in re.findall(r"{.*?}+", "\n".join(re.findall("#(.*)", first))):
         profiles.load("mini", overrides=ast.literal_eval(override))  # as a comment offers it

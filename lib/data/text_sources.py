@@ -79,7 +79,8 @@ def _read_plain(path: Path, place: str) -> dict[str, str]:
 
 def _read_table(path: Path, asked: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Yield rows with our field names, whatever the case and spaces of the table's columns."""
-    names = {spell_name(asked.get(key, key)).strip().lower(): key for key in COLUMNS}
+    names = {key: key for key in COLUMNS if key not in asked}
+    names |= {spell_name(column).strip().lower(): key for key, column in asked.items()}
     seen = set[str]()
     for number, (_, row) in enumerate(read_rows(path), start=1):
         folded = [(spell_name(name).strip().lower(), value) for name, value in row.items()]

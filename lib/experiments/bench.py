@@ -124,7 +124,8 @@ class Bench:
         documents = Documents(*(find_dataset(self.roots, name) for name in section.names))
         held_out = task_files.held_out_contents(self.tasks)
         inputs = section.model_dump(mode="json")
-        inputs["contents"] = hash_arrays(held_out, documents.contents)
+        folders = pd.factorize(documents.table["source"].to_numpy())[0]  # of the documents
+        inputs["contents"] = hash_arrays(held_out, documents.contents, folders)
         inputs["student"] = [student.model, student.revision, models.hash_model(student.model)]
 
         def count_tokens(texts: Sequence[str]) -> Sequence[int]:

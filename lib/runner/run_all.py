@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import glob
 import json
 import os
 import resource
@@ -99,9 +100,8 @@ class Run:
         """Path -> time of what it is made of, including a person's data; the report's, figures."""
         files = {file for pattern in SOURCES for file in paths.ROOT.glob(pattern)} | {self.path}
         for root in (paths.ROOT / each for each in self.data):
-            inside = [*root.glob("*"), *root.glob("*/*")]  # `rglob` follows no links
-            for place in (root, *(each.resolve() for each in inside if each.is_symlink())):
-                files.update(place.rglob("*.*"))
+            inside = glob.iglob(f"{glob.escape(str(root))}/**/*.*", recursive=True)
+            files.update(map(Path, inside))  # also behind links, which `rglob` does not follow
         if self.path.stem == REPORT:
             for shown in ("tab_claims", "tab_robust"):  # in it, of all profiles
                 files.update(paths.ROOT.glob(f"figures/*/{shown}.csv"))

@@ -86,6 +86,8 @@ def test_columns_of_other_names_can_be_named(tmp_path):
     assert read_labels(folder) == {1: "5", 2: "1"}
     with pytest.raises(ValueError, match="no column star$"):
         read(tmp_path / "a.csv", text="thème", label="star")
+    (tmp_path / "b.csv").write_text("title,label\nOne,5\n")
+    assert read(tmp_path / "b.csv", text="title")[0] == [("1", "One", "")]
 
 
 def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):

@@ -15,10 +15,12 @@ from numpy.testing import assert_array_equal
 
 from lib import jobs
 from lib.config import paths, profiles
+from lib.data.files import write_lines
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA
 from lib.experiments.bench import Bench
 from lib.experiments.models import hash_model
 from lib.experiments.students import Base, TrainedStudent, share_layers
+from lib.store import Store
 from lib.student import masked_words
 from tests.student.tiny import make_student
 
@@ -48,6 +50,21 @@ def fail(*_, **__):
 def test_what_decides_texts_is_not_changed_behind_what_was_read(make_bench, section):
     with pytest.raises(ValueError, match=f"{section} is read already"):
         make_bench().changed(section)
+
+
+def test_a_document_in_another_folder_draws_another_corpus(tmp_path, monkeypatch):
+    monkeypatch.setattr(Bench, "tasks", {})
+    monkeypatch.setattr(Bench, "roots", [tmp_path])
+    folders = [{"folder": name, "share": 0.5} for name in "ab"]
+    overrides = {"corpus.folders": folders, "corpus.validation_documents": 1}
+    overrides |= {"corpus.train_documents": 3, "training.documents": 3, "final.documents": 3}
+    drawn, rows = [], [{"id": f"{n}", "text": f"text {n}"} for n in range(8)]
+    for first in (4, 6):
+        for name, part in (("a", rows[:first]), ("b", rows[first:])):
+            write_lines(tmp_path / name / "documents.jsonl", part)
+        bench = Bench(profiles.load("smoke", overrides=overrides), Store(tmp_path / "store"))
+        drawn.append([document.id for document in bench.corpus.train])
+    assert drawn == [["4", "1", "5"], ["6", "1", "7"]]
 
 
 def test_a_second_run_reads(make_bench):

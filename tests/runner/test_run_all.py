@@ -197,6 +197,7 @@ def test_words_choose_a_profile_and_whole_notebooks(words):
 
 
 CHANGED = ["params/claims.yaml", "lib/losses/mse.py", "data/news/documents.jsonl"]
+CHANGED += ["data/wikipedia/tasks/topic/train.jsonl"]
 CHANGED += ["notebooks/{}.ipynb", "figures/tiny/fig1_1.csv"]
 
 
@@ -207,6 +208,8 @@ def test_what_failed_or_whose_sources_changed_runs_again(checkout, monkeypatch, 
 
     (checkout / "data/news").rename(checkout / "linked")
     (checkout / "data/news").symlink_to(checkout / "linked", target_is_directory=True)
+    (checkout / "data/wikipedia/tasks").mkdir()
+    (checkout / "data/wikipedia/tasks/topic").symlink_to(checkout / "linked")
     write_notebook(checkout, name)
     path, outcome = paths.NOTEBOOKS / f"{name}.ipynb", ""
     run = run_all.Run(path, profiles.load("tiny"), {})
