@@ -102,7 +102,8 @@ def test_records_that_would_give_a_wrong_mean_are_refused():
 
 
 def test_rows_means_strip_and_marks():
-    records = make_records({"MSE": 0.4, "SBERT": 0.6})
+    """Rows are in the published order, whatever ours is."""
+    records = make_records({"MSE": 0.6, "SBERT": 0.4})
     records = pd.concat([records, make_records({"cosine": 0.79}, seeds=3)]).assign(chance=0.2)
     records["collapsed"] = records["model"] == "MSE"
     data = figures.boxplot_frame("fig4_2", records, NOISE)
@@ -111,7 +112,7 @@ def test_rows_means_strip_and_marks():
     assert ours.get_ylim()[0] > ours.get_ylim()[1], "row 0 is at the top"
     assert [text.get_text() for text in ours.texts] == ["†", "", "×3"] and not theirs.texts
     # above a chance of .2, .4, .6 and .8 are 1/4, 1/2 and 3/4
-    assert list_means(ours) == pytest.approx([-0.5, -0.25, 0])
+    assert list_means(ours) == pytest.approx([-0.25, -0.5, 0])
     scores = published.load("fig4_2")
     score = (scores["accuracy"] - scores["chance"]) / (1 - scores["chance"])
     behind = (score - score.groupby(scores["task"]).transform("max")).groupby(scores["model"])
@@ -122,12 +123,6 @@ def test_rows_means_strip_and_marks():
         ends = strip.get_extents().transformed(axis.transData.inverted()).intervalx
         best = max(list_means(axis))
         assert ends == pytest.approx([best - NOISE[name].least_difference, best])
-
-
-def test_rows_are_in_the_published_order():
-    data = figures.boxplot_frame("fig4_2", make_records({"MSE": 0.8, "SBERT": 0.6, "cosine": 0.4}))
-    axis = figures.boxplot(data, "fig4_2").axes[0]
-    assert list_means(axis) == pytest.approx([0, -0.2, -0.4])
 
 
 def test_rows_that_the_thesis_lacks_come_first_in_the_order_of_the_means_that_are_drawn():

@@ -1,4 +1,4 @@
-"""mse and cosine: by hand, PyTorch's own, invariances, zero vectors."""
+"""mse and cosine: by hand, PyTorch's own, zero vectors."""
 
 import math
 
@@ -11,7 +11,6 @@ from lib.losses import cosine, mse
 from tests.losses.draw_rows import draw_rows
 
 X, Y = draw_rows(0), draw_rows(1)
-ZEROS = torch.zeros(5, dtype=torch.float64)
 
 
 def test_by_hand():  # mse: in its docstring
@@ -25,18 +24,6 @@ def test_by_hand():  # mse: in its docstring
 def test_reference():
     assert_close(cosine(X, Y), 1 - cosine_similarity(X, Y))
     assert_close(mse(X, Y), torch.stack([mse_loss(a, b) for a, b in zip(X, Y, strict=True)]))
-
-
-def test_invariances():
-    assert_close(mse(X, Y), mse(Y, X))
-    assert_close(mse(X + 3, Y + 3), mse(X, Y))  # only the difference counts
-    assert_close(mse(2 * X, 2 * Y), 4 * mse(X, Y))  # squared units
-    assert_close(mse(X.repeat(1, 2), Y.repeat(1, 2)), mse(X, Y))  # a mean over dimensions
-    assert_close(cosine(X, Y), cosine(Y, X))
-    assert_close(cosine(7 * X, 0.1 * Y), cosine(X, Y))  # lengths do not count
-    assert_close(cosine(-X, Y), 2 - cosine(X, Y))
-    for loss in (mse, cosine):
-        assert_close(loss(X, X), ZEROS, atol=1e-14, rtol=0)
 
 
 @pytest.mark.parametrize(("first", "second"), [(True, False), (False, True), (True, True)])

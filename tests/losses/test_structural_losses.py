@@ -27,6 +27,7 @@ WITH_MASK = {
 }
 LOSSES = {"mse": mse, "cosine": cosine} | WITH_MASK
 LOSSES["SoftCCA"] = lambda z1, z2: SoftCCA(z1.shape[1]).double()(z1, z2)
+LOSSES["SoftCCA in evaluation"] = lambda z1, z2: SoftCCA(z1.shape[1]).double().eval()(z1, z2)
 
 
 @pytest.fixture(params=LOSSES)
@@ -72,10 +73,11 @@ def test_gradient(loss):
     )
 
 
-def test_zero_vectors_have_finite_gradients(loss):
+def test_zero_vectors_have_small_gradients(loss):
+    """Those of PyTorch's cosine_similarity and normalize are finite, and 1e8 and 1e12."""
     x = torch.zeros(3, 4, dtype=torch.float64, requires_grad=True)
     loss(x, draw_rows(1, 3)).sum().backward()
-    assert x.grad.isfinite().all()
+    assert x.grad.abs().max() < 100
 
 
 def test_gradient_with_a_mask(masked_loss):

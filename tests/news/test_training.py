@@ -1,6 +1,4 @@
-"""Losses by hand and by PyTorch's; training learns, repeats, stops early, keeps the best."""
-
-import math
+"""Losses by PyTorch's; training learns, repeats, stops early, keeps the best."""
 
 import numpy as np
 import pytest
@@ -25,24 +23,13 @@ def three(start=0, batch=5, dim=4):
     return tuple(torch.randn(batch, dim, generator=g, dtype=torch.float64) for g in generators)
 
 
-def test_losses_by_hand():
-    a = torch.tensor([[2.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
-    p = torch.tensor([[0.0, 5.0], [1.0, 0.0], [0.0, 1.0]])
-    n = torch.tensor([[-1.0, 0.0], [0.0, 7.0], [9.0, 0.0]])
-    # Unit rows: sqrt(2) - 2 + .5 < 0. 0 - sqrt(2) + .5 < 0. sqrt(2) - 0 + .5.
-    expected = torch.tensor([0.0, 0.0, math.sqrt(2) + 0.5])
-    assert_close(triplet(a, p, n), expected)
-    teachers = (a, p + 1, n + 2)  # MSE of the three: 0, 1, 4
-    assert_close(complex_loss((a, p, n), teachers, alpha=0.25), 0.25 * expected + 0.75 * 5 / 3)
-    with pytest.raises(RuntimeError, match="equal size"):  # and not broadcast
-        triplet(a, p[:1], n)
-
-
 def test_losses_equal_pytorchs_and_pass_gradcheck():
     students, teachers = three(), three(7)
     unit = [torch.nn.functional.normalize(x) for x in students]
     own = torch.nn.TripletMarginLoss(margin=0.5, p=2, eps=0.0, reduction="none")(*unit)
     assert_close(triplet(*students), own)
+    with pytest.raises(RuntimeError, match="equal size"):  # and not broadcast
+        triplet(students[0], students[1][:1], students[2])
     copied = torch.stack([mse(x, y) for x, y in zip(students, teachers, strict=True)]).mean(0)
     assert_close(complex_loss(students, teachers, alpha=0.3), 0.3 * own + 0.7 * copied)
     for rows in students:

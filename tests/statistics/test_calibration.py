@@ -9,12 +9,11 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib.ledger.kinds import KINDS
 from lib.statistics.effects import pair
-from lib.statistics.intervals import PROCESSOR_SD, SeedNoise, from_examples, from_runs
+from lib.statistics.intervals import PROCESSOR_SD, SeedNoise, from_examples
 from lib.statistics.verdicts import EQUIVALENT, HOLDS, OPEN, REVERSED, judge
 
 MODELS = [f"m{number}" for number in range(40)]
@@ -104,14 +103,3 @@ def test_a_difference_as_large_as_the_margin_is_seldom_called_none(simulate):
     wrong = rates(simulate, PAIRS, 50, effects=[0.02, 0] * 6, **CLOSE)
     right = rates(simulate, PAIRS, 10, **CLOSE)
     assert wrong[EQUIVALENT] <= limit(300) and right[EQUIVALENT] >= 0.5, (wrong, right)
-
-
-def test_runs_alone_with_two_known_pairs():
-    """As for published numbers: the yardstick, of two pairs, is known by t with df 2."""
-    rng, false = np.random.default_rng(0), 0
-    index = pd.MultiIndex.from_tuples([("m0", 0), ("m1", 0)], names=["model", "seed"])
-    for _ in range(400):
-        noise = SeedNoise.from_gaps(rng.normal(0, np.sqrt(2), 2))
-        runs = pd.DataFrame(rng.normal(size=(2, 1)), index, ["mean"])
-        false += PAIRS[0](from_runs(runs, noise=noise)).verdict in (HOLDS, REVERSED)
-    assert false <= 400 * limit(400)

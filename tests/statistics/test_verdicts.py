@@ -1,4 +1,4 @@
-"""The one rule from evidence to a word: bounds of comparisons, selection, checks, q values."""
+"""The one rule from evidence to a word: bounds of comparisons, selection, missing scores."""
 
 from dataclasses import replace
 
@@ -18,7 +18,6 @@ from lib.statistics.verdicts import (
     compare,
     judge,
     mean_score,
-    q_values,
 )
 
 
@@ -97,16 +96,6 @@ def test_the_best_of_one_group_against_the_best_of_the_other_and_back():
     assert (back.effect, back.low, back.high) == pytest.approx(turned, abs=2e-3)
 
 
-def test_the_kth_best_decides_a_count():
-    known = evidence(a=0.7, b=0.6, c=0.5, d=0.4, e=0.5)
-    two, three, four = (judge(units("abcd", "e"), known, at_least=count) for count in (2, 3, 4))
-    assert [two.verdict, three.verdict, four.verdict] == [HOLDS, OPEN, REVERSED]
-    assert (two.decided_by, four.decided_by) == ("b against e", "d against e")
-    back = judge(units("abcd", "e"), known, at_most=1)
-    assert (back.verdict, back.decided_by) == (REVERSED, "e against b")
-    assert (back.effect, back.low, back.high) == (-two.effect, -two.high, -two.low)
-
-
 def test_equivalence_takes_the_whole_of_alpha_for_a_bound():
     offset = Comparison({"a": 1}, {"b": 1}, "a", "b", offset=0.03)
     both = [judge([[offset]], evidence(a=0.5, b=0.5), sides=sides) for sides in (2, 1)]
@@ -137,11 +126,6 @@ def test_a_statement_about_models_without_scores_is_refused():
     known = evidence(a=0.6, b=0.5, c=0.4)
     with pytest.raises(ValueError, match="no scores of 'typo'"):
         judge([[pair("a", "typo")]], known)
-
-
-def test_q_values_leave_out_what_was_not_tested():
-    q = q_values([0.01, np.nan, 0.02, 0.03])
-    assert q == pytest.approx([0.03, np.nan, 0.03, 0.03], nan_ok=True)
 
 
 def test_a_model_that_guesses_is_not_above_chance(simulate):

@@ -37,18 +37,6 @@ def test_equals_a_pipeline_of_scikit_learn(documents, tmp_path):
     assert not weights[[2]].nnz
 
 
-def test_lsa_relates_words_that_keep_the_same_company():
-    """ "car" and "auto" are in no text together, yet both stand beside engines."""
-    corpus = ["car engine wheel", "auto engine wheel", "car auto road", "flower leaf garden"] * 3
-    lexical = Lexical.fit(corpus, dim=2)
-    weights = lexical.weigh(["car", "auto", "flower"])
-    car, auto, flower = weights @ lexical.directions
-    assert car @ auto > 0.9 * np.linalg.norm(car) * np.linalg.norm(auto)
-    assert abs(car @ flower) < 1e-6
-    assert (weights @ weights.T)[0, 1] == 0
-    assert Lexical.fit(corpus[:3], dim=100).directions.shape[1] == 3, "no more than texts"
-
-
 @pytest.mark.parametrize("dim", [8, 48, 100])
 @pytest.mark.parametrize("texts", [draw_texts(60), draw_texts(400), draw_texts(50) * 3])
 def test_directions_are_exact_in_any_order_of_the_documents(texts, dim):
