@@ -1,7 +1,7 @@
 """Fill the pages of the site after a run of all of `mini`: `python docs/publish.py`.
 
 It writes the tables in README.md and docs/results.md, the gallery docs/figures.md, and copies of
-the executed notebooks.
+the executed notebooks; and it draws the rates that `benchmarks/bench_student.py` has written.
 """
 
 import re
@@ -12,6 +12,7 @@ import nbformat
 import pandas as pd
 from nbconvert.preprocessors import ClearMetadataPreprocessor, TagRemovePreprocessor
 
+from lib import figures
 from lib.config import manifest, paths, profiles
 from lib.figures import tables
 from lib.ledger.claims import count_verdicts, read_table, shorten_ledger
@@ -78,6 +79,26 @@ def make_gallery() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def draw_rates(folder: Path) -> None:
+    """Draw `rates.csv` of a folder: tokens a second against the length of documents."""
+    rates = pd.read_csv(folder / "rates.csv").query("case != 'mixed'").astype({"case": int})
+    above = rates["model"] == "static table"
+    told = f"static table: {rates[above]['rate'].min():,.0f} and more, far above this axis"
+    parts = rates[~above].groupby("precision", sort=False)
+    with figures.style():
+        figure, (axes,) = figures.panels(2, 3.6, sharey=True)
+        for axis, (precision, part) in zip(axes, parts, strict=True):
+            for name, rows in part.groupby("model", sort=False):
+                axis.plot(rows["case"], rows["rate"], "o-", label=name)
+            axis.set(xscale="log", ylim=(0, 8000), title=precision, xlabel="tokens of a document")
+            axis.set_xticks(sizes := sorted({*rates["case"]}), [f"{size:,}" for size in sizes])
+            axis.minorticks_off()
+        axes[0].set_ylabel("tokens a second")
+        handles = figures.labelled(axes)
+        figure.legend(handles=handles, loc="outside lower center", ncols=3, title=told)
+        figure.savefig(folder / "rates.svg", metadata={"Date": None})
+
+
 def clean(path: Path) -> str:
     """Clean an executed notebook, so that its copy depends only on its cells and their results.
 
@@ -110,4 +131,5 @@ if __name__ == "__main__":
     pages = make_pages() | {FOLDER / "notebooks" / path.name: clean(path) for path in executed}
     for path, text in pages.items():  # all, or none if a notebook failed
         write_text(path, text)
+    draw_rates(paths.ROOT / "benchmarks" / "results")
     print(f"{len(pages)} pages written")
