@@ -20,6 +20,7 @@ except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}; needs: pip install -e '.[onnx]'") from None
 
 
+BLOCK = 128  # tokens; larger ones see more keys than their window has
 LEAST_COSINE = 0.98  # of an int8 file's vectors and the student's
 
 
@@ -42,32 +43,33 @@ class PlainStudent(nn.Module):
 
 
 def attend(attention: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
-    """Attend in blocks of half a window, each of which sees itself and its two neighbours.
+    """Attend in blocks of `BLOCK` tokens or half a window, which see half a window on each side.
 
     A trace holds for all lengths only if none is a case apart: there is one block more than needed,
     so two at least, and an axis with a number of blocks is never split again.
     """
     half, heads, (documents, tokens, _) = attention.window // 2, attention.heads, x.shape
-    blocks = (tokens - 1) // half + 2
-    extra = blocks * half - tokens
-    rows = torch.arange(blocks)[:, None] * half
-    queries, keys = rows + torch.arange(half), rows + torch.arange(3 * half)
+    size = min(half, BLOCK)
+    blocks, reach = (tokens - 1) // size + 2, size + 2 * half
+    extra = blocks * size - tokens
+    rows = torch.arange(blocks)[:, None] * size
+    queries, keys = rows + torch.arange(size), rows + torch.arange(reach)
     projections = attention.query, attention.key, attention.value
-    # (heads * documents, tokens, head_dim), then (heads * documents * blocks, half or 3 half, ...)
+    # (heads * documents, tokens, head_dim), then (heads * documents * blocks, size or reach, ...)
     q, k, v = (
         project(x).unflatten(-1, (heads, -1)).permute(2, 0, 1, 3).flatten(0, 1)
         for project in projections
     )
     q = pad(q, (0, 0, 0, extra))[:, queries].flatten(0, 1)
     k, v = (pad(y, (0, 0, half, half + extra))[:, keys].flatten(0, 1) for y in (k, v))
-    distance = torch.arange(3 * half)[None] - torch.arange(half, 2 * half)[:, None]
+    distance = torch.arange(reach)[None] - torch.arange(half, half + size)[:, None]
     seen = pad(mask, (half, half + extra))[:, keys]
-    allowed = (distance.abs() <= half) & seen[:, :, None]  # (documents, blocks, half, 3 half)
+    allowed = (distance.abs() <= half) & seen[:, :, None]  # (documents, blocks, size, reach)
     allowed = allowed.expand(heads, -1, -1, -1, -1).flatten(0, 2)
     scores = torch.bmm(q / q.shape[-1] ** 0.5, k.transpose(1, 2))
     weights = scores.masked_fill(~allowed, torch.finfo(x.dtype).min).softmax(-1)
     place = torch.arange(heads) * documents + torch.arange(documents)[:, None, None]
-    place = place * blocks * half + torch.arange(tokens)[:, None]  # (documents, tokens, heads)
+    place = place * blocks * size + torch.arange(tokens)[:, None]  # (documents, tokens, heads)
     return torch.bmm(weights, v).flatten(0, 1)[place].flatten(2)
 
 
