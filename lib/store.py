@@ -21,6 +21,7 @@ from filelock import FileLock
 from pooch import file_hash
 from pyarrow.feather import read_table, write_feather
 
+from lib.config import paths
 from lib.messages import OneLine
 
 LIB = Path(__file__).parent
@@ -64,7 +65,7 @@ class Product:
 class Store:
     """Products in a folder that processes share."""
 
-    folder: Path
+    folder: Path = field(default_factory=lambda: paths.artifacts() / "store")
     keep: bool = False  # use products that older code made; `outdated` has their names
     reading: bool = False  # raise `NotComputed` instead of computing
     used: set[str] = field(default_factory=set, repr=False)  # names of all, for provenance
