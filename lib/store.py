@@ -21,6 +21,7 @@ from filelock import FileLock
 from pooch import file_hash
 from pyarrow.feather import read_table, write_feather
 
+from lib.config import paths
 from lib.messages import OneLine
 
 LIB = Path(__file__).parent
@@ -64,7 +65,7 @@ class Product:
 class Store:
     """Products in a folder that processes share."""
 
-    folder: Path
+    folder: Path = field(default_factory=lambda: paths.artifacts() / "store")
     keep: bool = False  # use products that older code made; `outdated` has their names
     reading: bool = False  # raise `NotComputed` instead of computing
     used: set[str] = field(default_factory=set, repr=False)  # names of all, for provenance
@@ -112,13 +113,13 @@ class Store:
         if not hasattr(texts, "text_hashes"):
             texts = [*texts]  # a Series is indexed by its labels
         folder, hashes = self.path(product, ".rows"), hash_texts(texts)
-        table = _open_table(folder)
-        if (_find_places(table, hashes) < 0).any():
+        table, places = _open_table(folder, hashes)
+        if (places < 0).any():
             folder = self.folder / f"{product.name}.rows"  # no table mixes rows of two codes
             with self._lock(product, folder):
                 folder.mkdir(exist_ok=True)
-                lacking = _find_places(_open_table(folder), hashes) < 0
-                missing = np.flatnonzero(lacking & ~pd.Index(hashes).duplicated())
+                _, places = _open_table(folder, hashes)  # another process may have made some
+                missing = np.flatnonzero((places < 0) & ~pd.Index(hashes).duplicated())
                 for start in range(0, len(missing), PIECE):
                     places = missing[start : start + PIECE]
                     columns = compute([texts[int(place)] for place in places])
@@ -126,14 +127,13 @@ class Store:
                     table = pa.table({"name": hashes[places], **arrays})
                     path = folder / f"{len([*folder.glob('*.arrow')]):06d}.arrow"
                     write_whole(path, lambda file, t=table: write_feather(t, file, "uncompressed"))
-            table = _open_table(folder)
-        places = _find_places(table, hashes)
+            table, places = _open_table(folder, hashes)
         return {name: Rows(table[name], places) for name in table.column_names[1:]}
 
     def has_rows(self, product: Product, texts: Sequence[str]) -> bool:
         """Whether a table has a row for each text."""
-        table = _open_table(self.path(product, ".rows"))
-        return bool((_find_places(table, hash_texts(texts)) >= 0).all())
+        _, places = _open_table(self.path(product, ".rows"), hash_texts(texts))
+        return bool((places >= 0).all())
 
     @contextlib.contextmanager
     def _lock(self, product: Product, path: Path) -> Iterator[None]:
@@ -183,15 +183,11 @@ class Rows(Sequence[Any]):
         return np.asarray(self[:], dtype=dtype)
 
 
-def _open_table(folder: Path) -> pa.Table:
-    """All pieces of a table, memory-mapped."""
+def _open_table(folder: Path, hashes: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+    """All pieces of a table, memory-mapped; (texts,) its rows for these hashes, -1 for none."""
     pieces = [read_table(path, memory_map=True) for path in sorted(folder.glob("*.arrow"))]
-    return pa.concat_tables(pieces or [pa.table({"name": np.empty(0, np.uint64)})])
-
-
-def _find_places(table: pa.Table, hashes: np.ndarray) -> np.ndarray:
-    """(texts,) the rows of a table for texts with these hashes; -1 for those that it lacks."""
-    return pd.Index(table["name"].to_numpy()).get_indexer(hashes)
+    table = pa.concat_tables(pieces or [pa.table({"name": np.empty(0, np.uint64)})])
+    return table, pd.Index(table["name"].to_numpy()).get_indexer(hashes)
 
 
 def write_whole(path: Path, write: Callable[[Any], Any]) -> None:

@@ -109,8 +109,7 @@ def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     trained = read.table["group"].to_numpy()[read.rows]
     if mates := np.isin(trained, [*{*groups} - {""}]).sum():
         print(f"note: {mates} training documents share groups with judged texts: scores too high")
-    judged = judge_all(pool, bench.tasks, make_models)
-    report = compare_models(judged)
+    report = compare_models(judge_all(pool, bench.tasks, make_models))
     print(report["line"])
     return {"scores": report["table"], "verdict": report["line"]}
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from lib import losses
 from lib.distillation import projection, variants
-from lib.distillation.variants import CONTEXTUAL_LOSSES, Variant
 
 
 class Objective(nn.Module):
@@ -27,7 +26,7 @@ class Objective(nn.Module):
 
     def __init__(
         self,
-        variant: Variant,
+        variant: variants.Variant,
         dim: int,
         contextual_dim: int | None = None,
         *,
@@ -52,7 +51,7 @@ class Objective(nn.Module):
             self.student_projection = projection.build(projection.scale(str(label), width), dim)
             label = projection.scale(str(other), width)
             self.contextual_projection = projection.build(label, contextual_dim)
-            loss = getattr(losses, CONTEXTUAL_LOSSES[variant.contextual_loss])
+            loss = getattr(losses, variants.CONTEXTUAL_LOSSES[variant.contextual_loss])
             if variant.contextual_loss == "soft_cca":
                 loss = loss(self.student_projection(torch.zeros(1, dim)).shape[1])
             self.contextual_loss = loss

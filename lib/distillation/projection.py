@@ -8,31 +8,26 @@ import re
 
 from torch import nn
 
-_LAYER = re.compile(r"([1-9][0-9]*)(\(ReLU\))?")
-
-
-def parse(label: str) -> list[tuple[int, bool]]:
-    """The width of each layer and whether a ReLU follows it; `ValueError` for a malformed label."""
-    if label == "-":
-        return []
-    layers = [_LAYER.fullmatch(part) for part in label.split("x")]
-    if not all(layers):
-        raise ValueError(f"{label!r}: expected widths as in 768(ReLU)x1024, or -")
-    return [(int(layer[1]), layer[2] is not None) for layer in layers if layer]
+_LABEL = re.compile(r"-|[1-9][0-9]*(\(ReLU\))?(x[1-9][0-9]*(\(ReLU\))?)*")
 
 
 def build(label: str, in_features: int) -> nn.Module:
-    """Build the projection. PyTorch's global generator draws its weights, so seed it first."""
+    """Build the projection; `ValueError` for a malformed label. PyTorch's global generator draws
+    its weights, so seed it first.
+    """
     modules: list[nn.Module] = []
-    for width, relu in parse(label):
-        modules.append(nn.Linear(in_features, width))
+    for width, relu in re.findall(r"([0-9]+)(\(ReLU\))?", scale(label, 1)):
+        modules.append(nn.Linear(in_features, int(width)))
         if relu:
             modules.append(nn.ReLU())
-        in_features = width
+        in_features = int(width)
     return nn.Sequential(*modules) if modules else nn.Identity()
 
 
 def scale(label: str, width: float) -> str:
-    """Multiply every width of a label: scale("768(ReLU)x1024", .5) is "384(ReLU)x512"."""
-    parse(label)  # `ValueError` if it is malformed
+    """Multiply every width of a label: scale("768(ReLU)x1024", .5) is "384(ReLU)x512".
+    `ValueError` for a malformed label.
+    """
+    if not _LABEL.fullmatch(label):
+        raise ValueError(f"{label!r}: expected widths as in 768(ReLU)x1024, or -")
     return re.sub("[0-9]+", lambda number: str(max(1, round(int(number[0]) * width))), label)

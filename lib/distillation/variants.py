@@ -28,14 +28,8 @@ _PARTS |= {LSA: LSA, f"2048d+{LSA}": f"{_PARTS['2048d']}+{LSA}"}
 MM_MSE = "max-margin;MSE;γ=1.0"
 MASK_LABEL = "384"  # in the thesis' labels; a profile says how many tokens it stands for
 
-_FIXED = {
-    "Longformer": "base",  # the student before training
-    "SBERT": "sbert",
-    "TF-IDF": "tfidf",
-    "LSA": "lsa",
-    "SBERT, mean of chunks": "sbert_chunks",
-    "chunks + LSA": "both",  # side by side
-}
+# Longformer is the student before training; chunks and LSA are side by side.
+_FIXED = ("Longformer", "SBERT", "TF-IDF", LSA, "SBERT, mean of chunks", "chunks + LSA")
 # Other names -> the label under which a model is recorded.
 _ALIASES = {models: short for short, models in CONTEXTUAL_TEACHERS.items()}
 _ALIASES |= {"only-structural;cosine": "cosine", "only-structural;mm-MSE": MM_MSE}
@@ -62,7 +56,7 @@ class Variant:
     """One model to evaluate: a baseline, a teacher or a student."""
 
     label: str  # the one label of this model, if it reads whole texts
-    kind: str  # a value of `_FIXED`, "paragraph_vector" or "student"
+    kind: str  # one of `_FIXED`, "paragraph_vector" or "student"
     structural: str | None = None  # label of the structural loss, as in Figure 4.3
     contextual: str | None = None  # label of a contextual model, its parts joined by "+"
     student_projection: str | None = None  # labels of Section 4.5.2, unscaled
@@ -120,11 +114,11 @@ def parse(label: str) -> Variant:
     label = label.strip().replace("×", "x")
     if label.endswith(_CUT):
         whole = parse(label.removesuffix(_CUT))
-        if whole.kind in ("base", "student", "lsa", "both"):  # others read what they can
+        if whole.kind in ("Longformer", "student", LSA, "chunks + LSA"):  # others read
             return replace(whole, cut=True)
     label = _ALIASES.get(label, label)
     if label in _FIXED:
-        return Variant(label, _FIXED[label])
+        return Variant(label, kind=label)
     if label in CONTEXTUAL_TEACHERS or _PARAGRAPH_VECTOR.fullmatch(label):
         models = CONTEXTUAL_TEACHERS.get(label, label)
         return Variant(label, "paragraph_vector", contextual=models)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.config import paths, profiles
+from lib.config import profiles
 from lib.config.schema import Profile
 from lib.data import corpus as corpora
 from lib.data import task_files
@@ -71,11 +71,7 @@ class Bench:
     """The experiments of one profile."""
 
     profile: Profile
-    store: Store = field(
-        default_factory=lambda: Store(
-            paths.artifacts() / "store", keep=os.environ.get("THESIS_KEEP") == "1"
-        )
-    )
+    store: Store = field(default_factory=lambda: Store(keep=os.environ.get("THESIS_KEEP") == "1"))
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)  # by all copies
 
     @classmethod
@@ -193,15 +189,15 @@ class Bench:
             return TrainedStudent(self.store, base, variant, seed, *read, *teachers)
         if variant.kind == "paragraph_vector":
             return self.contextual(str(variant.contextual), seed)
-        if variant.kind == "tfidf":
+        if variant.kind == "TF-IDF":
             return models.Words(self.store, self.documents)
         documents = self.train[: profile.contextual_teacher.documents]
         dim = max(1, round(LSA_WIDTH * profile.width))
         lsa = models.Words(self.store, documents, dim, teacher if variant.cut else None)
-        if variant.kind == "both":  # a cut text has a single piece
+        if variant.kind == "chunks + LSA":  # a cut text has a single piece
             parts = (teacher if variant.cut else chunks, lsa)
             return models.Joined(self.store, parts, scaled=True)
-        fixed = {"sbert": teacher, "sbert_chunks": chunks, "base": base, "lsa": lsa}
+        fixed = {"SBERT": teacher, "SBERT, mean of chunks": chunks, "Longformer": base, "LSA": lsa}
         return fixed[variant.kind]
 
     def prepare(self, wanted: Iterable[models.Model], texts: Sequence[str]) -> None:
@@ -290,7 +286,7 @@ class Bench:
         """The record of a model on hashed examples. Only trained heads have settings and a seed."""
         variant, seed = pair
         heads = self.profile.heads.model_dump(mode="json", exclude={"readout"})
-        name = "words" if variant.kind == "tfidf" else self.profile.heads.readout
+        name = "words" if variant.kind == "TF-IDF" else self.profile.heads.readout
         inputs = {"readout": name, "examples": examples, "model": self.model(*pair).product}
         inputs |= {"heads": heads, "seed": seed} if name == "thesis" else {}
         label = f"{task}: {variant.identity}, seed {seed}"

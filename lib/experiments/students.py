@@ -18,8 +18,6 @@ from lib import losses
 from lib.config.schema import Profile, StudentSettings, TrainingSettings
 from lib.distillation import measures, training, variants
 from lib.distillation.objective import Objective
-from lib.distillation.training import DistillationData
-from lib.distillation.variants import Variant
 from lib.experiments.models import Model, find_device, find_model, hash_model
 from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 from lib.student import Student, masked_words
@@ -160,7 +158,7 @@ class TrainedStudent(Model):
     """A variant trained with a seed. Row i of all that it reads is document i of `documents`."""
 
     base: Base
-    variant: Variant
+    variant: variants.Variant
     seed: int
     profile: Profile
     documents: Sequence[str]
@@ -270,12 +268,12 @@ class TrainedStudent(Model):
         student = self.base.load(self.settings.dropout)
         return student if self.variant.pooling == "mean" else ClsStudent(student)
 
-    def read_data(self, texts: Sequence[str], dealt: bool = False) -> DistillationData:
+    def read_data(self, texts: Sequence[str], dealt: bool = False) -> training.DistillationData:
         """What the student and its teachers read of documents."""
         structural = None if self.structural is None else self.structural.embed(texts)
         contextual = None if self.contextual is None else self.prepare_rows(texts, dealt)
-        rows = (self.base.teacher.lengths(texts)[:], structural, contextual)
-        return DistillationData(self.base.tokens(texts)["ids"], *rows, self.variant.negatives)
+        rows = (self.base.tokens(texts)["ids"], self.base.teacher.lengths(texts)[:])
+        return training.DistillationData(*rows, structural, contextual, self.variant.negatives)
 
     def prepare_rows(self, texts: Sequence[str], dealt: bool = False) -> np.ndarray:
         """(texts, dim) rows of the contextual teacher, as the student learns from them.

@@ -145,9 +145,8 @@ def _judge_published(claim: Claim) -> Mapping[str, Any]:
         return {"effect": claim.published, "verdict": NUMBER}
     source, scores = claim.source, _load_published_scores(claim.source, claim.metric)
     models = [*scores["model"].unique()]
-    score = scores["value"] if claim.metric == "F1" else effects.chance_corrected
-    runs = scores.assign(score=score, seed=0)
-    runs = runs.pivot(index=["model", "seed"], columns="task", values="score")
+    guessing = {"chance": 0.0} if claim.metric == "F1" else {}  # F1 is not corrected for it
+    runs = effects.corrected_runs(scores.assign(seed=0, **guessing))
     weights, noise = claim.weights(list(runs)), None
     if claim.metric == "F1":
         runs, noise = runs.dropna(subset=claim.tasks or None), measure_twin_noise()

@@ -57,9 +57,6 @@ def _pool(values: np.ndarray, models: Any) -> SeedNoise | None:
     return SeedNoise(float(np.sqrt((apart**2).sum() / df)), df) if df else None
 
 
-_UNKNOWN = SeedNoise(np.nan, 1)
-
-
 @dataclass(frozen=True)
 class TaskScores:
     """Scores of single test examples on one task."""
@@ -115,7 +112,7 @@ class Evidence:
         for name in dict.fromkeys(self.classes):
             own = scaled * (self.classes == name)
             share = ((own @ self.together) * own).sum(axis=1)
-            sd, df = self.noise.get(name, _UNKNOWN)
+            sd, df = self.noise.get(name, SeedNoise(np.nan, 1))
             part = np.where(share > 0, sd**2 * share, 0.0)
             seeds, seed_part = seeds + part, seed_part + part**2 / df
             contained += self.overlap.get(name, 0.0) * share

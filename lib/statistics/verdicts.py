@@ -40,6 +40,7 @@ CEILING = 0.97  # chance-corrected; on most tasks the rest is label noise
 DRAWS = 100_000  # with these, a p of .05 varies by about .001 between random generators
 Statement = Sequence[Sequence[Comparison]]
 Numbers = tuple[float, float, float, float]  # low, high, p and p_equivalent
+_UNKNOWN = (np.nan, np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
@@ -202,9 +203,6 @@ def q_values(p: Sequence[float] | pd.Series) -> np.ndarray:
     tested = ~np.isnan(values)
     values[tested] = stats.false_discovery_control(values[tested])
     return values
-
-
-_UNKNOWN = (np.nan, np.nan, np.nan, np.nan)
 
 
 def _judgement(

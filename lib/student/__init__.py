@@ -1,5 +1,3 @@
 """The student: a Longformer without global attention, fast on long documents."""
 
 from lib.student.encoder import Student
-
-__all__ = ["Student"]

@@ -5,7 +5,7 @@ Longformer's did (Beltagy et al. 2020, section 5). A *word* here is a token that
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -77,25 +77,15 @@ def train_masked_words(
     torch.manual_seed(SEED)
     counts = np.bincount(np.concatenate([*documents]), minlength=student.config.vocab_size) + 1.0
     counts[student.tokenizer.all_special_ids] = 0
-    batches = [held_out[n : n + BATCH_SIZE] for n in range(0, len(held_out), BATCH_SIZE)]
-    return WordLosses(losses, *measure_guesses(student, head, batches, masking, counts))
-
-
-@torch.no_grad()
-def measure_guesses(
-    student: Student,
-    head: nn.Module,
-    batches: Sequence[TokenIds],
-    masking: DataCollatorForLanguageModeling,
-    counts: np.ndarray,
-) -> tuple[float, float]:
-    """Mean cross-entropies of the student's guesses and of frequencies, from words' `counts`."""
     frequency, by_student, by_frequency = torch.from_numpy(counts / counts.sum()), [], []
-    for batch in batches:
-        scores, words = guess_words(student, head, batch, masking)
-        by_student.append(cross_entropy(scores, words, reduction="none"))
-        by_frequency.append(-frequency[words.cpu()].log())
-    return torch.cat(by_student).mean().item(), torch.cat(by_frequency).mean().item()
+    with torch.no_grad():
+        for start in range(0, len(held_out), BATCH_SIZE):
+            part = held_out[start : start + BATCH_SIZE]
+            scores, words = guess_words(student, head, part, masking)
+            by_student.append(cross_entropy(scores, words, reduction="none"))
+            by_frequency.append(-frequency[words.cpu()].log())
+    measured = (torch.cat(each).mean().item() for each in (by_student, by_frequency))
+    return WordLosses(losses, *measured)
 
 
 def make_head(student: Student) -> nn.Sequential:

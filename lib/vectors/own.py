@@ -15,7 +15,7 @@ from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import MinMaxScaler
 
-from lib.config import environment, paths, profiles
+from lib.config import environment, profiles
 from lib.config.schema import Profile
 from lib.data import check, task_files
 from lib.data.dataset_folder import Documents
@@ -33,7 +33,7 @@ from lib.texts import count_words, shorten_text
 from lib.vectors import BASE, BOTH, CHUNKS, CUT, LSA, STUDENT, TFIDF, encoder, judging
 
 KIND = "vectors"  # of the folder that is written
-TEXTS, TASK_WORDS = 1000, 1_100_000  # at most so many texts and words of a task
+TASK_WORDS = 1_100_000  # at most so many words of a task, and `check.TEXTS` texts
 FITTED = 10_000  # at most so many documents that words are fitted to
 SHOWN, CHARACTERS = 3000, 2000  # at most so many texts on the page, and characters of each
 NEIGHBOURS, COLOURS = 10, 8  # of a text; of classes, which get none if there are more
@@ -89,7 +89,7 @@ class OwnTexts:
         read = [self.texts[place] for place in fitted.tolist()]
         if len(read) < len(self.texts):
             self.notes.append(f"note: words are fitted to {FITTED} of {len(self.texts)} texts")
-        store = Store(paths.artifacts() / "store")
+        store = Store()
         models = list_models(store, read, profiles.load("lab"), student)
         self.combine = partial(combine, models)
 
@@ -117,7 +117,7 @@ class OwnTexts:
                 labels = labels or own
                 whole = replace(whole, examples=whole.examples.query("split != 'validation'"))
                 length = np.mean([*map(count_words, whole.texts.values())])
-                limit = int(np.clip(TASK_WORDS / length, 100, TEXTS))
+                limit = int(np.clip(TASK_WORDS / length, 100, check.TEXTS))
                 tasks[place.name] = task = task_files.limit_texts(whole, limit, seed=42)
                 if task is not whole:
                     print(f"note: {place.name}: cut to {limit} of its {len(whole.texts)} texts")

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from lib import embed, store
+from lib.data import check
 from lib.data.dataset_folder import content
 from lib.data.files import write_lines
 from lib.experiments.models import Teacher
@@ -161,7 +162,7 @@ def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys, monkeypatch):
 
 
 def test_a_limit_leaves_no_room_for_what_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(own, "TEXTS", 100)
+    monkeypatch.setattr(check, "TEXTS", 100)
     folder = write_dataset(tmp_path, 150)
     for part, split in enumerate(("train", "validation", "test")):
         rows = [{"id": str(n), "label": n % 2} for n in range(50 * part, 50 * part + 50)]
