@@ -134,6 +134,11 @@ class HeadSettings(declared("heads")):  # type: ignore[misc]
     steps: Count | None = None  # smallest number of updates, in whole epochs; replaces `epochs`
     readout: Literal["thesis", "compare", "none"]
 
+    @property
+    def length(self) -> str:
+        """How long heads train, as tables say it."""
+        return f"{self.steps} steps" if self.steps else str(self.epochs)
+
 
 class FinalSettings(declared("final")):  # type: ignore[misc]
     """Chapter 5: longer training, and evaluation with three amounts of labelled data."""

@@ -28,7 +28,7 @@ SOURCES = ("lib/**/*.py", "lib/**/*.j2", "params/**/*.*", "requirements.lock")
 def main(words: list[str]) -> int:
     """Do what is asked for; return 0 if all is done, 1 if something failed, 2 if it cannot be."""
     try:
-        given, began = read_arguments(words), time.time()
+        given, began, used = read_arguments(words), time.time(), read_core_minutes()
         parameters = {name: getattr(given, name) for name in PARAMETERS}
         profile = profiles.load(**parameters)
         os.environ["THESIS_KEEP"] = "1" if given.keep else os.environ.get("THESIS_KEEP", "")
@@ -43,7 +43,9 @@ def main(words: list[str]) -> int:
             print(f"{heading}  {told}", flush=True)
             if reason and not given.dry_run:
                 run.execute(parameters, heading)
-        return 0 if given.dry_run else report(runs, profile, time.time() - began)
+        took = tqdm.format_interval(time.time() - began)
+        took += f", {read_core_minutes() - used:.1f} core-minutes"
+        return 0 if given.dry_run else report(runs, profile, took)
     except (ValueError, OSError) as error:  # a ParameterError is a ValueError
         print(f"run_all.sh: {error}", file=sys.stderr)
         return 2
@@ -180,7 +182,13 @@ def stop(number: int, frame: Any) -> NoReturn:
     os._exit(128 + number)
 
 
-def report(runs: list[Run], profile: Profile, seconds: float) -> int:
+def read_core_minutes() -> float:
+    """Minutes of the processor by kernels and their workers that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) / 60
+
+
+def report(runs: list[Run], profile: Profile, took: str) -> int:
     """Print why notebooks failed, what is missing now and what to open; return the exit code."""
     failed = [run for run in runs if run.problem]
     jupyter = os.path.relpath(Path(sys.executable).parent / "jupyter")
@@ -189,9 +197,6 @@ def report(runs: list[Run], profile: Profile, seconds: float) -> int:
         print(f"\n{run.path.stem} failed: {run.problem}")
         print(f"    to see where it failed: {jupyter} lab {executed}")
         print(f"    log: {executed[:-6]}.log; without it: {' '.join(run.makes)}")
-    took = tqdm.format_interval(seconds)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # kernels and their workers
-    took += f", {(used.ru_utime + used.ru_stime) / 60:.0f} core-minutes"
     print(f"\n{len(runs) - len(failed)} of {len(runs)} notebooks done in {took}")
     places = (paths.figures(profile), paths.run_folder(profile) / "executed")
     figures, executed = map(os.path.relpath, places)

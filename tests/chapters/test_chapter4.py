@@ -67,6 +67,11 @@ def test_tables_of_hyperparameters_follow_the_profile():
     profile = profiles.load("thesis", overrides=changes)
     labels = ("tab5_6", "tab4_4", "tab5_2")
     tables = [chapter4.tabulate_settings(label, profile) for label in labels]
+    longer = profiles.load("mini", overrides=["heads.steps=3130"])
+    epochs = (
+        chapter4.tabulate_settings("tab4_3", longer).set_index("parameter").at["Epochs", "value"]
+    )
+    assert epochs == "3130 steps", "which replace the epochs"
     heads, training, final = (table.set_index("parameter")["value"] for table in tables)
     assert heads["Hidden features"] == "51"
     steps = "Gradient accumulation steps"
