@@ -28,8 +28,8 @@ BATCH_TOKENS, BATCH_TOKENS_ON_GPU = 4096, 16_384
 # On a CPU a batch has a multiple of this many rows. For a few rows, MKL sums in another order, and
 # oneDNN keeps a kernel in memory for every number of rows.
 ROWS = 64
-# Dtypes in which oneDNN encodes linear layers, with the GELU behind them in one pass. In float32 MKL
-# is faster, except on AMD's AVX-512 (docs/speed.md).
+# Dtypes in which oneDNN encodes linear layers, with the GELU behind them in one pass. In float32,
+# MKL is faster, except on AMD's AVX-512 (docs/speed.md).
 _FOUND = {name for name, found in torch.cpu.get_capabilities().items() if found}
 ONEDNN = {torch.bfloat16} if _FOUND & {"avx512_bf16", "amx_bf16"} else set()
 ONEDNN |= {torch.float32} if _FOUND & {"avx512_f", "amx_tile"} == {"avx512_f"} else set()
