@@ -18,8 +18,7 @@ from lib.vectors import SIMPLEST_FIRST
 
 
 def main(arguments: list[str] | None = None) -> None:
-    told = "Embed your own texts, and measure how good the vectors are."
-    parser = argparse.ArgumentParser(prog="python -m lib.embed", description=told)
+    parser = argparse.ArgumentParser(prog="python -m lib.embed", description=__doc__)
     add = parser.add_argument
     add("texts", type=Path, help="a dataset folder, one of .txt and .md files, or a table")
     add("--out", type=Path, help="folder to write; default: ./<name>_vectors")

@@ -91,20 +91,20 @@ def compare_student(bench: Any, student: Any) -> dict[str, Any]:
     from lib.experiments.models import Centred
     from lib.teachers.rows import SIZE
     from lib.vectors import BASE, CHUNKS, CUT, STUDENT, TFIDF
-    from lib.vectors.judging import Pool, compare_models, judge_all
+    from lib.vectors.judging import Pool, compare_models, draw_sample, judge_all
 
     models = {BASE: bench.base, CUT: bench.teacher, STUDENT: student}
     models |= {CHUNKS: replace(bench.teacher, chunk=SIZE + 2), TFIDF: bench.model("TF-IDF")}
 
     def make_models(texts: Sequence[str]) -> dict[str, Any]:
-        return models | {CHUNKS: Centred(bench.store, models[CHUNKS], texts)}
+        every = draw_sample(np.array([*texts, *student.documents], dtype=object))
+        return models | {CHUNKS: Centred(bench.store, models[CHUNKS], every)}
 
     held_out = [(each.text, each.group) for each in bench.corpus.validation]
     for task in bench.tasks.values():
         held_out += [(task.texts[i], task.groups.get(i, "")) for i in sorted(task.held_out())]
     texts, groups = zip(*held_out, strict=True)
-    contents = np.array([*map(content, texts)], np.uint64)
-    pool = Pool(np.array(texts, dtype=object), contents, groups)
+    pool = Pool(np.array(texts, dtype=object), np.array([*map(content, texts)], np.uint64), groups)
     read = student.documents.documents
     trained = read.table["group"].to_numpy()[read.rows]
     if mates := np.isin(trained, [*{*groups} - {""}]).sum():

@@ -133,7 +133,7 @@ def read_task(folder: Path, seed: int = 0, **options: Any) -> Task:
     groups = documents["group"][documents["group"] != ""].to_dict()
     every = documents["text"].to_dict()
     task = Task(kind(folder), every, examples, cross_fit=asked.cross_fit, groups=groups)
-    task, notes = _keep_texts(task, {*every}), []
+    task, notes = keep_texts(task, {*every}), []
     if dropped := len(examples) - len(task.examples):
         notes.append(f"{dropped} examples left out, with texts that are blank or unwanted")
     odd = {*MISSING, "-1"} if task.kind == "clustering" else MISSING
@@ -209,7 +209,7 @@ def limit_texts(task: Task, limit: int | None, seed: int) -> Task:
     for each in ids:
         if len(kept) + len({*each} - kept) <= limit:
             kept.update(each)
-    limited = _keep_texts(task, kept)
+    limited = keep_texts(task, kept)
     cut = task.held_out() - limited.held_out()
     return replace(limited, left_out=task.left_out | {task.contents[text_id] for text_id in cut})
 
@@ -220,7 +220,7 @@ def shuffle_by_content(task: Task, ids: Iterable[Sequence[str]], seed: int) -> n
     return np.argsort([np.random.default_rng([seed, *each]).random() for each in contents])
 
 
-def _keep_texts(task: Task, kept: set[str]) -> Task:
+def keep_texts(task: Task, kept: set[str]) -> Task:
     """The task on some of its texts; `ValueError` if all examples of a class or split are lost."""
     examples = task.examples[task.examples["ids"].map(kept.issuperset)].reset_index(drop=True)
     counts = [each.groupby("split")["label"].nunique() for each in (task.examples, examples)]

@@ -256,8 +256,7 @@ class Bench:
         for name, task in tasks.items():
             queries = read_queries(task)
             groups = name_groups(task, queries.text_ids)[queries.examples]
-            facts = {"task": name, "split": "test", "groups": groups, "fingerprint": ""}
-            facts |= {"folds": 1}  # nothing is trained on the texts
+            facts = {"task": name, "split": "test", "groups": groups, "fingerprint": "", "folds": 1}
             self.prepare([self.model(*pair) for pair in pairs], queries.texts)
             for (readout, top), metric in itertools.product(tops.items(), ranking.METRICS):
                 if top is not None and top < 1:

@@ -25,8 +25,7 @@ _PANELS = {  # panel -> columns: score, score divided by the task's best, chance
 }
 _PRINTED = dict(zip(("accuracy", "normalized", "chance"), _PANELS["published"], strict=False))
 _COLUMNS = ["model", "task", "value", "published", "normalized", "published_normalized", "seeds"]
-_COLUMNS += ["noise", "published_noise", "collapsed", "chance", "published_chance", "perfect"]
-_COLUMNS += ["identity"]
+_COLUMNS += "noise published_noise collapsed chance published_chance perfect identity".split()
 _ROW, _LINE, _REST = 0.23, 0.155, 1.2  # inches for a row, a line of the legend, and the rest
 
 

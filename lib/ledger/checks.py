@@ -61,9 +61,8 @@ def run_checks(scores: Mapping[str, pd.DataFrame], bench: Bench) -> pd.DataFrame
     rows += check_scores(scores)
     if any(HAS_READ in claim.needed for claim in load_claims() if claim.source in scores):
         rows.append(check_words(extrapolate_words(run_words(bench))))
-    for label in STUDENTS:
-        if label in scores:
-            rows += check_students(label, measure_students(label, bench))
+    for label in filter(scores.__contains__, STUDENTS):
+        rows += check_students(label, measure_students(label, bench))
     return pd.DataFrame(rows, columns=Check._fields)
 
 
@@ -145,11 +144,10 @@ def check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
         for (name, task), own in final.groupby(["round", "task"], sort=False):
             where = f"{task} in round {name}"
             yield from _check_level("round_not_at_chance", FINAL, where, own)
-    for label in ("fig5_5", "fig5_6"):
-        if label in scores:
-            by_mrr = scores[label].query("metric == 'MRR' and readout == 'none'")
-            for task, own in by_mrr.groupby("task", sort=False):
-                yield from _check_level(RANKING, label, f"{task} by MRR", own)
+    for label in filter(scores.__contains__, ("fig5_5", "fig5_6")):
+        by_mrr = scores[label].query("metric == 'MRR' and readout == 'none'")
+        for task, own in by_mrr.groupby("task", sort=False):
+            yield from _check_level(RANKING, label, f"{task} by MRR", own)
 
 
 def _check_level(

@@ -168,8 +168,7 @@ def from_examples(
     `weights` are task -> weight, by default equal; other tasks are left out. Models `given` were
     not trained here and have no seed noise, which is pooled within the classes of `class_of`. If
     the student behind a model (`student_of`) is judged several times, its seeds add degrees of
-    freedom once, and the correlation of their effects is measured. `processor_sd` is
-    one of `PROCESSOR_SD`.
+    freedom once, and the correlation of their effects is measured; see `PROCESSOR_SD`.
     """
     weights = weights or dict.fromkeys(tasks, 1 / len(tasks))
     weight = np.array([*weights.values()])
@@ -222,8 +221,7 @@ def _vary_examples(
     heads are taken as fixed; but the K folds of a cross-validation train on each other's texts. If
     the scores of two folds correlate by 1 / K (Nadeau and Bengio, "Inference for the generalization
     error", 2003), the variance of their mean is 1 + (K - 1) / K times as large. Also returns the
-    covariance as if all examples were independent, and the effective number of groups (Carter et
-    al. 2017).
+    covariance of independent examples, and the effective number of groups (Carter et al. 2017).
     """
     count = sum(seeds.values())
     belongs, in_cell = _share_groups([tasks[name].groups for name in weights])

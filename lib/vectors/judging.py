@@ -75,6 +75,15 @@ def judge_all(pool: Pool, tasks: Mapping, make_models: Callable) -> list:
     return measures
 
 
+def draw_sample(texts: Any) -> Any:
+    """Documents of an array or `Texts`, by their checksums, whose mean stands for that of all. They
+    cost about as much as halves do.
+    """
+    drawn = texts[np.argsort(hash_texts(texts))[:HELD_OUT]]
+    words = np.cumsum([min(count_words(text), READ) for text in drawn])
+    return drawn[: 1 + np.searchsorted(words, WORDS)]
+
+
 def draw_halves(texts: Sequence[str]) -> dict[int, tuple[str, str]]:
     """Draw documents whose halves are compared, by their checksums: place among the texts -> its
     halves. One that shares a half with an earlier one, such as a form's heading, is left out.
@@ -126,7 +135,7 @@ def judge_task(name: str, task: task_files.Task, pool: Pool, make_models: Callab
     own = {i: pool.group_of.get(each, f"text {each}") for i, each in task.contents.items()}
     task = replace(task, examples=examples.reset_index(drop=True), groups=own)
     different = dict(sorted((task.contents[i], text) for i, text in task.texts.items())).values()
-    scores, models = {}, make_models([*different])
+    scores, models = {}, make_models(draw_sample(pool.texts))
     # A cluster counts once, and under one name in all clusterings that (nearly) agree on it: two
     # sets have the same smallest checksum as often as they share members (MinHash).
     least = pd.Series(task.contents).groupby(task.clusters).min() if task.clusters else {}

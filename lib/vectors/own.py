@@ -85,12 +85,10 @@ class OwnTexts:
         self.texts = self.pool.texts  # each once
         if len(self.texts) < 2:
             raise ValueError(f"{given.texts}: expected two different texts, got {len(self.texts)}")
-        fitted = np.sort(np.argsort(self.texts.text_hashes)[:FITTED])
-        read = [self.texts[place] for place in fitted.tolist()]
+        read = self.texts[np.argsort(self.texts.text_hashes)[:FITTED]]
         if len(read) < len(self.texts):
             self.notes.append(f"note: words are fitted to {FITTED} of {len(self.texts)} texts")
-        store = Store()
-        models = list_models(store, read, profiles.load("lab"), student)
+        models = list_models(Store(), read, profiles.load("lab"), student)
         self.combine = partial(combine, models)
 
     def embed(self) -> dict[str, Any]:
@@ -105,22 +103,23 @@ class OwnTexts:
         return report | {"documents": len(self.documents), "out": str(self.out)}
 
     def _read_tasks(self) -> tuple[dict[str, task_files.Task], dict[int, str]]:
-        """Tasks by name, and labels of the first that has some, by content of the text. Tasks that
-        cannot be read are printed and left out.
+        """Tasks by name, and labels of the first that has some, by content of the text; copies that
+        differ have none. Tasks that cannot be read are printed and left out.
         """
         tasks, labels = {}, dict[int, str]()
         for place in sorted(self.folder.glob("tasks/[!.]*")):
             try:
                 whole = check.read_task(place)
-                named = zip(whole.examples["ids"], whole.examples["label"], strict=True)
-                own = {whole.contents[ids[0]]: label for ids, label in named if len(ids) == 1}
-                labels = labels or own
-                whole = replace(whole, examples=whole.examples.query("split != 'validation'"))
-                length = np.mean([*map(count_words, whole.texts.values())])
+                tested = replace(whole, examples=whole.examples.query("split != 'validation'"))
+                tested = task_files.keep_texts(tested, {*whole.texts})
+                length = np.mean([*map(count_words, tested.texts.values())])
                 limit = int(np.clip(TASK_WORDS / length, 100, check.TEXTS))
-                tasks[place.name] = task = task_files.limit_texts(whole, limit, seed=42)
-                if task is not whole:
-                    print(f"note: {place.name}: cut to {limit} of its {len(whole.texts)} texts")
+                tasks[place.name] = task = task_files.limit_texts(tested, limit, seed=42)
+                if task is not tested:
+                    print(f"note: {place.name}: cut to {limit} of its {len(tested.texts)} texts")
+                single = whole.examples[whole.examples["ids"].map(len) == 1]
+                named = single.groupby(single["ids"].str[0].map(whole.contents))["label"].agg(set)
+                labels = labels or {key: min(own) for key, own in named.items() if len(own) == 1}
             except (ValueError, OSError) as error:
                 print(f"note: {place.name} is not judged: {error}")
         return tasks, labels

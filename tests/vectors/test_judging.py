@@ -153,6 +153,9 @@ def test_copies_of_tested_texts_are_fitted_to_by_no_mean(tmp_path):
 
     measure = judging.judge_task("x", make_task("clustering", rows, texts), pool, make_models)
     assert measure.examples == COUNT == len(made[0].documents)
+    # The mean is that of all documents, as that of the saved model, not that of the task's.
+    judging.judge_task("x", TASKS["a retrieval"], make_pool([*TEXTS, "another"]), make_models)
+    assert {*made[1].documents} == {*TEXTS, "another"}
     copies = {TEXTS[0], TEXTS[0].upper()}
     for tested in copies:
         assert copies.isdisjoint(made[0].fit_outside([tested]).documents)

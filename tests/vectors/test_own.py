@@ -153,23 +153,24 @@ def test_a_task_is_judged_or_told_of(quickly, tmp_path, capsys, monkeypatch):
     assert any("zeros for 1 texts" in line and "stop words" in line for line in lines), lines
     assert code == 0 and any(line.strip().startswith("events MAP") for line in lines), lines
     assert "note: words are fitted to 10 of 13 texts" in lines
-    assert (
-        "all 13 documents, its words to 10 of them."
-        in next(tmp_path.rglob("README.md")).read_text()
-    )
+    card = next(tmp_path.rglob("README.md")).read_text()
+    assert "all 13 documents, its words to 10 of them." in card
     for name in ("mistaken", "one"):
         assert any(line.startswith(f"note: {name} is not judged: ") for line in lines), lines
 
 
-def test_a_limit_leaves_no_room_for_what_is_not_read(tmp_path, monkeypatch):
+def test_a_limit_leaves_no_room_for_what_is_not_read(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(check, "TEXTS", 100)
-    folder = write_dataset(tmp_path, 150)
+    folder = write_dataset(tmp_path, 149)
+    with (folder / "documents.jsonl").open("a") as file:
+        file.write(json.dumps({"id": "149", "text": make_text(0).upper()}) + "\n")
     for part, split in enumerate(("train", "validation", "test")):
         rows = [{"id": str(n), "label": n % 2} for n in range(50 * part, 50 * part + 50)]
         write_lines(folder / f"tasks/kind/{split}.jsonl", rows)
     tasks, labels = own.OwnTexts._read_tasks(SimpleNamespace(folder=folder))
     assert tasks["kind"].examples["split"].value_counts().to_dict() == {"train": 50, "test": 50}
-    assert len(labels) == 150, "the page shows all that there are"
+    assert "cut to" not in capsys.readouterr().out
+    assert len(labels) == 148, "the page shows all but those of copies with different labels"
 
 
 def test_nothing_of_a_persons_is_replaced_and_refusals_are_one_line(
