@@ -18,6 +18,10 @@ from torch.utils.checkpoint import checkpoint
 # with fewer, larger products (docs/log/README.md).
 CPU_BLOCK, CUDA_BLOCK = 128, 512
 HALF_PRECISION = (torch.float16, torch.bfloat16)
+# With AMX, torch's fused attention takes half to three quarters of the time of two products and a
+# softmax in bfloat16, but its gradients take several times as long (docs/log/README.md).
+FUSES = torch.cpu.get_capabilities().get("amx_bf16", False)
+LEAST_FUSED = 64  # rows of queries per block
 
 Heads = Float[Tensor, "tokens heads head_dim"]
 
@@ -49,7 +53,10 @@ def sliding_window(
         return out if isinstance(out, Tensor) else out[0]
     if dtype == torch.float16 or (q.is_cuda and dtype == torch.bfloat16):  # and with dropout
         q, k, v = q.float(), k.float(), v.float()
+    fuses = FUSES and not (q.is_cuda or dropout or torch.is_grad_enabled())
     with torch.autocast(q.device.type, enabled=False):
+        if fuses and dtype == torch.bfloat16:
+            return _attend_fused(q, k, v, lengths, half)
         if dropout:  # document by document, and weights anew in the backward pass, for memory
             attend = partial(checkpoint, _attend_in_chunks, use_reentrant=False)
             parts = zip(*(x.split([*lengths]) for x in (q, k, v)), lengths, strict=True)
@@ -57,6 +64,38 @@ def sliding_window(
         if dtype == torch.bfloat16 and 2 <= window <= CPU_BLOCK:  # for which blocks are too small
             return _attend_in_chunks(q, k, v, lengths, half)
         return _Blocks.apply(q, k, v, tuple(lengths), half).to(dtype)
+
+
+def _attend_fused(q, k, v, lengths, half):
+    """Attend by torch's kernel to each document: at once, or in blocks if that is less work."""
+    parts = zip(*(x.split([*lengths]) for x in (q, k, v)), lengths, strict=True)
+    return torch.cat([_attend_document(*each, half) for each in parts])
+
+
+def _attend_document(q, k, v, length, half):
+    """Blocks of a document are a batch; their keys overlap, and only padding copies them."""
+    size, beside, block = length, 0, max(half, LEAST_FUSED)
+    if length > block + 2 * half:
+        size, beside = math.ceil(length / math.ceil(length / block)), half
+    filled = -length % size
+
+    def cut(x: Tensor, beside: int) -> Tensor:  # (blocks, heads, size + 2 beside, dim)
+        return pad(x, (0, 0, 0, 0, beside, beside + filled)).unfold(0, size + 2 * beside, size).mT
+
+    mask = None if length <= half + 1 else _mask_document(length, size, beside, half, q.dtype)
+    attend = nn.functional.scaled_dot_product_attention
+    out = attend(cut(q, 0), cut(k, beside), cut(v, beside), attn_mask=mask)
+    return out.transpose(1, 2).flatten(0, 1)[:length]
+
+
+@lru_cache(maxsize=16)
+@torch.inference_mode(False)  # as for `_edges`
+def _mask_document(length: int, size: int, beside: int, half: int, dtype: torch.dtype) -> Tensor:
+    """0 where a row sees a key, else -inf: (blocks, 1, size, size + 2 beside)."""
+    rows = torch.arange(-(-length // size) * size).view(-1, 1, size, 1)
+    keys = rows[:, :, :1] + torch.arange(-beside, size + beside)
+    hidden = ((rows - keys).abs() > half) | (keys < 0) | (keys >= length)
+    return torch.zeros(hidden.shape, dtype=dtype).masked_fill(hidden, -math.inf)
 
 
 def _attend_in_chunks(q, k, v, lengths, half, dropout=0.0):

@@ -42,12 +42,13 @@ def test_by_hand():
     [[1], [700], [1, 2, 127, 128, 129, 130, 1], [300, 5, 64, 257], [40] * 3 + [9, 9, 200, 200]],
 )
 def test_values_and_gradients_equal_the_formula(lengths, window):
-    """In blocks, and in chunks, as with dropout or in bfloat16."""
+    """In blocks, in chunks, as with dropout or in bfloat16, and by torch's kernel, as with AMX."""
     q, k, v = random_qkv(sum(lengths))
     grad = torch.randn(q.shape, generator=torch.Generator().manual_seed(1), dtype=q.dtype)
     expected = written_out(q, k, v, lengths, window)
     outs = [sliding_window(q, k, v, lengths, window)]
-    outs.append(attention._attend_in_chunks(q, k, v, lengths, window // 2))
+    others = attention._attend_in_chunks, attention._attend_fused
+    outs += [attend(q, k, v, lengths, window // 2) for attend in others]
     theirs, *grads = (torch.autograd.grad(each, (q, k, v), grad) for each in (expected, *outs))
     for out, ours in zip(outs, grads, strict=True):
         torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
