@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pooch import file_hash
+from pyarrow import compute
 
 from lib.config import paths
 from lib.data.dataset_folder import FORMS, Documents, spell_name
@@ -59,7 +60,13 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
 
     code = hash_code(("data.text_sources", "data.files", "data.dataset_folder"))
     key = hash_value([code, [[places[file], file_hash(file)] for file in chosen], asked])
-    return write_once(paths.artifacts() / "data" / "texts" / key / name, write), name, notes
+    folder = write_once(paths.artifacts() / "data" / "texts" / key / name, write)
+    if chosen[0].suffix.lower() == ".csv":
+        texts = Documents(folder).table["text"]
+        if several := compute.sum(compute.match_substring(texts, "\n")).as_py():
+            told = "texts have several lines, which quotation marks join"
+            notes.append(f"{path.name}: note: {several} of {len(texts)} {told}")
+    return folder, name, notes
 
 
 def list_files(path: Path, known: Collection[Path] = ()) -> list[Path]:
