@@ -1,4 +1,4 @@
-"""Metrics: by hand, ties, missing targets; `cca` against a solver is in tests/losses/test_cca.py."""
+"""Metrics: by hand, ties, missing targets; tests/losses/test_cca.py has a reference of `cca`."""
 
 import itertools
 import math
