@@ -77,8 +77,7 @@ def read_queries(task: Task) -> Queries:
 def number_texts(task: Task, inputs: Sequence[tuple[str, ...]]) -> list[set[int]]:
     """The texts of each example by numbers, which agree for equal texts and within a group."""
     ids = [*dict.fromkeys(itertools.chain.from_iterable(inputs))]
-    groups = {i: ("group", task.groups[i]) if i in task.groups else ("text", i) for i in ids}
-    names = [{task.contents[text_id], groups[text_id]} for text_id in ids]
+    names = [{content := task.contents[i], task.groups.get(i, content)} for i in ids]
     numbers = dict(zip(ids, number_linked(names).tolist(), strict=True))
     return [{numbers[text_id] for text_id in each} for each in inputs]
 
