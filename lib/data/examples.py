@@ -40,8 +40,7 @@ def read_examples(
     if folded:
         parts = make_folds(number_texts(task, inputs), numbers, task.folds)
     else:
-        places, border = np.arange(len(inputs)), len(labels[0])  # of train, which was read first
-        parts = [(places[:border], places[border:])]
+        parts = [tuple(np.split(np.arange(len(inputs)), [len(labels[0])]))]  # train was read first
     if trained_on is not None:
         for place, (train, test) in enumerate(parts):
             size = int(trained_on) if trained_on >= 1 else max(1, round(trained_on * len(train)))
