@@ -107,6 +107,14 @@ def tests_are_quick(shared):
 
 
 @pytest.fixture
+def artifacts(tmp_path, monkeypatch):
+    """An artifact root that is neither the checkout's nor a person's, and no folders of theirs."""
+    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+    monkeypatch.delenv("THESIS_DATA", raising=False)
+    return tmp_path / "artifacts"
+
+
+@pytest.fixture
 def edit_source(monkeypatch):
     """A function that names products as if the source of a module had one line more."""
     from lib import store

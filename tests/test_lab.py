@@ -41,10 +41,9 @@ def write_texts(own):
 
 
 @pytest.mark.smoke
-def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_path, monkeypatch):
+def test_lab_saves_what_it_lists_and_trains_nothing_else(tmp_path, artifacts, monkeypatch):
     write_texts(tmp_path / "data/own")
     monkeypatch.setenv("THESIS_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
     overrides = TINY + small_encoder(tmp_path / "encoder")
     profile, entries = profiles.load("lab", overrides=overrides), manifest.load()
     run_here("lab", *overrides, "--jobs", "1")
@@ -59,6 +58,6 @@ def test_lab_saves_what_it_lists_and_trains_no_student_for_anything_else(tmp_pat
     wanted += [(prepared, final[name]) for name in final_students.list_students()]
     made = [each.model(model, seed) for each, model in wanted for seed in (0, 1)]
     weights = [model.weights.name for model in made if hasattr(model, "weights")]
-    store = paths.artifacts() / "store"
+    store = artifacts / "store"
     trained = {*store.glob("student/*/*.npz")}
     assert trained and trained <= {store / f"{name}.npz" for name in weights}

@@ -2,31 +2,26 @@
 
 import re
 
-import pandas as pd
 import pytest
 
 from lib.config import paths
+from lib.ledger.claims import read_table
 
 MARK = re.compile(r"<!-- ([^:>]+?)( survives)?: (.+?) -->")
 FILES = ["README.md", *(f"docs/{file.name}" for file in sorted(paths.ROOT.glob("docs/*.md")))]
 FILES += [f"notebooks/{file.name}" for file in sorted(paths.NOTEBOOKS.glob("*.ipynb"))]
 # What tells findings has marks. Notebooks 03 and 10 test none of the ledger.
 TELL = re.compile(r"README|docs/results|notebooks/0[24-9]")
-
-
-@pytest.fixture(scope="module")
-def ledger():
-    file = paths.ROOT / "figures" / "mini" / "tab_claims.csv"
-    return pd.read_csv(file, keep_default_na=False).set_index("id")
+LEDGER = read_table(paths.ROOT / "figures" / "mini", "tab_claims").set_index("id")
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_sentence_states_the_verdict_that_the_ledger_has(name, ledger):
+def test_a_sentence_states_the_verdict_that_the_ledger_has(name):
     marks = MARK.findall((paths.ROOT / name).read_text(encoding="utf-8"))
     wrong = [
         f"{finding}{survives}: {verdict}"
         for finding, survives, verdict in marks
-        if finding not in ledger.index
-        or ledger.at[finding, survives.strip() or "verdict"] != verdict
+        if finding not in LEDGER.index
+        or LEDGER.at[finding, survives.strip() or "verdict"] != verdict
     ]
     assert wrong == [] and (marks or not TELL.match(name))

@@ -16,8 +16,7 @@ SUBJECTS = {
 
 
 @pytest.mark.smoke
-def test_it_searches_pairs_and_maps(tmp_path, filled_store, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
+def test_it_searches_pairs_and_maps(tmp_path, artifacts, filled_store, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT))
     monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel shows figures in the notebook
     rows = [{"id": "blank", "text": " "}]

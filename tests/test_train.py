@@ -23,12 +23,6 @@ MODELS = ["base", "teacher, cut", "student", "mean of chunks", "TF-IDF"]
 
 
 @pytest.fixture
-def artifacts(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
-    return tmp_path / "artifacts"
-
-
-@pytest.fixture
 def updates(monkeypatch):
     """The updates of each training that is begun."""
     begun, distill = [], training.distill

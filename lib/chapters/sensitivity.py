@@ -75,9 +75,8 @@ def run_words(bench: Bench) -> pd.DataFrame:
     for readout in settings["readouts"]:
         for count in sorted({max(2, round(share * len(texts))) for share in settings["shares"]}):
             part, models, seeds = bench.with_readout(readout), [TEACHER, REFERENCE], few
-            if count < len(texts):
-                part = part.changed("contextual_teacher", documents=count)
-            else:
+            part = part.changed("contextual_teacher", documents=count)
+            if count == len(texts):
                 models, seeds = [*models, TARGET], profile.reference_seeds
             records = part.run(models, seeds={TEACHER: seeds})
             frames.append(records.assign(documents=count, words=read[count - 1]))

@@ -74,9 +74,8 @@ def load(
         place[field] = value
     values["name"] = profile  # of its file, where results are saved
     loaded = validated(Profile.model_validate, values, f"override of {where}")
-    for key, value in loaded.flat().items():
-        if before.get(key, ...) != value:
-            loaded.departures[key] = value
+    flat = loaded.flat().items()
+    loaded.departures.update({key: value for key, value in flat if before.get(key, ...) != value})
     return loaded
 
 

@@ -46,15 +46,14 @@ def suggested(path: Path, tasks: Collection[str] | None = None) -> tuple[dict[st
     if (count := int(usable.sum())) < 8:
         told = f"{count} of {len(documents)} documents can be trained on, expected 8"
         raise ValueError(f"{path}: {told}")
-    names, shares = np.unique(documents.table["source"].to_numpy()[usable], return_counts=True)
+    shares = Counter(documents.table["source"].to_numpy()[usable])
     tokens = compute.utf8_length(documents.table["text"]).to_numpy() / TOKEN
     held_out = max(2, min(count // 5, 100))
     trained = max(6, min(count - held_out, int(TRAINED / max(tokens.clip(0, READ).mean(), 1))))
-    pairs = zip(names.tolist(), shares.tolist(), strict=True)
     changes = {
         "build": None,
         "data_roots": [str(folders[0].parent)],
-        "corpus.folders": [{"folder": name, "share": share} for name, share in pairs],
+        "corpus.folders": [{"folder": name, "share": shares[name]} for name in sorted(shares)],
         "tasks.folders": {
             name: {"folder": name, "folds": task.folds, "texts": TEXTS}
             for name, task in judged.items()
@@ -117,9 +116,8 @@ def findings(path: Path) -> list[str]:
         except ValueError as error:
             lines.append(f"{name}: error: {error}")
     if shared := sum(count > 1 for count in every.values()):
-        lines.append(
-            f"{path.name}: note: {shared} groups are in several folders: each counts as one"
-        )
+        told = f"{shared} groups are in several folders: each counts as one"
+        lines.append(f"{path.name}: note: {told}")
     if others:
         names = [str(file.relative_to(path)) for file in others[:5]]
         lines.append(f"{path.name}: note: {len(others)} files not read: {names}")

@@ -40,8 +40,7 @@ def read_examples(
     if folded:
         parts = make_folds(number_texts(task, inputs), numbers, task.folds)
     else:
-        places, border = np.arange(len(inputs)), len(labels[0])  # of train, which was read first
-        parts = [(places[:border], places[border:])]
+        parts = [tuple(np.split(np.arange(len(inputs)), [len(labels[0])]))]  # train was read first
     if trained_on is not None:
         for place, (train, test) in enumerate(parts):
             size = int(trained_on) if trained_on >= 1 else max(1, round(trained_on * len(train)))
@@ -77,8 +76,7 @@ def read_queries(task: Task) -> Queries:
 def number_texts(task: Task, inputs: Sequence[tuple[str, ...]]) -> list[set[int]]:
     """The texts of each example by numbers, which agree for equal texts and within a group."""
     ids = [*dict.fromkeys(itertools.chain.from_iterable(inputs))]
-    groups = {i: ("group", task.groups[i]) if i in task.groups else ("text", i) for i in ids}
-    names = [{task.contents[text_id], groups[text_id]} for text_id in ids]
+    names = [{content := task.contents[i], task.groups.get(i, content)} for i in ids]
     numbers = dict(zip(ids, number_linked(names).tolist(), strict=True))
     return [{numbers[text_id] for text_id in each} for each in inputs]
 

@@ -195,8 +195,7 @@ class Bench:
         dim = max(1, round(LSA_WIDTH * profile.width))
         lsa = models.Words(self.store, documents, dim, teacher if variant.cut else None)
         if variant.kind == "chunks + LSA":  # a cut text has a single piece
-            parts = (teacher if variant.cut else chunks, lsa)
-            return models.Joined(self.store, parts, scaled=True)
+            return models.Joined(self.store, (teacher if variant.cut else chunks, lsa), scaled=True)
         fixed = {"SBERT": teacher, "SBERT, mean of chunks": chunks, "Longformer": base, "LSA": lsa}
         return fixed[variant.kind]
 

@@ -16,6 +16,7 @@ from lib import published
 from lib.config import manifest
 from lib.evaluation.metrics import normalized_accuracy
 from lib.figures.style import DARK, INK, WIDTH, labelled, panels, rows_from_top, settings, style
+from lib.statistics.effects import chance_corrected
 from lib.statistics.intervals import SeedNoise
 
 UNTRAINED = ("Longformer", "SBERT")  # the base checkpoint and the structural teacher
@@ -54,12 +55,10 @@ def boxplot_frame(
     frame["model"] = frame["identity"].replace(names)
     places = {identity: row for row, identity in enumerate(published.printed(label).values())}
     frame["place"] = frame["identity"].map(places).fillna(-1)
-    chance = frame["chance"].astype(float).fillna(0)
-    score = (frame["value"] - chance) / (1 - chance)
+    score = chance_corrected(frame.fillna({"chance": 0.0}))
     frame["mean"] = score.groupby(frame["model"]).transform("mean").round(12)
     frame["column"] = frame["task"].map(manifest.ordered(frame["task"]).index)
-    order = ["place", "mean", "model", "column"]
-    return frame.sort_values(order, ignore_index=True)[_COLUMNS]
+    return frame.sort_values(["place", "mean", "model", "column"], ignore_index=True)[_COLUMNS]
 
 
 def seed_means(records: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

@@ -136,14 +136,12 @@ def check_scores(scores: Mapping[str, pd.DataFrame]) -> Iterator[Check]:
         for task, own in comparing.groupby("task", sort=False):
             yield from _check_level("task_not_at_chance", "", f"{task}", own)
         for task, own in trained.groupby("task", sort=False):
-            where = f"{task} by the thesis' heads"
-            for row in _check_level("task_not_at_chance", "", where, own):
+            for row in _check_level("task_not_at_chance", "", f"{task} by the thesis' heads", own):
                 yield row._replace(needed="", passed=None)
     if FINAL in scores:
         final = scores[FINAL][scores[FINAL]["readout"] == "compare"]
         for (name, task), own in final.groupby(["round", "task"], sort=False):
-            where = f"{task} in round {name}"
-            yield from _check_level("round_not_at_chance", FINAL, where, own)
+            yield from _check_level("round_not_at_chance", FINAL, f"{task} in round {name}", own)
     for label in filter(scores.__contains__, ("fig5_5", "fig5_6")):
         by_mrr = scores[label].query("metric == 'MRR' and readout == 'none'")
         for task, own in by_mrr.groupby("task", sort=False):

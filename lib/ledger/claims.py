@@ -222,8 +222,7 @@ def _load_published_scores(figure: str, metric: str) -> pd.DataFrame:
     scores = theirs.load(figure).rename(columns={"accuracy": "value", "score": "value"})
     if figure in RETRIEVAL:
         scores = scores[scores["metric"] == metric]
-        chance = theirs.load_chances("test", metric)
-        scores = scores.assign(chance=scores["task"].map(chance))
+        scores = scores.assign(chance=scores["task"].map(theirs.load_chances("test", metric)))
     return scores
 
 

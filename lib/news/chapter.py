@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch.utils.data import ConcatDataset
 
 from lib.data import task_files
 from lib.data.dataset_folder import Documents, content, find_dataset
+from lib.data.examples import number_linked
 from lib.data.files import read_rows
 from lib.experiments.bench import Bench
 from lib.experiments.models import Model, Words
@@ -97,8 +96,8 @@ def _read_pairs(path: Path, ids: list[str]) -> tuple[np.ndarray, ...]:
     if len(np.unique(np.sort(pairs), axis=0)) < len(pairs) or np.equal(*pairs.T).any():
         raise ValueError(f"{path}: a pair is there twice, or has one document twice")
     positive = np.array([{"yes": True, "no": False}[line["label"]] for line in lines])
-    links = coo_array((np.ones(positive.sum()), pairs[positive].T), shape=(len(rows), len(rows)))
-    return pairs, positive, connected_components(links, directed=False)[1].astype(np.int64)
+    names = [*((row,) for row in rows.values()), *pairs[positive].tolist()]
+    return pairs, positive, number_linked(names)[: len(rows)]
 
 
 def draw_triplets(side: Side, seed: int) -> np.ndarray:

@@ -144,8 +144,7 @@ def list_runs(profile: Profile, requests: list[str]) -> list[Run]:
     if profile.only:
         from lib import published  # loads pandas
 
-        labels = [label for run in runs for label in run.makes]
-        names = published.names(labels)
+        names = published.names(label for run in runs for label in run.makes)
         for pattern in profile.only.split(","):
             if not any(profiles.matches(name, pattern) for name in names):
                 raise profiles.make_unknown_error("model in only", pattern.strip(), names)

@@ -300,10 +300,8 @@ def _share_groups(
     (examples, groups of all tasks) is 1 if the example belongs to the group; (examples, cells) is 1
     if its two groups differ and form the cell.
     """
-    tables = []
-    for each in groups:
-        columns = np.reshape(each, (len(each), -1)).astype(str)
-        tables.append(columns[:, [0, -1]])  # a single text gets its group twice
+    columns = (np.reshape(each, (len(each), -1)).astype(str) for each in groups)
+    tables = [each[:, [0, -1]] for each in columns]  # a single text gets its group twice
     names, places = np.unique(np.concatenate(tables), return_inverse=True)
     first, second = np.sort(places.reshape(-1, 2), axis=1).T  # (examples,) each
     cells = np.unique(first * len(names) + second, return_inverse=True)[1]

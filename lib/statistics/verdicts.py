@@ -13,7 +13,7 @@ An effect is positive if it has the claimed direction. Intervals account for sel
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -173,25 +173,21 @@ def _bound(
 
 def compare(pairs: Iterable[tuple[str, str] | Comparison], evidence: Evidence) -> pd.DataFrame:
     """Judge pairs, a row for each, with q over all; "not run" if a model of one has no scores."""
-    rows: list[tuple[Any, ...]] = []
+    rows: list[dict[str, Any]] = []
     for names in pairs:
         each = names if isinstance(names, Comparison) else pair(*names)
-        numbers, verdict = _UNKNOWN, NOT_RUN
+        rows.append({"left": each.left, "right": each.right, "verdict": NOT_RUN})
         if {*each.weights} <= {*evidence.means.index}:
-            judged = judge([[each]], evidence)
-            numbers, verdict = (judged.effect, judged.low, judged.high, judged.p), judged.verdict
-        rows.append((each.left, each.right, *numbers, verdict))
-    columns = ["left", "right", "difference", "low", "high", "p", "verdict"]
-    table = pd.DataFrame(rows, columns=columns)
-    table.insert(6, "q", q_values(table["p"]))
-    return table
+            rows[-1] |= asdict(judge([[each]], evidence))
+    table = pd.DataFrame(rows).rename(columns={"effect": "difference"})
+    table = table.reindex(columns="left right difference low high p q verdict".split())
+    return table.assign(q=q_values(table["p"]))
 
 
 def mean_score(tasks: Mapping[str, TaskScores], models: Sequence[str]) -> tuple[float, ...]:
     """The chance-corrected mean of models over tasks, and low and high over test texts alone."""
-    evidence = from_examples(tasks, given=models)
     average = Comparison(dict.fromkeys(models, 1 / len(models)), {}, "mean", "chance")
-    judged = judge([[average]], evidence)
+    judged = judge([[average]], from_examples(tasks, given=models))
     chances = np.array([task.chance for task in tasks.values()])
     least = -(chances / (1 - chances)).mean()  # everything is wrong: no score is below
     return judged.effect, *np.clip([judged.low, judged.high], least, 1).tolist()

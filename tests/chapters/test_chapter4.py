@@ -65,14 +65,13 @@ def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone
 def test_tables_of_hyperparameters_follow_the_profile():
     changes = {"heads.hidden": 51, "training.accumulation": 3, "final.accumulation": 7}
     profile = profiles.load("thesis", overrides=changes)
-    labels = ("tab5_6", "tab4_4", "tab5_2")
-    tables = [chapter4.tabulate_settings(label, profile) for label in labels]
+
+    def tell(label, profile=profile):
+        return chapter4.tabulate_settings(label, profile).set_index("parameter")["value"]
+
     longer = profiles.load("mini", overrides=["heads.steps=3130"])
-    epochs = (
-        chapter4.tabulate_settings("tab4_3", longer).set_index("parameter").at["Epochs", "value"]
-    )
-    assert epochs == "3130 steps", "which replace the epochs"
-    heads, training, final = (table.set_index("parameter")["value"] for table in tables)
+    assert tell("tab4_3", longer)["Epochs"] == "3130 steps", "which replace the epochs"
+    heads, training, final = map(tell, ("tab5_6", "tab4_4", "tab5_2"))
     assert heads["Hidden features"] == "51"
     steps = "Gradient accumulation steps"
     assert (training[steps], final[steps]) == ("3", "7")

@@ -57,10 +57,8 @@ def test_each_length_is_a_training_of_its_own_from_the_base_to_twice_as_long(fra
 
 def test_a_longer_training_reads_more_documents_and_then_the_same_again():
     bench = load_bench(**{"corpus.train_documents": 30})
-    read = {}
-    for times in (0.25, 1, 2, 4):
-        read[times] = tuple(sensitivity.find_length(bench.profile, times).values())
-    assert read == {0.25: (6, 1), 1: (24, 1), 2: (24, 2), 4: (24, 4)}
+    for times, read in {0.25: (6, 1), 1: (24, 1), 2: (24, 2), 4: (24, 4)}.items():
+        assert tuple(sensitivity.find_length(bench.profile, times).values()) == read
     twice = load_bench(**{"training.passes": 2}).profile
     assert sensitivity.find_length(twice, 0.5) == {"documents": 24, "passes": 1}
 

@@ -10,11 +10,8 @@ PACK = {".gz": gzip.compress, ".xz": lzma.compress}
 
 
 @pytest.fixture(autouse=True)
-def artifacts(tmp_path, monkeypatch):
+def apart(artifacts):
     """Nothing is read from, or left in, the checkout's artifact root, nor in a person's folders."""
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
-    monkeypatch.delenv("THESIS_DATA", raising=False)
-    return tmp_path / "artifacts"
 
 
 @pytest.fixture

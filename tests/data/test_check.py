@@ -1,13 +1,9 @@
 """What is in a person's folder, what is wrong with it, and the sizes that follow."""
 
-import json
-
 import pytest
 
-from lib.config import profiles
-from lib.data import check, corpus, task_files
-from lib.data.dataset_folder import Documents, find_dataset
-from lib.recipes import find_roots
+from lib.data import check
+from lib.experiments.bench import Bench
 
 
 def halve(rows):
@@ -29,18 +25,13 @@ def root(tmp_path, write):
 def test_sizes_make_a_profile_whose_corpus_is_what_was_counted(root):
     for path in (root, root / "letters"):
         changes, told = check.suggested(path)
-        profile = profiles.load("lab", overrides=changes)
-        roots = find_roots(profile.build, profile.data_roots)
-        tasks = task_files.read_tasks(roots, profile.tasks)
-        documents = Documents(*(find_dataset(roots, name) for name in profile.corpus.names))
-        held_out = task_files.held_out_contents(tasks)
-        selection = corpus.draw(profile.corpus, documents, held_out, len)
-        train, validation = (documents[selection[part]] for part in ("train", "validation"))
-        assert profile.training.documents == profile.final.documents == len(train)
-        assert list(tasks) == ["letters/mood"], "a clustering's documents are trained on"
+        bench = Bench.load("lab", overrides=changes)
+        train, validation = bench.corpus.train, bench.corpus.validation
+        assert bench.profile.training.documents == bench.profile.final.documents == len(train)
+        assert list(bench.tasks) == ["letters/mood"], "a clustering's documents are trained on"
         assert f"train on {len(train)} of 40 documents" in told
         assert len(validation) == (kept := len(train) + len(validation)) // 5
-        assert kept + sum(json.loads(str(selection["left_out"]))["letters"].values()) == 40
+        assert kept + sum(bench.corpus.left_out["letters"].values()) == 40
 
 
 def test_tasks_are_named_or_none_and_some_documents_must_be_left(root, write):

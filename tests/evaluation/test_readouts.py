@@ -161,12 +161,10 @@ def test_a_vector_of_zeros_has_the_cosine_0():
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-def test_lengths_play_no_role_for_cosines_nor_scale_and_shift_when_comparing(columns):
+def test_scale_shift_and_the_order_of_a_pair_play_no_role_when_comparing(columns):
     random = np.random.default_rng(0)
     features, inputs = random.standard_normal((40, 5)), random.integers(0, 40, (60, columns))
     trial = make_trial(features, inputs, random.integers(0, 2, 60), tested=10)
-    longer = replace(trial, features=features * random.uniform(0.1, 10, (40, 1)))
-    np.testing.assert_array_equal(by_similarity(trial), by_similarity(longer))
     moved = replace(trial, features=features * random.uniform(0.1, 10, 5) + random.normal(size=5))
     np.testing.assert_array_equal(by_comparing(trial), by_comparing(moved))
     turned = replace(trial, inputs=inputs[:, ::-1])
@@ -206,7 +204,6 @@ def test_words_decide_a_texts_class_and_common_words_a_pairs():
     train, test = random.integers(0, 100, (200, 2)), random.integers(100, 200, (100, 2))
     inputs = np.concatenate([train, test])
     labels = (articles[inputs[:, 0]] == articles[inputs[:, 1]]).astype(int)
-    trial = replace(
-        make_trial([], inputs, labels, 100), features=sparse.csr_array(np.eye(8)[articles])
-    )
+    words = sparse.csr_array(np.eye(8)[articles])
+    trial = replace(make_trial([], inputs, labels, 100), features=words)
     assert (by_words(trial) == labels[200:]).all()

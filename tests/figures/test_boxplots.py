@@ -3,7 +3,6 @@
 import itertools
 import re
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,12 +14,6 @@ from lib.figures.style import INK, WIDTH
 from lib.statistics.intervals import SeedNoise
 
 NOISE = {"ours": SeedNoise(0.01, 100), "published": SeedNoise(0.005, 100)}
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def make_records(models: dict[str, float], seeds: int = 1) -> pd.DataFrame:

@@ -1,17 +1,10 @@
 """Lengths, distances, scores and differences: what is drawn are the numbers given."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib import figures, published
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def make_lengths(rows) -> pd.DataFrame:

@@ -112,8 +112,7 @@ def measure(label, monkeypatch, profile="mini"):
 
     def embed(bench, variant, seed):
         asked.append((bench.profile.training, variant.identity, seed))
-        moved = rows + (0.2 if variant.contextual else 0.1 * bool(seed)) * noise
-        return moved
+        return rows + (0.2 if variant.contextual else 0.1 * bool(seed)) * noise
 
     def train(bench, variant, seed):
         moved = embed(bench, variant, seed)

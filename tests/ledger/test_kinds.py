@@ -7,7 +7,7 @@ import pytest
 from lib import published
 from lib.config import paths
 from lib.ledger.kinds import KINDS, Number, load_claims, match_models
-from lib.statistics.intervals import SeedNoise, from_runs
+from tests.statistics.test_verdicts import evidence
 
 MEANS = {"cosine": 0.9, "MSE": 0.7, "Longformer": 0.6, "SBERT": 0.8}
 BEATS = {"kind": "beats", "better": ["cosine"], "worse": ["MSE"]}
@@ -18,14 +18,9 @@ def make_claim(**fields):
     return KINDS[fields["kind"]].model_validate({"id": "test", **given})
 
 
-def weigh(means, sd):
-    """Evidence on single runs with one task; differences count above 2.3 sqrt(2) sd."""
-    index = pd.MultiIndex.from_tuples([(name, 0) for name in means], names=["model", "seed"])
-    return from_runs(pd.DataFrame({"PAN": [*means.values()]}, index), noise=SeedNoise(sd, 8))
-
-
 def judge(fields, means, sd=0.002):
-    return make_claim(**fields).judge_scores(weigh(means, sd), list(means))
+    """Differences of single runs count above 2.3 sqrt(2) sd."""
+    return make_claim(**fields).judge_scores(evidence(sd, **means), list(means))
 
 
 def test_the_yaml_uses_every_kind_quotes_the_thesis_and_names_models_and_tasks():
@@ -110,8 +105,8 @@ def test_spread_is_a_difference_of_standard_deviations():
 )
 def test_alike_needs_equivalence_and_no_difference_is_not_enough(cut, sd, verdict):
     fields = {"kind": "alike", "models": ["cosine;all"], "treatment": "cut"}
-    evidence = weigh({"cosine;all": 0.9, "cosine;cut;all": cut}, sd)
-    assert make_claim(**fields).judge_scores(evidence, ["cosine;all"]).verdict == verdict
+    known = evidence(sd, **{"cosine;all": 0.9, "cosine;cut;all": cut})
+    assert make_claim(**fields).judge_scores(known, ["cosine;all"]).verdict == verdict
     rounds = make_claim(**fields | {"models": ["cosine;all"], "source": "fig5_3"})
     assert rounds.named(["cosine;all", "MSE;all"]) == {"cosine;all", "cosine;cut;all"}
 

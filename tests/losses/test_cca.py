@@ -23,9 +23,8 @@ def by_eigenvectors(x, y, epsilon):
     x, y = x - x.mean(dim=0), y - y.mean(dim=0)
 
     def inverse_root(z):
-        values, vectors = torch.linalg.eigh(
-            z.T @ z / (len(z) - 1) + epsilon * torch.eye(z.shape[1], dtype=z.dtype)
-        )
+        covariance = z.T @ z / (len(z) - 1) + epsilon * torch.eye(z.shape[1], dtype=z.dtype)
+        values, vectors = torch.linalg.eigh(covariance)
         return vectors @ torch.diag(values**-0.5) @ vectors.T
 
     t = inverse_root(x) @ (x.T @ y / (len(x) - 1)) @ inverse_root(y)

@@ -7,9 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from lib.losses import contrastive
-from tests.losses.draw_rows import draw_rows
-
-MASK = torch.tensor([True, False, True, True, False])
+from tests.losses.draw_rows import MASK, draw_rows
 
 
 def cos(a, b):

@@ -5,9 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from lib.losses import cosine, max_margin, mse
-from tests.losses.draw_rows import draw_rows
+from tests.losses.draw_rows import MASK, draw_rows
 
-MASK = torch.tensor([True, False, True, True, False])
 EVERY = torch.ones(5, dtype=torch.bool)
 GIVEN = draw_rows(2, 15).view(5, 3, 4)  # three negatives for each row
 

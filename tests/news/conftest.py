@@ -5,13 +5,9 @@ import pytest
 from lib.experiments.bench import Bench
 from lib.news import results
 from lib.news.chapter import News
+from tests.data.conftest import apart  # noqa: F401
 
 TINY = {"news.documents": 32, "news.epochs": 1, "max_variants": 1}
-
-
-@pytest.fixture(autouse=True)
-def artifacts(tmp_path, monkeypatch):
-    monkeypatch.setenv("THESIS_ARTIFACTS", str(tmp_path / "artifacts"))
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from lib.config import profiles
 from lib.losses.cosine import unit_rows
 from lib.losses.mse import mse
 from lib.news import training
-from lib.news.students import NewsStudent
 from lib.news.training import complex_loss, triplet
+from tests.news.test_students import make_student
 
 OPTIONS = {"epochs": 3, "batch_size": 8, "rates": {"other": 1e-2}}
 OPTIONS |= {"patience": 3, "plateau_patience": 0}
@@ -55,11 +55,6 @@ def draw_lesson():
     return rows, np.stack([table[row].mean(0) for row in rows])
 
 
-def make_student(identity):
-    torch.manual_seed(0)
-    return NewsStudent(identity, table=(50, 10), output=12, width=1 / 8)
-
-
 def train(identity="bag;cosine", **options):
     student, settings = make_student(identity), SETTINGS.model_copy(update=options)
     return student, training.train(student, *draw_lesson(), (EVERY[:-8], EVERY[-8:]), settings, 0)
@@ -84,7 +79,7 @@ def test_a_plateau_lowers_the_rate_and_a_fixed_schedule_does_not():
 
 @pytest.mark.parametrize("identity", ["bag;MSE", "LSTM;triplet", "LSTM;complex;α=0.3"])
 def test_losses_of_a_batch_are_those_one_by_one_and_a_document_is_embedded_once(identity):
-    (rows, teacher), student = draw_lesson(), make_student(identity).eval()
+    (rows, teacher), student = draw_lesson(), make_student(identity)
     vectors = torch.from_numpy(student.encode(rows))
     targets = torch.nn.functional.normalize(torch.from_numpy(teacher))  # of length 1
     batch = np.array([[3, 5, 9], [9, 3, 5], [60, 60, 3]])

@@ -10,7 +10,6 @@ import pytest
 
 from lib import recipes
 from lib.config import profiles
-from lib.data.examples import read_examples
 from lib.recipes import gensim_files, mini_tasks, write_folders
 
 # Of the texts and examples of mini. The order of rows decides batches, hence bits: whoever changes
@@ -39,7 +38,7 @@ def test_the_corpus_has_no_copies_and_nothing_of_the_tasks(mini):
     assert len({(d.source, d.id) for d in documents}) == len({d.text for d in documents}) == 1450
     assert not any(any(counts.values()) for counts in mini.corpus.left_out.values())
     distilled = set().union(*(gensim_files.shingles(d.text) for d in documents))
-    used = mini_tasks.MiniTasks(mini.build).used.items()
+    used = mini_tasks.MiniTasks(mini.profile.build).used.items()
     unmasked = [" ".join(section.sentences[:count]) for section, count in used if count]
     task_texts = [text for task in mini.tasks.values() for text in task.texts.values()]
     assert len(unmasked) > 100 and len(task_texts) > 2000
@@ -62,7 +61,7 @@ def test_settings_and_code_name_the_folder_and_what_is_there_is_kept(tmp_path, m
 def test_each_article_is_tested_once_by_heads_that_never_saw_it(mini, split, articles):
     for name in PAIRS:
         task = mini.tasks[name]
-        examples = read_examples(name, task, split, mini.limit)
+        examples = mini.examples(name, split)
         groups = np.array([task.groups[text_id] for text_id in examples.text_ids])[examples.inputs]
         tested = [set(groups[test].ravel()) for _, test in examples.parts]
         assert [len(part) for part in tested] == [articles // 5] * 5
@@ -83,7 +82,7 @@ def test_one_text_alone_says_nothing_about_the_label(mini):
 
 
 def test_labels_are_true(mini):
-    passages = {p.id: p for p in mini_tasks.MiniTasks(mini.build).passages}
+    passages = {p.id: p for p in mini_tasks.MiniTasks(mini.profile.build).passages}
     for name, split in itertools.product(("OC", "AAN", "S2ORC"), mini_tasks.CHAPTERS):
         task = mini.tasks[name]
         for ids, label in zip(task.inputs[split], task.labels[split], strict=True):

@@ -63,15 +63,8 @@ def list_texts(limit):
     """
     counts = (1, limit - 3, limit - 2, limit - 1, 2 * limit - 2)
     texts = [" ".join(f"w{(7 * n) % 60}" for n in range(count)) for count in counts]
-    return [
-        *texts,
-        "w1 [PAD] w2",
-        "[PAD] w3",
-        "w4 [PAD]",
-        "[CLS] w1 [SEP]",
-        "strange w3",
-        "w\u00ad1 w3",
-    ]
+    texts += ["w1 [PAD] w2", "[PAD] w3", "w4 [PAD]", "[CLS] w1 [SEP]", "strange w3"]
+    return [*texts, "w\u00ad1 w3"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -164,9 +157,8 @@ def test_masked_language_model_checkpoints_load_and_keep_their_global_attention(
     LongformerForMaskedLM(transformers.LongformerConfig(**sizes)).save_pretrained(tmp_path / "mlm")
     Student.from_longformer(tmp_path / "mlm").save(tmp_path / "saved")
     stored, saved = (load_file(tmp_path / n / "model.safetensors") for n in ("mlm", "saved"))
-    kept = {
-        name.removeprefix("longformer."): stored[name] for name in stored if "lm_head" not in name
-    }
+    names = [name for name in stored if "lm_head" not in name]
+    kept = {name.removeprefix("longformer."): stored[name] for name in names}
     assert any("query_global" in name for name in kept)
     assert all(torch.equal(saved[name], tensor) for name, tensor in kept.items())
     # The checkpoint has no pooler; a stock model gets zeros instead of random numbers.

@@ -1,24 +1,14 @@
 """docs/to_onnx.py: in plain PyTorch and as ONNX, a student gives the embeddings of `encode`."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 import torch
 
-from lib.config import paths
+from docs import to_onnx
 from lib.student import Student
 from tests.student.tiny import make_random
 
 LENGTHS = [1, 2, 15, 17, 256, 513, 4096]
-
-
-@pytest.fixture(scope="module")
-def to_onnx():
-    spec = importlib.util.spec_from_file_location("to_onnx", paths.ROOT / "docs" / "to_onnx.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 SIZES = [(1022, 64), (16, 77), ([16, 512], 300), (64, 64), (64, 32), (4, 9), (4, 3)]
@@ -30,9 +20,7 @@ def make(window, limit):
 
 
 @pytest.mark.parametrize("window, limit", SIZES)
-def test_the_trace_of_a_student_holds_at_every_length(
-    to_onnx, tmp_path, monkeypatch, window, limit
-):
+def test_the_trace_of_a_student_holds_at_every_length(tmp_path, monkeypatch, window, limit):
     """torch.export checks what it assumed of the sizes; the ONNX file is made of this trace."""
     student, seen = make(window, limit), []
 
@@ -57,7 +45,7 @@ def test_the_trace_of_a_student_holds_at_every_length(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("window, limit", [(1022, 64), (16, 77)])
-def test_a_file_is_compared_before_it_is_written(to_onnx, tmp_path, monkeypatch, window, limit):
+def test_a_file_is_compared_before_it_is_written(tmp_path, monkeypatch, window, limit):
     [*map(pytest.importorskip, ("onnx", "onnxscript", "onnxruntime"))]
     student, file, encode = make(window, limit), tmp_path / "student.onnx", Student.encode
     to_onnx.write(student, file)
@@ -76,7 +64,7 @@ def test_a_file_is_compared_before_it_is_written(to_onnx, tmp_path, monkeypatch,
     assert file.read_bytes() == before and [*tmp_path.iterdir()] == [file]
 
 
-def test_the_plain_student_equals_encode_in_a_padded_batch(to_onnx):
+def test_the_plain_student_equals_encode_in_a_padded_batch():
     """At 1 to 4096 tokens; documents may hold the padding's id."""
     draw, student = np.random.default_rng(0), make([16, 512], 4096)
     documents = [draw.integers(0, 100, length) for length in LENGTHS]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.data.conftest import artifacts  # noqa: F401
+from tests.data.conftest import apart  # noqa: F401
 
 SUBJECTS = {
     "river": "river water boats sea harbour tide sail wind coast fish".split(),
