@@ -38,8 +38,7 @@ def _read_csv(name: str) -> pd.DataFrame:
 
 def labels() -> list[str]:
     """List all labels with published numbers."""
-    tables = sorted(path.stem for path in FOLDER.glob("*tab*.csv"))
-    return [*BOXPLOTS, *CURVES, NEWS, *tables]
+    return [*BOXPLOTS, *CURVES, NEWS, *sorted(path.stem for path in FOLDER.glob("*tab*.csv"))]
 
 
 def load(label: str) -> pd.DataFrame:
@@ -66,8 +65,7 @@ def load(label: str) -> pd.DataFrame:
     scores["chance"] = scores["task"].map(load_chances("test" if final else "validation"))
     scores = scores[["identity", "task", "accuracy", "examples", "chance"]]
     scores = scores.sort_values("task", key=lambda tasks: tasks.map(manifest.CLASSIFICATION.index))
-    rows = _read_csv("boxplots")
-    rows = rows.loc[rows["label"] == label, ["row", "model", "identity"]]
+    rows = _read_csv("boxplots").query("label == @label")[["row", "model", "identity"]]
     frame = rows.merge(scores, on="identity", how="left", validate="one_to_many")
     frame["normalized"] = normalized_accuracy(frame["accuracy"], frame["task"])
     return frame.assign(mean=frame.groupby("model")["normalized"].transform("mean"))
@@ -81,8 +79,7 @@ def load_chances(split: str, metric: str = "accuracy") -> dict[str, float]:
 
 def printed(label: str) -> dict[str, str]:
     """Return name as printed -> identity, for the models of a boxplot from top to bottom."""
-    rows = _read_csv("boxplots")
-    return rows[rows["label"] == label].set_index("model")["identity"].to_dict()
+    return _read_csv("boxplots").query("label == @label").set_index("model")["identity"].to_dict()
 
 
 def shown(label: str) -> dict[str, str]:

@@ -116,8 +116,7 @@ def findings(path: Path) -> list[str]:
         except ValueError as error:
             lines.append(f"{name}: error: {error}")
     if shared := sum(count > 1 for count in every.values()):
-        told = f"{shared} groups are in several folders: each counts as one"
-        lines.append(f"{path.name}: note: {told}")
+        lines.append(f"{path.name}: note: {shared} groups are in several folders: each is one")
     if others:
         names = [str(file.relative_to(path)) for file in others[:5]]
         lines.append(f"{path.name}: note: {len(others)} files not read: {names}")

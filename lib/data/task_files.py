@@ -94,9 +94,8 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
     """Read the tasks of a profile by name, in its order."""
     tasks = {}
     for name, entry in section.folders.items():
-        options = entry.model_dump(exclude={"folder"})
         place = dataset_folder.find_dataset(roots, entry.folder)
-        tasks[name] = read_task(place, section.seed, **options)
+        tasks[name] = read_task(place, section.seed, **entry.model_dump(exclude={"folder"}))
     return tasks
 
 

@@ -64,8 +64,7 @@ def find_dataset_folder(path: Path, text: str = "", label: str = "") -> tuple[Pa
     if chosen[0].suffix.lower() == ".csv":
         texts = Documents(folder).table["text"]
         if several := compute.sum(compute.match_substring(texts, "\n")).as_py():
-            told = "texts have several lines, which quotation marks join"
-            notes.append(f"{path.name}: note: {several} of {len(texts)} {told}")
+            notes.append(f"{path.name}: note: {several} texts are of several lines, within quotes")
     return folder, name, notes
 
 

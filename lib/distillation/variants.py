@@ -14,11 +14,7 @@ CONTEXTUAL_TEACHERS = {
     "PV;2048d": "DM;1024;stem;2+DBOW;1024;None;2",
 }
 # Label of a structural loss -> its function in `lib.losses`; max-margin has arguments besides.
-STRUCTURAL_LOSSES = {
-    "MSE": "mse",
-    "cosine": "cosine",
-    "contrastive": "contrastive",
-}
+STRUCTURAL_LOSSES = {"MSE": "mse", "cosine": "cosine", "contrastive": "contrastive"}
 _MAX_MARGIN = re.compile(r"max-margin;(MSE|cosine);γ=(\d+(?:\.\d+)?)(?:;negatives=([1-9]\d*))?")
 CONTEXTUAL_LOSSES = {"soft_cca": "SoftCCA", "mse": "mse", "cca": "cca"}
 LSA = "LSA"  # a contextual teacher that is not in the thesis (notebook 10)

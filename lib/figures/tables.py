@@ -28,8 +28,7 @@ def save(frame: pd.DataFrame, label: str, folder: Path, *, caption: str = "") ->
 
 def readable(frame: pd.DataFrame) -> Parts:
     """A frame in words and with sensible digits. `frame.attrs` may hold "label", whose layout is
-    used if the frame has its columns; else all are shown. It may also hold "rounds", the names of
-    Chapter 5's rounds.
+    used if the frame has its columns, else all are shown; and "rounds", the names of Chapter 5's.
     """
     frame = frame.round(6).convert_dtypes()  # the numbers of the CSV decide
     frame = frame.replace({"round": frame.attrs.get("rounds", {})})

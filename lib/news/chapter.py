@@ -133,8 +133,7 @@ def draw_windows(
     folders: Sequence[Documents], sides: Mapping[str, Side], words: int, count: int, seed: int
 ) -> Windows:
     """Windows with a token in random order, of documents that share no text or group with a tested
-    side. A document's last window is left out if it has fewer than half the words, unless it is the
-    whole document.
+    side. A document's last window of fewer than half the words is left out, unless it is all.
     """
     contents = {content(text) for name in TESTED for text in sides[name].texts}
     groups = {group for name in TESTED for group in sides[name].groups} - {""}

@@ -19,8 +19,7 @@ def find_roots(build: MiniBuild | ThesisBuild | None, data_roots: Sequence[str])
     """
     roots = [(paths.ROOT / name).resolve() for name in data_roots if name != "built"]
     if named := os.environ.get("THESIS_DATA"):
-        own = roots if build else []
-        roots = [(paths.ROOT / named).resolve(), *own]
+        roots = [(paths.ROOT / named).resolve(), *(roots if build else [])]
     if build and "built" in data_roots:
         roots.insert(0, write_folders(build, paths.artifacts() / "data"))
     return list(dict.fromkeys(roots))

@@ -18,6 +18,7 @@ from scipy import sparse, stats
 # and for retrieval (docs/reproducibility.md). A mean over two tasks has sqrt(3) times as much.
 PROCESSOR_SD = {"thesis": 0.004, "compare": 0.001, "none": 0.001, "retrieval": 0.0025}
 PROCESSOR_TASKS = 6
+Members = sparse.csr_array  # (examples, groups), 1 where an example belongs to a group
 
 
 class SeedNoise(NamedTuple):
@@ -292,9 +293,7 @@ def from_runs(
     return Evidence(means, weight, counts, classes, known, together, nothing, nothing)
 
 
-def _share_groups(
-    groups: Sequence[np.ndarray],
-) -> tuple[list[sparse.csr_array], list[sparse.csr_array]]:
+def _share_groups(groups: Sequence[np.ndarray]) -> tuple[list[Members], list[Members]]:
     """For each task, the groups of its examples, and the pairs of two groups (cells).
 
     (examples, groups of all tasks) is 1 if the example belongs to the group; (examples, cells) is 1
@@ -315,7 +314,7 @@ def _share_groups(
     return [belongs[part] for part in parts], [in_cell[part] for part in parts]
 
 
-def _bias_factor(belongs: sparse.csr_array, in_cell: sparse.csr_array) -> float:
+def _bias_factor(belongs: Members, in_cell: Members) -> float:
     """The factor by which the variance of a mean is underestimated: residuals add up to zero.
 
     If each group adds an effect of its own, x = A a with independent a of variance 1, the variance

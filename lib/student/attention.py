@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 # Rows of queries per block. On a CPU, a block's weights have to fit in the cache. CUDA is faster
@@ -53,38 +53,31 @@ def sliding_window(
         return out if isinstance(out, Tensor) else out[0]
     if dtype == torch.float16 or (q.is_cuda and dtype == torch.bfloat16):  # and with dropout
         q, k, v = q.float(), k.float(), v.float()
+    documents = [*zip(*(x.split([*lengths]) for x in (q, k, v)), strict=True)]
     fuses = FUSES and not (q.is_cuda or dropout or torch.is_grad_enabled())
     with torch.autocast(q.device.type, enabled=False):
         if fuses and dtype == torch.bfloat16:
-            return _attend_fused(q, k, v, lengths, half)
-        if dropout:  # document by document, and weights anew in the backward pass, for memory
+            return torch.cat([_attend_fused(*each, half) for each in documents])
+        if dropout:  # weights anew in the backward pass, for memory
             attend = partial(checkpoint, _attend_in_chunks, use_reentrant=False)
-            parts = zip(*(x.split([*lengths]) for x in (q, k, v)), lengths, strict=True)
-            return torch.cat([attend(*x, [n], half, dropout) for *x, n in parts]).to(dtype)
+            return torch.cat([attend(*x, [len(x[0])], half, dropout) for x in documents]).to(dtype)
         if dtype == torch.bfloat16 and 2 <= window <= CPU_BLOCK:  # for which blocks are too small
             return _attend_in_chunks(q, k, v, lengths, half)
         return _Blocks.apply(q, k, v, tuple(lengths), half).to(dtype)
 
 
-def _attend_fused(q, k, v, lengths, half):
-    """Attend by torch's kernel to each document: at once, or in blocks if that is less work."""
-    parts = zip(*(x.split([*lengths]) for x in (q, k, v)), lengths, strict=True)
-    return torch.cat([_attend_document(*each, half) for each in parts])
-
-
-def _attend_document(q, k, v, length, half):
-    """Blocks of a document are a batch; their keys overlap, and only padding copies them."""
-    size, beside, block = length, 0, max(half, LEAST_FUSED)
-    if length > block + 2 * half:
-        size, beside = math.ceil(length / math.ceil(length / block)), half
+def _attend_fused(q, k, v, half):
+    """Attend to one document by torch's kernel, in overlapping blocks if that is less work."""
+    length, block = len(q), max(half, LEAST_FUSED)
+    count = math.ceil(length / block) if length > block + 2 * half else 1
+    size, beside = math.ceil(length / count), half if count > 1 else 0
     filled = -length % size
 
     def cut(x: Tensor, beside: int) -> Tensor:  # (blocks, heads, size + 2 beside, dim)
         return pad(x, (0, 0, 0, 0, beside, beside + filled)).unfold(0, size + 2 * beside, size).mT
 
     mask = None if length <= half + 1 else _mask_document(length, size, beside, half, q.dtype)
-    attend = nn.functional.scaled_dot_product_attention
-    out = attend(cut(q, 0), cut(k, beside), cut(v, beside), attn_mask=mask)
+    out = scaled_dot_product_attention(cut(q, 0), cut(k, beside), cut(v, beside), attn_mask=mask)
     return out.transpose(1, 2).flatten(0, 1)[:length]
 
 

@@ -76,9 +76,7 @@ def judge_all(pool: Pool, tasks: Mapping, make_models: Callable) -> list:
 
 
 def draw_sample(texts: Any) -> Any:
-    """Documents of an array or `Texts`, by their checksums, whose mean stands for that of all. They
-    cost about as much as halves do.
-    """
+    """Documents of an array or `Texts`, drawn by checksum, whose mean stands for that of all."""
     drawn = texts[np.argsort(hash_texts(texts))[:HELD_OUT]]
     words = np.cumsum([min(count_words(text), READ) for text in drawn])
     return drawn[: 1 + np.searchsorted(words, WORDS)]

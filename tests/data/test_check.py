@@ -64,7 +64,7 @@ def test_a_report_counts_what_is_there_and_goes_on_after_an_error(root, write, c
         "notes: 1 documents, 1 with a group",
         "letters/events: clustering of 16 documents, {'clusters': 16}",
         "letters/mood: classification of 24 documents, {'train': 16, 'test': 8}",
-        "root: note: 1 groups are in several folders: each counts as one",
+        "root: note: 1 groups are in several folders: each is one",
         "root: note: 2 files not read: ['diaries/more.txt', 'poems/texts.jsonl']",
     ]
     write(root / "letters/tasks/mood/test.jsonl", {"id": "99", "label": 0})

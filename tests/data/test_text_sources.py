@@ -80,7 +80,7 @@ def test_row_numbers_are_no_ids_among_ids(tmp_path):
 def test_texts_that_quotation_marks_join_are_counted(tmp_path):
     (tmp_path / "a.csv").write_text('text\n"One\nTwo\nthree"\nFour\n')
     _, _, (note,) = find_dataset_folder(tmp_path / "a.csv")
-    assert "1 of 2 texts have several lines" in note
+    assert "1 texts are of several lines" in note
 
 
 def test_columns_of_other_names_can_be_named(tmp_path):

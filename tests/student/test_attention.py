@@ -47,8 +47,9 @@ def test_values_and_gradients_equal_the_formula(lengths, window):
     grad = torch.randn(q.shape, generator=torch.Generator().manual_seed(1), dtype=q.dtype)
     expected = written_out(q, k, v, lengths, window)
     outs = [sliding_window(q, k, v, lengths, window)]
-    others = attention._attend_in_chunks, attention._attend_fused
-    outs += [attend(q, k, v, lengths, window // 2) for attend in others]
+    outs.append(attention._attend_in_chunks(q, k, v, lengths, window // 2))
+    documents = zip(*(x.split(lengths) for x in (q, k, v)), strict=True)
+    outs.append(torch.cat([attention._attend_fused(*each, window // 2) for each in documents]))
     theirs, *grads = (torch.autograd.grad(each, (q, k, v), grad) for each in (expected, *outs))
     for out, ours in zip(outs, grads, strict=True):
         torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
