@@ -132,8 +132,7 @@ class Store:
 
     def has_rows(self, product: Product, texts: Sequence[str]) -> bool:
         """Whether a table has a row for each text."""
-        _, places = _open_table(self.path(product, ".rows"), hash_texts(texts))
-        return bool((places >= 0).all())
+        return bool((_open_table(self.path(product, ".rows"), hash_texts(texts))[1] >= 0).all())
 
     @contextlib.contextmanager
     def _lock(self, product: Product, path: Path) -> Iterator[None]:

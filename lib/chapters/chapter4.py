@@ -174,8 +174,7 @@ def tabulate_reruns() -> pd.DataFrame:
 
 def measure_rerun_noise(*, without: str = "") -> SeedNoise:
     """How far a published run may be off on one task, from re-runs but those of `without`."""
-    gaps = tabulate_reruns().loc[lambda table: table["label"] != without, "gap"]
-    return SeedNoise.from_gaps(gaps)
+    return SeedNoise.from_gaps(tabulate_reruns().query("label != @without")["gap"])
 
 
 def measure_test_noise(figure: str, weights: Mapping[str, float]) -> float:

@@ -100,6 +100,10 @@ class StructuralTeacherSettings(declared("structural_teacher")):  # type: ignore
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
+class ContextualTeacherSettings(declared("contextual_teacher")):  # type: ignore[misc]
+    """Hyperparameters of Paragraph Vector beside those in grids/pv.yaml."""
+
+
 class StudentSettings(declared("student")):  # type: ignore[misc]
     """The student's architecture and its initial weights."""
 
@@ -169,7 +173,7 @@ class Profile(Settings):
     corpus: CorpusSettings
     tasks: TaskSettings
     structural_teacher: StructuralTeacherSettings
-    contextual_teacher: declared("contextual_teacher")  # type: ignore[valid-type]
+    contextual_teacher: ContextualTeacherSettings
     student: StudentSettings
     training: TrainingSettings
     heads: HeadSettings

@@ -110,8 +110,7 @@ class Bench:
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
         """The examples that models are judged by; `limit` reduces those that heads train on."""
-        per_split = self.profile.tasks.limit
-        return read_examples(task, self.tasks[task], split, per_split, trained_on=limit)
+        return read_examples(task, self.tasks[task], split, self.profile.tasks.limit, limit)
 
     @shared_property
     def corpus(self) -> corpora.Corpus:

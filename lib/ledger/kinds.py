@@ -162,8 +162,7 @@ class EasierTask(Claim):
         return {self.easier: 1.0, self.harder: -1.0}
 
     def units(self, models: Sequence[str]) -> Statement:
-        average = dict.fromkeys(models, 1 / len(models))
-        return [[Comparison(average, {}, self.easier, self.harder)]]
+        return [[Comparison(dict.fromkeys(models, 1 / len(models)), {}, self.easier, self.harder)]]
 
 
 class Alike(Claim):
