@@ -117,7 +117,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
         over = shown[["over_384", "over_384_published"]].iloc[0].set_axis(["", "published "])
         told = ", ".join(f"{name}{share:.0f}%" for name, share in over.dropna().items())
         axis.set_title(f"{task}\n{told}", fontsize=8)
-        told = f"{_TEACHER_LIMIT} tokens (in titles: above it, train)"
+        told = f"{_TEACHER_LIMIT} tokens (titles: train above it)"
         axis.axvline(_TEACHER_LIMIT, **settings()["limit"] | {"label": told})
         axis.set_xscale("log", base=2)
         axis.set_xticks([*_TOKENS], [*_TOKENS.values()])
