@@ -109,7 +109,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
     height = settings()["heights"]["fig5_2"] * max(rows, 1.3) / 2
     figure, axes = panels(4, height, rows=rows, sharex=True, sharey=True)
     for axis, task in zip(axes.flat, tasks, strict=False):
-        shown = data[data["task"] == task]
+        shown = data[data["task"] == task].sort_values("split", ascending=False, kind="stable")
         for (curve, split), points in shown.groupby(["curve", "split"], sort=False):
             look = {"linestyle": _LINES[split], "color": settings()["sides"][curve]}
             label = f"{curve}, {split}"

@@ -55,6 +55,8 @@ def test_a_cumulated_share_by_hand():
     assert len(frame) - len(ours) == len(published.load("fig5_2"))
     theirs = frame[frame["curve"] == "published"]
     assert len(figures.ecdf(frame).axes) == 1 and len(figures.ecdf(theirs).axes) == 8
+    told = {axis.get_title() for axis in figures.ecdf(theirs).axes}
+    assert "PAN\npublished 70%" in told, "of train; test has 61%"
 
 
 def test_published_ranges_lie_over_the_thesis_negatives():
