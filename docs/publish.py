@@ -90,10 +90,10 @@ def draw_rates(folder: Path) -> None:
         for axis, (precision, part) in zip(axes, parts, strict=True):
             for name, rows in part.groupby("model", sort=False):
                 axis.plot(rows["case"], rows["rate"], "o-", label=name)
-            axis.set(xscale="log", ylim=(0, 8000), title=precision, xlabel="tokens of a document")
+            axis.set(xscale="log", title=precision, xlabel="tokens of a document")
             axis.set_xticks(sizes := sorted({*rates["case"]}), [f"{size:,}" for size in sizes])
             axis.minorticks_off()
-        axes[0].set_ylabel("tokens a second")
+        axes[0].set(ylabel="tokens a second", ylim=(0, 1.05 * rates[~above]["rate"].max()))
         handles = figures.labelled(axes)
         figure.legend(handles=handles, loc="outside lower center", ncols=3, title=told)
         figure.savefig(folder / "rates.svg", metadata={"Date": None})
