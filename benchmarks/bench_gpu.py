@@ -10,6 +10,7 @@ out what gradient checkpointing computes twice. Weights, ids and teacher are ran
 
 import argparse
 import time
+from functools import partial
 
 import numpy as np
 import torch
@@ -31,8 +32,8 @@ def count_operations(size: str) -> float:
     return 3 * layers * tokens * (2 * 12 * width**2 + 2 * 2 * keys * width)
 
 
-def train(student, device: str, updates: int) -> tuple[float, float]:
-    """Train with cosine loss and the settings of `thesis`; seconds, and peak memory in GiB."""
+def train(student, device: str, updates: int) -> float:
+    """Train with cosine loss and the settings of `thesis`; the seconds that it took."""
     profile, variant = profiles.load("thesis"), variants.parse("cosine")
     settings = profile.training.model_copy(update={"documents": updates * len(IDS)})
     teacher = np.random.default_rng(0).normal(size=(settings.documents, student.dim))
@@ -41,16 +42,16 @@ def train(student, device: str, updates: int) -> tuple[float, float]:
     student.gradient_checkpointing = settings.gradient_checkpointing
     began = time.perf_counter()
     distill(student, Objective(variant, student.dim).to(device), data, settings, seed=0)
-    return time.perf_counter() - began, read_peak(device)
+    return time.perf_counter() - began
 
 
-def read_peak(device: str) -> float:
-    """The peak of the GPU's memory in GiB since the last call; NaN without a GPU."""
+def measure_memory(call, device: str):
+    """What a call returns, and its peak of the GPU's memory in GiB, above what was in it before."""
     if device == "cpu":
-        return np.nan
-    peak = torch.cuda.max_memory_allocated() / 2**30
+        return call(), np.nan
     torch.cuda.reset_peak_memory_stats()
-    return peak
+    before = torch.cuda.memory_allocated()
+    return call(), (torch.cuda.max_memory_allocated() - before) / 2**30
 
 
 def main() -> None:
@@ -64,18 +65,20 @@ def main() -> None:
     works, seconds = {"a bare product": lambda: (side @ side).sum().item()}, {}
     models = make_models(["student", "Longformer"], given.size, given.device, None)
     for name, model in models.items():
-        works[name] = lambda model=model: work(model, IDS, "bf16", "training")
-    for name, call in works.items():  # one after another, for the peak of each
-        read_peak(given.device)
-        seconds |= least_seconds({name: call}, 5, time.perf_counter)
-        print(f"{name}: {seconds[name]:.4f} s, peak {read_peak(given.device):.1f} GiB", flush=True)
+        works[name] = partial(work, model, IDS, "bf16", "training")
+    for name, call in works.items():  # one after another, for the memory of each
+        timed = partial(least_seconds, {name: call}, 5, time.perf_counter)
+        least, peak = measure_memory(timed, given.device)
+        seconds |= least
+        print(f"{name}: {seconds[name]:.4f} s, {peak:.1f} GiB above the weights", flush=True)
     rate = 2 * len(side) ** 3 / seconds["a bare product"]
     share = count_operations(given.size) / seconds["student"] / rate
     ratio = seconds["Longformer"] / seconds["student"]
     print(f"bare product {rate / 1e12:.1f} TFLOP/s, student {share:.0%} of it")
     print(f"student {ratio:.1f} times as fast as Longformer")
-    took, peak = train(models["student"].args[0], given.device, given.updates)
-    print(f"{given.updates} updates of {len(IDS)} documents: {took:.1f} s, peak {peak:.1f} GiB")
+    whole = partial(train, models["student"].args[0], given.device, given.updates)
+    took, peak = measure_memory(whole, given.device)
+    print(f"{given.updates} updates of {len(IDS)} documents: {took:.1f} s, {peak:.1f} GiB more")
 
 
 if __name__ == "__main__":
