@@ -8,7 +8,7 @@ form, corrected for few seeds and groups. Tasks are not sampled: a finding is ab
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from scipy import sparse, stats
 # and for retrieval (docs/reproducibility.md). A mean over two tasks has sqrt(3) times as much.
 PROCESSOR_SD = {"thesis": 0.004, "compare": 0.001, "none": 0.001, "retrieval": 0.0025}
 PROCESSOR_TASKS = 6
-Members = sparse.csr_array  # (examples, groups), 1 where an example belongs to a group
+Members: TypeAlias = sparse.csr_array  # (examples, groups), 1 where an example belongs to a group
 
 
 class SeedNoise(NamedTuple):

@@ -57,7 +57,7 @@ def sliding_window(
     fuses = FUSES and not (q.is_cuda or dropout or torch.is_grad_enabled())
     with torch.autocast(q.device.type, enabled=False):
         if fuses and dtype == torch.bfloat16:
-            return torch.cat([_attend_fused(*each, half) for each in documents])
+            return torch.cat([_attend_fused(a, b, c, half) for a, b, c in documents])
         if dropout:  # weights anew in the backward pass, for memory
             attend = partial(checkpoint, _attend_in_chunks, use_reentrant=False)
             return torch.cat([attend(*x, [len(x[0])], half, dropout) for x in documents]).to(dtype)
