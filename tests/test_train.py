@@ -110,7 +110,7 @@ def test_a_student_of_own_documents_is_trained_once_judged_and_saved(
     notes, out = write_notes(tmp_path / "notes"), tmp_path / "out"
     label = "MSE;100d;S:768x100;C:-"
     command = [label, "--data", str(notes), "--out", str(out), *SMOKE]
-    command += ["--set", "student.language_model=null", "training.checkpoint_every=1"]
+    command += ["--set", "student.language_model=null", "--set", "training.checkpoint_every=1"]
     monkeypatch.setattr(tqdm, "update", lambda *_: True)  # as whenever it is drawn again
 
     def interrupt(act, *given):

@@ -57,7 +57,7 @@ def load(
     where, values = f"params/{profile}.yaml", _read_profile(profile)
     before = validated(Profile.model_validate, values, where).flat()
     if not isinstance(overrides, Mapping):
-        pairs = (text.partition("=") for text in overrides or ())
+        pairs = ((each if "=" in each else f"{each}=''").partition("=") for each in overrides or ())
         overrides = {key: _parse(value, f"override {key}") for key, _, value in pairs}
     changes = dict(overrides)
     if seeds is not None:

@@ -55,14 +55,15 @@ def read_arguments(words: list[str]) -> argparse.Namespace:
     """Parse the words of `run_all.sh` as options, `profile`, `requests` and `overrides`."""
     parser = argparse.ArgumentParser("run_all.sh", argparse.SUPPRESS, add_help=False)
     parser.add_argument("words", nargs="*")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--seeds")
+    for option in ("--only", "--seeds"):  # which may come twice
+        parser.add_argument(option, action="append", default=[])
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--dask", default=os.environ.get("THESIS_DASK") or None)
     # `--set` only makes a command readable: every word with "=" is an override.
     for option in ("--set", "--force", "--keep", "--dry-run"):
         parser.add_argument(option, action="store_true")
     given = parser.parse_intermixed_args(words)
+    given.only, given.seeds = ",".join(given.only), ",".join(given.seeds) or None
     if given.dask == "":  # the value of a variable that is not set
         raise ValueError("--dask: expected the address of a scheduler, got none")
     given.profile = next((word for word in given.words if word in profiles.list_profiles()), "mini")

@@ -75,8 +75,7 @@ class OwnTexts:
         self.folder, self.name, notes = find_dataset_folder(given.texts, given.text, given.label)
         self.out = check_target(given.out or Path(f"{self.name}_vectors"), KIND)
         self.notes = [*notes, *(line for line in check.findings(self.folder) if ": note: " in line)]
-        told = "note: a student scores too high on texts that it was trained on"
-        self.notes += [told] * (student is not None)
+        self.notes += ["note: a student scores too high on texts it was trained on"] * bool(student)
         self.documents = Documents(self.folder)
         documents = self.documents[np.flatnonzero(self.documents.contents)]
         self.every = Texts(documents)  # that is not blank

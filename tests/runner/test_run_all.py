@@ -196,6 +196,11 @@ def test_words_choose_a_profile_and_whole_notebooks(words):
         assert run.makes == manifest.promised(manifest.load(), run.path.stem, profile.labels) != {}
 
 
+def test_an_option_that_comes_twice_counts_twice():
+    given = run_all.read_arguments("--only cosine --seeds 0 --only MSE --seeds 1".split())
+    assert (given.only, given.seeds) == ("cosine,MSE", "0,1")
+
+
 CHANGED = ["params/claims.yaml", "lib/losses/mse.py", "data/news/documents.jsonl"]
 CHANGED += ["data/wikipedia/tasks/topic/train.jsonl"]
 CHANGED += ["notebooks/{}.ipynb", "figures/tiny/fig1_1.csv"]
