@@ -114,7 +114,7 @@ def ecdf(data: pd.DataFrame) -> Figure:
             look = {"linestyle": _LINES[split], "color": settings()["sides"][curve]}
             label = f"{curve}, {split}"
             axis.plot(points["tokens"], points["proportion"], lw=1.1, label=label, **look)
-        over = shown.bfill()[["over_384", "over_384_published"]].iloc[0].set_axis(["", "published "])
+        over = shown.bfill().filter(like="over_384").iloc[0].set_axis(["", "published "])
         told = ", ".join(f"{name}{share:.0f}%" for name, share in over.dropna().items())
         axis.set_title(f"{task}\n{told}", fontsize=8)
         told = f"{_TEACHER_LIMIT} tokens (titles: train above it)"
