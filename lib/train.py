@@ -23,10 +23,10 @@ def main(arguments: list[str] | None = None) -> None:
     add = parser.add_argument
     add("model", help="losses: max-margin;MSE;γ=1.0, or cosine;100d;S:768x100;C:-")
     add("--data", type=Path, help="a dataset folder, or a folder of them")
-    add("--task", nargs="*", action="extend", metavar="folder/task", help="default: all of --data")
+    add("--task", nargs="*", action="extend", metavar="folder/task", help="to judge by; else all")
     add("--profile", help="default: mini, or lab with --data")
     add("--seed", type=int, default=0, help="default: 0")
-    add("--set", nargs="*", action="extend", default=[], metavar="key=value", help="to change")
+    add("--set", nargs="*", action="extend", default=[], metavar="key=value", help="settings")
     add("--out", type=Path, required=True, help="folder for the trained student")
     add("--export", action="store_true", help="save as a stock SentenceTransformer")
     given = parser.parse_args(arguments)
