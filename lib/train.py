@@ -49,6 +49,8 @@ def train(given: argparse.Namespace) -> None:
         raise ValueError(f"{given.model!r} cannot be saved as a student; expected a loss")
     if "WORLD_SIZE" in os.environ and "LOCAL_RANK" not in os.environ:  # it would wait for ever
         raise ValueError("WORLD_SIZE is set without LOCAL_RANK: start processes by torchrun")
+    if given.task and not given.data:
+        raise ValueError("--task names a task of --data, which is missing")
     check_target(given.out, "student")  # now, not after hours of training
     changes = {}
     if given.data:
