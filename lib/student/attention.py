@@ -7,6 +7,7 @@ results as in `transformers.LongformerModel`.
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -71,44 +72,62 @@ def _attend_fused(q, k, v, half):
     length, block = len(q), max(half, LEAST_FUSED)
     count = math.ceil(length / block) if length > block + 2 * half else 1
     size, beside = math.ceil(length / count), half if count > 1 else 0
-    filled = -length % size
-
-    def cut(x: Tensor, beside: int) -> Tensor:  # (blocks, heads, size + 2 beside, dim)
-        return pad(x, (0, 0, 0, 0, beside, beside + filled)).unfold(0, size + 2 * beside, size).mT
-
-    mask = None if length <= half + 1 else _mask_document(length, size, beside, half, q.dtype)
-    out = scaled_dot_product_attention(cut(q, 0), cut(k, beside), cut(v, beside), attn_mask=mask)
+    whole = length <= half + 1
+    mask = None if whole else _mask_blocks((length,), size, beside, half, q.dtype, q.device)
+    cut = _cut(q, size, 0), _cut(k, size, beside), _cut(v, size, beside)
+    out = scaled_dot_product_attention(*cut, attn_mask=mask)
     return out.transpose(1, 2).flatten(0, 1)[:length]
-
-
-@lru_cache(maxsize=16)
-@torch.inference_mode(False)  # as for `_edges`
-def _mask_document(length: int, size: int, beside: int, half: int, dtype: torch.dtype) -> Tensor:
-    """0 where a row sees a key, else -inf: (blocks, 1, size, size + 2 beside)."""
-    rows = torch.arange(-(-length // size) * size).view(-1, 1, size, 1)
-    keys = rows[:, :, :1] + torch.arange(-beside, size + beside)
-    hidden = ((rows - keys).abs() > half) | (keys < 0) | (keys >= length)
-    return torch.zeros(hidden.shape, dtype=dtype).masked_fill(hidden, -math.inf)
 
 
 def _attend_in_chunks(q, k, v, lengths, half, dropout=0.0):
     """Attend in two products over chunks of `half` tokens, each with the chunks beside it."""
     half = min(half, max(lengths))  # which reaches as far
-
-    def cut(x: Tensor) -> Tensor:  # (chunks, heads, half, dim); 0 fills up a document's last one
-        filled = [pad(part, (0, 0, 0, 0, 0, -len(part) % half)) for part in x.split([*lengths])]
-        return torch.cat(filled).unflatten(0, (-1, half)).transpose(1, 2)
-
-    def reach(x: Tensor) -> Tensor:  # (chunks, heads, 3 half, dim)
-        around = pad(x, (0, 0, 0, 0, 0, 0, 1, 1))
-        return torch.cat([around[:-2], x, around[2:]], 2)
-
-    numbers = torch.arange(1, len(lengths) + 1).repeat_interleave(torch.tensor(lengths))
-    document = cut(numbers.to(q.device)[:, None, None])
-    scores = cut(q * q.shape[-1] ** -0.5) @ reach(cut(k)).mT + _mask_window(half, half, q)
-    weights = scores.masked_fill(document != reach(document).mT, -math.inf).softmax(-1)
+    mask, count = _mask_blocks(tuple(lengths), half, half, half, q.dtype, q.device), len(q)
+    q = _Cut.apply(q * q.shape[-1] ** -0.5, half, 0)
+    k, v = _Cut.apply(k, half, half), _Cut.apply(v, half, half)
+    weights = (q @ k.mT).add_(mask).softmax(-1)
     weights = nn.functional.dropout(weights, dropout)
-    return (weights @ reach(cut(v))).transpose(1, 2).flatten(0, 1)[document.flatten() > 0]
+    return (weights @ v).transpose(1, 2).flatten(0, 1)[:count]
+
+
+def _cut(x: Tensor, size: int, beside: int) -> Tensor:
+    """Cut rows into blocks of `size`, each with `beside` more rows at either end, filled with 0:
+    (blocks, heads, size + 2 beside, dim).
+    """
+    filled = -len(x) % size
+    around = pad(x, (0, 0, 0, 0, beside, beside + filled))
+    return around.unfold(0, size + 2 * beside, size).mT
+
+
+class _Cut(torch.autograd.Function):
+    """`_cut` with its gradients, of `size` >= `beside`; those of `unfold` would be far slower."""
+
+    @staticmethod
+    def forward(ctx, x, size, beside):
+        ctx.settings = len(x), size, beside
+        return _cut(x, size, beside).contiguous()
+
+    @staticmethod
+    def backward(ctx, grad):
+        count, size, beside = ctx.settings
+        before, total, after = grad.split([beside, size, beside], 2)
+        total = total.clone()
+        total[1:, :, :beside] += after[:-1]
+        total[:-1, :, size - beside :] += before[1:]
+        return total.transpose(1, 2).flatten(0, 1)[:count], None, None
+
+
+@lru_cache(maxsize=32)
+@torch.inference_mode(False)  # as for `_edges`
+def _mask_blocks(
+    lengths: tuple[int, ...], size: int, beside: int, half: int, dtype: torch.dtype, device: Any
+) -> Tensor:
+    """0 where a row of a block sees a key, else -inf: (blocks, 1, size, size + 2 beside)."""
+    documents = torch.arange(1, len(lengths) + 1).repeat_interleave(torch.tensor(lengths))
+    keys = _cut(documents[:, None, None], size, beside).mT
+    rows, places = keys[..., beside : beside + size].mT, torch.arange(-beside, size + beside)
+    hidden = (rows != keys) | ((places[beside : beside + size, None] - places).abs() > half)
+    return torch.zeros(hidden.shape, dtype=dtype).masked_fill(hidden, -math.inf).to(device)
 
 
 def _mask_window(size: int, half: int, like: Tensor) -> Tensor:
