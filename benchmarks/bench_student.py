@@ -20,8 +20,9 @@ All have random weights, read token ids, and are used as their documentation say
     static table      the mean of 256 numbers a token
 
 The last three only embed, on a CPU. A training step is forward and backward of a loss on the
-embeddings, without optimiser and dropout. bf16 is autocast with float32 weights, in OpenVINO a
-hint, and the students' own in `encode`. On a CPU the rate is of CPU time of one thread.
+embeddings, without optimiser and dropout; students of size mini have frozen token embeddings, as in
+its profile. bf16 is autocast with float32 weights, in OpenVINO a hint, and the students' own in
+`encode`. On a CPU the rate is of CPU time of one thread.
 """
 
 import argparse
@@ -76,6 +77,8 @@ def make_models(wanted: list[str], size: str, device: str, against: Path) -> dic
     longformer.pooler = bert.pooler = None
     for module in (longformer, bert, modern):
         module.to(device).eval()
+    if size == "mini":  # as its profile trains
+        student.freeze_token_embeddings()
     makers["student"] = lambda: partial(embed_by_student, student)
     makers["before"] = lambda: partial(embed_by_student, load_other(against, student))
     makers["Longformer"] = lambda: partial(embed_padded, longformer, POSITIONS)
@@ -93,6 +96,8 @@ def load_other(checkout: Path, student: Student):
     sys.path.insert(0, str(checkout.resolve()))
     other = importlib.import_module("lib.student").Student(student.config).eval()
     other.load_state_dict(student.state_dict())
+    for name, weights in other.named_parameters():
+        weights.requires_grad_(student.get_parameter(name).requires_grad)
     sys.path.pop(0)
     for name in [name for name in sys.modules if name.split(".")[0] == "lib"]:
         del sys.modules[name]

@@ -75,6 +75,11 @@ def test_half_a_launcher_is_refused(monkeypatch, capsys, tmp_path):
     assert "LOCAL_RANK" in refused(capsys, ["MSE", "--out", str(tmp_path / "out"), *SMOKE])
 
 
+def test_a_task_without_data_is_refused(capsys, tmp_path):
+    words = ["MSE", "--out", str(tmp_path / "out"), "--task", "mine/topic", *SMOKE]
+    assert "--data" in refused(capsys, words)
+
+
 @pytest.mark.parametrize("name", ["a=b", "[x]", "2023", "a,b.c", "true", "'q'"])
 def test_folders_and_tasks_have_any_name(artifacts, name, monkeypatch, tmp_path, capsys):
     """Names go through settings, whose values are YAML, and through patterns of files."""

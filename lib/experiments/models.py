@@ -44,6 +44,11 @@ class Model:
         """The stored table of the model's vectors, whatever the texts."""
         raise NotImplementedError
 
+    @property
+    def cost(self) -> int:
+        """Orders models by how long they take to make."""
+        return 0
+
     def encode(self, texts: Sequence[str]) -> Any:
         """Vectors (texts, dim) of texts, computed now by this process. They may be sparse."""
         raise NotImplementedError
@@ -135,6 +140,12 @@ class ParagraphVector(Model):
         packages = ("gensim", "nltk", "numpy", "scipy")
         label = f"{self.label}, seed {self.settings['seed']}"
         return Product("paragraph_vector", inputs, MODULES, packages, label)
+
+    @property
+    def cost(self) -> int:
+        """By architecture, then size: DBOW trains words, too, in two to three times DM's time."""
+        spec = paragraph_vector.parse(self.label, self.width)
+        return spec.size + 10_000 * (spec.architecture == "DBOW")
 
     @functools.cached_property
     def loaded(self) -> Any:

@@ -141,6 +141,14 @@ def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
     assert bench.store.has(bench.model("max-margin;MSE;γ=1.0").weights)
 
 
+def test_what_takes_longest_begins_first(make_bench, monkeypatch):
+    queued = []
+    monkeypatch.setattr("lib.experiments.bench.run_jobs", lambda jobs, _: queued.extend(jobs))
+    bench, labels = make_bench(), ["cosine", "DM;1024;stem;2", "DBOW;100;stem;2", "DM;100;stem;2"]
+    bench.prepare([bench.model(label) for label in labels], ["a text"])
+    assert [job[0][:7] for job in queued] == ["DBOW;10", "DM;1024", "DM;100;", "cosine,"]
+
+
 def test_a_student_has_weights_of_its_own_and_the_dropout_of_its_training(make_bench):
     bench = make_bench(student__language_model=None, training__dropout=0.3)
     shared = share_layers(bench.profile.student)

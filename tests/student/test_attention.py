@@ -87,6 +87,15 @@ def test_shape_and_dtype_are_those_of_q_and_rounding_is_small(dtype, window):
         assert cosine(a.grad.double().flatten(), b.grad.flatten(), dim=0) > 0.9999
 
 
+def test_with_amx_torchs_kernel_embeds_in_bfloat16(monkeypatch):
+    monkeypatch.setattr(attention, "FUSES", True)
+    monkeypatch.setattr(attention, "_attend_fused", lambda q, k, v, half: q)
+    q, k, v = random_qkv(20, dtype=torch.bfloat16)
+    with torch.no_grad():
+        assert (sliding_window(q, k, v, [20], 4) == q).all()
+    assert (sliding_window(q, k, v, [20], 4) != q).any()  # gradients take longer there
+
+
 def test_large_scores_stay_finite():
     q, k, v = random_qkv(300, dtype=torch.float32)
     out = sliding_window(q * 1e4, k * 1e4, v, [300], 32)
