@@ -14,7 +14,7 @@ All have random weights, read token ids, and are used as their documentation say
     ModernBERT        `transformers.ModernBertModel`, every third layer global, the others with its
                       window of 128; its gated feed-forward is two thirds as wide, which makes as
                       many products as the others without a gate
-    chunks            `transformers.BertModel` over chunks of 256 tokens, the mean over all tokens
+    chunks            `transformers.BertModel` over chunks of `--chunk` tokens, the mean over all tokens
     chunks, OpenVINO  the same by `openvino.convert_model`; and the file of docs/to_onnx.py in it is
     student, OpenVINO that reads document by document
     static table      the mean of 256 numbers a token
@@ -47,7 +47,7 @@ from torch.nn.utils.rnn import pad_sequence
 from lib.student import Student
 from lib.student.folders import to_longformer
 
-POSITIONS, CHUNK = 4096, 256
+POSITIONS = 4096
 WIDE = [400, 1300, 1500, 600, 2600, 300]
 CASES = {str(length): [length] * (4096 // length) for length in (512, 1024, 2048, 4096)}
 CASES |= {"mixed": [150, 300, 600, 1000] * 2}
@@ -59,7 +59,7 @@ MODELS = ["student", "Longformer", "ModernBERT", "chunks"]
 MODELS += ["chunks, OpenVINO", "student, OpenVINO", "static table"]
 
 
-def make_models(wanted: list[str], size: str, device: str, against: Path) -> dict:
+def make_models(wanted: list[str], size: str, device: str, against: Path, chunk: int) -> dict:
     """Name -> function from token ids and a precision to embeddings (documents, width)."""
     layers, width, window = SIZES[size]
     sizes = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": 12}
@@ -72,7 +72,7 @@ def make_models(wanted: list[str], size: str, device: str, against: Path) -> dic
     sizes |= dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id"), 0)
     sizes |= {"sep_token_id": 0, "intermediate_size": 8 * width // 3}
     modern = transformers.ModernBertModel(transformers.ModernBertConfig(**sizes))
-    table = torch.nn.EmbeddingBag(30522, CHUNK, mode="mean")
+    table = torch.nn.EmbeddingBag(30522, 256, mode="mean")
     longformer = to_longformer(student)
     longformer.pooler = bert.pooler = None
     for module in (longformer, bert, modern):
@@ -83,8 +83,8 @@ def make_models(wanted: list[str], size: str, device: str, against: Path) -> dic
     makers["before"] = lambda: partial(embed_by_student, load_other(against, student))
     makers["Longformer"] = lambda: partial(embed_padded, longformer, POSITIONS)
     makers["ModernBERT"] = lambda: partial(embed_padded, modern, POSITIONS)
-    makers["chunks"] = lambda: partial(embed_padded, bert, CHUNK)
-    makers["chunks, OpenVINO"] = lambda: partial(embed_padded, InOpenVINO(bert), CHUNK)
+    makers["chunks"] = lambda: partial(embed_padded, bert, chunk)
+    makers["chunks, OpenVINO"] = lambda: partial(embed_padded, InOpenVINO(bert), chunk)
     makers["student, OpenVINO"] = lambda: partial(embed_one_by_one, InOpenVINO(student))
     makers["static table"] = lambda: lambda ids, _: [table(torch.tensor([each])) for each in ids]
     return {name: makers[name]() for name in wanted}
@@ -183,6 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--against", type=Path, help="checkout of `before`")
+    parser.add_argument("--chunk", type=int, default=256, help="tokens of a chunk")
     parser.add_argument("--size", choices=SIZES, default="minilm")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=QUOTED)
     parser.add_argument("--steps", nargs="+", default=["inference"])
@@ -194,7 +195,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     transformers.logging.set_verbosity_error()  # no note about padding
-    models = make_models(given.models, given.size, given.device, given.against)
+    models = make_models(given.models, given.size, given.device, given.against, given.chunk)
     clock = time.process_time if given.device == "cpu" else time.perf_counter
     rows = []
     for case, step, precision in itertools.product(given.cases, given.steps, given.precisions):
