@@ -14,7 +14,7 @@ All have random weights, read token ids, and are used as their documentation say
     ModernBERT        `transformers.ModernBertModel`, every third layer global, the others with its
                       window of 128; its gated feed-forward is two thirds as wide, which makes as
                       many products as the others without a gate
-    chunks            `transformers.BertModel` over chunks of `--chunk` tokens, the mean over all tokens
+    chunks            `transformers.BertModel` over chunks of `--chunk` tokens, the mean of all
     chunks, OpenVINO  the same by `openvino.convert_model`; and the file of docs/to_onnx.py in it is
     student, OpenVINO that reads document by document
     static table      the mean of 256 numbers a token
@@ -59,7 +59,7 @@ MODELS = ["student", "Longformer", "ModernBERT", "chunks"]
 MODELS += ["chunks, OpenVINO", "student, OpenVINO", "static table"]
 
 
-def make_models(wanted: list[str], size: str, device: str, against: Path, chunk: int) -> dict:
+def make_models(wanted: list[str], size: str, device: str, against: Path, chunk: int = 256) -> dict:
     """Name -> function from token ids and a precision to embeddings (documents, width)."""
     layers, width, window = SIZES[size]
     sizes = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": 12}
