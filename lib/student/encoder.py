@@ -292,9 +292,9 @@ class Student(nn.Module):
 
         Texts are cut to `max_positions`, token ids never. Weights that are not float32, as after
         `half()`, compute in their own type. Documents are grouped by length, and torch's threads
-        share the batches on a CPU. There an embedding has the same bits in any batch in fp32, but
-        not always in bf16: AMX multiplies few rows otherwise. Meanwhile the student is in
-        evaluation mode. `ValueError` for other inputs, and for embeddings that are not finite.
+        share the batches on a CPU. There an embedding has the same bits in any batch in fp32; in
+        bf16 its last digits may depend on the others. Meanwhile the student is in evaluation mode.
+        `ValueError` for other inputs, and for embeddings that are not finite.
         """
         documents = [*check_several(inputs)]
         if any(isinstance(document, str) for document in documents):
