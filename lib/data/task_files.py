@@ -181,9 +181,7 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
             examples.append((path.stem, ids, label))
     table = pd.DataFrame(examples, columns=["split", "ids", "label"], dtype=object)
     either = table["ids"].map(lambda ids: tuple(sorted(ids)))  # a turned pair would leak, too
-    splits = table.groupby(either)["split"].transform("nunique")
-    labels = table.groupby(either)["label"].transform("nunique")
-    wrong = (splits > 1) | (labels > 1)
+    wrong = (table.groupby(either)[["split", "label"]].transform("nunique") > 1).any(axis=1)
     if wrong.any():
         ids = table["ids"][wrong].iloc[0]
         raise ValueError(f"{folder}: {ids} are in two splits, or have two labels")

@@ -37,8 +37,7 @@ def score_frame(label: str, records: pd.DataFrame) -> pd.DataFrame:
         part = seed_means(shown, keys)
         metric, readout = ("accuracy", "thesis") if group == "round" else (name, "retrieval")
         half = _half_intervals(shown, PROCESSOR_SD[readout]) if "scores" in shown else {}
-        pairs = zip(part["model"], part["task"], strict=True)
-        part["half"] = [half.get(pair, np.nan) for pair in pairs]
+        part["half"] = pd.MultiIndex.from_frame(part[["model", "task"]]).map(half)
         part["published_chance"] = part["task"].map(published.load_chances("test", metric))
         parts.append(part)
     frame = pd.concat(parts).merge(theirs[[*keys, "published"]], on=keys, how="left")

@@ -209,8 +209,7 @@ def check_students(label: str, students: pd.DataFrame) -> Iterator[Check]:
     others |= {"chance": "documents paired at random"}
     for column, words in others.items() if len(alone) else ():
         what, gain = f"held-out CCA above that of {words}, mean of", alone["end"] - alone[column]
-        half = stats.t.ppf((1 + CONFIDENCE) / 2, len(gain) - 1) * gain.sem()
-        low, high = gain.mean() - half, gain.mean() + half
+        low, high = stats.t.interval(CONFIDENCE, len(gain) - 1, gain.mean(), gain.sem())
         values = f"{what} {len(gain)}", gain.mean(), low, high
         yield Check("treatment_given", label, *values, "low above 0", bool(low > 0))
     alike, limit = students["alike"], f"below {chapter4.COLLAPSED}"

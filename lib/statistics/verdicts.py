@@ -40,7 +40,6 @@ CEILING = 0.97  # chance-corrected; on most tasks the rest is label noise
 DRAWS = 100_000  # with these, a p of .05 varies by about .001 between random generators
 Statement = Sequence[Sequence[Comparison]]
 Numbers = tuple[float, float, float, float]  # low, high, p and p_equivalent
-_UNKNOWN = (np.nan, np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def judge(
     if at_most is not None:
         effect, decisive = -effect, decisive.turned()
     if np.isnan(errors).any():
-        return _judgement(effect, _UNKNOWN, decisive, evidence)
+        return _judgement(effect, (np.nan,) * 4, decisive, evidence)
     tails = _draw_tails(sums, shape, count, evidence)
     low, high, p, p_equivalent = _bound(effects, errors, df, count, tails, sides)
     margins = special.stdtrit(df, 1 - ALPHA / sides) * errors
