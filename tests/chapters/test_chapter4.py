@@ -21,13 +21,6 @@ def as_records(label, references=()):
     return pd.concat([frame, up.assign(seed=1), down.assign(seed=2)], ignore_index=True)
 
 
-def test_chapter_4_has_69_students():
-    labels = [f"fig4_{number}" for number in (2, 3, 7, 8, 9, 10, 11, 12)]
-    printed = [published.printed(label) for label in labels]
-    students = [chapter4.select_students(models).values() for models in printed]
-    assert len({variant for part in students for variant in part}) == 69
-
-
 def test_only_and_max_variants_keep_what_matches_baselines_and_references():
     only = profiles.load("mini", only="max-margin;MSE*, contrastive")
     shown = {*chapter4.list_models("fig4_3", only)} & {*published.printed("fig4_3")}

@@ -7,19 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 
-from lib.evaluation.readouts import (
-    CLASSIFIERS,
-    Examples,
-    Trial,
-    by_comparing,
-    by_similarity,
-    by_words,
-    choose_cut,
-    judge,
-    judge_folds,
-    judge_models,
-    make_perfect_vectors,
-)
+from lib.evaluation import readouts
+from lib.evaluation.readouts import by_comparing, by_similarity, choose_cut, judge, judge_models
 from tests.evaluation.test_heads import change
 
 SETTINGS = change(epochs=40, learning_rate=0.01, repeats=2)
@@ -35,18 +24,19 @@ def make_examples(columns, seed=0, count=300):
         inputs, labels = np.arange(80)[:, None], topics
     parts = [*StratifiedKFold(3).split(labels, labels)]
     names = [f"{row}" for row in range(80)]
-    return Examples("OC", names, names, inputs, labels, 2, parts), topics
+    return readouts.Examples("OC", names, names, inputs, labels, 2, parts), topics
 
 
 @pytest.mark.parametrize("columns", [1, 2])
 def test_perfect_vectors_are_alike_where_labels_say_so(columns):
     examples, _ = make_examples(columns, count=1000)  # so many that each text is in a positive pair
-    vectors = make_perfect_vectors(examples)
+    vectors = readouts.make_perfect_vectors(examples)
     assert vectors.shape == (80, 384) and len(np.unique(vectors, axis=0)) == 2
     for classifier in ("compare", "none"):
         assert judge(vectors, examples, classifier).mean() == 1
     apart = replace(examples, labels=0 * examples.labels)  # nothing that belongs together
-    assert len(np.unique(make_perfect_vectors(apart), axis=0)) == (1 if columns == 1 else 80)
+    distinct = np.unique(readouts.make_perfect_vectors(apart), axis=0)
+    assert len(distinct) == (1 if columns == 1 else 80)
 
 
 def test_scores_are_in_the_order_of_tested_examples_and_chance_is_their_largest_class():
@@ -54,7 +44,7 @@ def test_scores_are_in_the_order_of_tested_examples_and_chance_is_their_largest_
     assert replace(examples, labels=(np.arange(80) < 20).astype(int)).chance == 0.75
     shuffled = replace(examples, parts=[(a, b[::-1]) for a, b in examples.parts[::-1]])
     vectors = np.random.default_rng(0).normal(size=(80, 4)).astype(np.float32)
-    for classifier in CLASSIFIERS:
+    for classifier in readouts.CLASSIFIERS:
         expected = judge(vectors, examples, classifier)
         np.testing.assert_array_equal(judge(vectors, shuffled, classifier), expected)
 
@@ -97,7 +87,7 @@ def test_vectors_may_be_fitted_anew_for_each_fold():
         asked.append(fold.tested.tolist())
         return vectors
 
-    right = judge_folds(embed, examples, "compare")
+    right = readouts.judge_folds(embed, examples, "compare")
     np.testing.assert_array_equal(right, judge(vectors, examples, "compare"))
     assert asked == [test.tolist() for _, test in examples.parts]
 
@@ -109,7 +99,7 @@ def make_trial(features, inputs, labels, tested=2):
     """The last items are tested."""
     train, test = np.split(np.arange(len(labels)), [len(labels) - tested])
     inputs = np.arange(len(labels))[:, None] if inputs is None else inputs
-    return Trial(np.asarray(features), inputs, np.asarray(labels), train, test)
+    return readouts.Trial(np.asarray(features), inputs, np.asarray(labels), train, test)
 
 
 def test_a_text_goes_to_the_nearest_centroid_and_of_equal_ones_to_the_largest_class():
@@ -174,7 +164,7 @@ def test_scale_shift_and_the_order_of_a_pair_play_no_role_when_comparing(columns
 def test_a_tested_pair_plays_no_role_for_others_when_comparing():
     random = np.random.default_rng(0)
     features, pairs = random.normal(size=(80, 8)), np.arange(80).reshape(40, 2)
-    trial = Trial(features, pairs, random.permutation(40) % 2, np.arange(20), np.arange(20, 40))
+    trial = make_trial(features, pairs, random.permutation(40) % 2, tested=20)
     before = by_comparing(trial)
     features[-2:] *= 1000
     assert before[:-1].tolist() == by_comparing(trial)[:-1].tolist() and 5 < before.sum() < 15
@@ -198,7 +188,8 @@ def test_comparing_has_the_penalty_of_weights_with_variance_one_over_width():
 def test_words_decide_a_texts_class_and_common_words_a_pairs():
     vectors = [[1.0, 0, 1], [1, 1, 0], [0, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1]]
     trial = make_trial(vectors, None, [1, 1, 0, 0, 1, 0])
-    assert by_words(replace(trial, features=sparse.csr_array(trial.features))).tolist() == [1, 0]
+    trial = replace(trial, features=sparse.csr_array(trial.features))
+    assert readouts.by_words(trial).tolist() == [1, 0]
     articles = np.repeat(range(8), 25)  # no word of the tested pairs occurs in a training pair
     random = np.random.default_rng(0)
     train, test = random.integers(0, 100, (200, 2)), random.integers(100, 200, (100, 2))
@@ -206,4 +197,4 @@ def test_words_decide_a_texts_class_and_common_words_a_pairs():
     labels = (articles[inputs[:, 0]] == articles[inputs[:, 1]]).astype(int)
     words = sparse.csr_array(np.eye(8)[articles])
     trial = replace(make_trial([], inputs, labels, 100), features=words)
-    assert (by_words(trial) == labels[200:]).all()
+    assert (readouts.by_words(trial) == labels[200:]).all()

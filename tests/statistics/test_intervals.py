@@ -8,15 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics.intervals import (
-    PROCESSOR_SD,
-    SeedNoise,
-    TaskScores,
-    from_examples,
-    from_runs,
-    seed_noise,
-    task_scores,
-)
+from lib.statistics import intervals
+from lib.statistics.intervals import PROCESSOR_SD, SeedNoise, TaskScores, from_examples, from_runs
 
 SD = PROCESSOR_SD["thesis"]
 # Means of the runs: a 1, .8, .9; b .5, .6; c .1.
@@ -46,7 +39,7 @@ def task(groups, chance=0.0, **scores):
 
 
 def test_seed_noise_by_hand():
-    noise = seed_noise(runs(VALUES))
+    noise = intervals.seed_noise(runs(VALUES))
     # Squared deviations: a .01 + .01 + 0, b .0025 + .0025; 2 + 1 degrees of freedom; c has one seed
     # and adds nothing.
     assert noise.sd == pytest.approx(math.sqrt(0.025 / 3)) and noise.df == 3
@@ -57,13 +50,13 @@ def test_seed_noise_by_hand():
 def test_one_seed_each_is_no_noise():
     single = runs({"a": {0: (0.8, 0.5)}, "b": {0: (0.4, 0.3)}})
     with pytest.raises(ValueError, match="no model has two seeds"):
-        seed_noise(single)
+        intervals.seed_noise(single)
     assert math.isnan(errors(from_runs(single), a=1, b=-1)[0])
 
 
 def test_a_missing_score_is_no_smaller_mean():
     gap = runs({"a": {0: (0.8, 0.5), 1: (0.4, math.nan)}})
-    assert math.isnan(seed_noise(gap).sd)
+    assert math.isnan(intervals.seed_noise(gap).sd)
     with pytest.raises(ValueError, match="no score on one of the tasks"):
         from_runs(gap, noise=SeedNoise(0.1, 5))
     with pytest.raises(ValueError, match="given twice"):
@@ -73,7 +66,7 @@ def test_a_missing_score_is_no_smaller_mean():
 
 def test_seeds_are_credited():
     evidence = from_runs(runs(VALUES))
-    sd = seed_noise(runs(VALUES)).sd
+    sd = intervals.seed_noise(runs(VALUES)).sd
     assert evidence.scores == pytest.approx([0.9, 0.55, 0.1])
     assert errors(evidence, a=1, c=-1) == pytest.approx((sd * math.sqrt(1 / 3 + 1), 3))
     several = sd * math.sqrt(1 / 3 + 0.25 / 2 + 0.25)
@@ -275,10 +268,10 @@ def test_a_repeated_record_is_no_further_seed():
     row = {"model": "a", "task": "t", "seed": 0, "scores": np.ones(4), "groups": [*"xyzw"]}
     frame = pd.DataFrame([row | {"chance": 0.5, "folds": 1}] * 2)
     with pytest.raises(ValueError, match="duplicate entries"):
-        task_scores(frame)
+        intervals.task_scores(frame)
     for change in ({"groups": [[*"xyzw"], [*"wzyx"]]}, {"chance": [0.5, 0.25]}):
         with pytest.raises(ValueError, match="'t': models were judged by other examples"):
-            task_scores(frame.assign(model=["a", "b"], **change))
+            intervals.task_scores(frame.assign(model=["a", "b"], **change))
     twice = pd.concat([frame.assign(model=["a", "b"]), frame.assign(seed=[0, 1], task="u")])
     with pytest.raises(ValueError, match="other seeds on one task"):
-        task_scores(twice)
+        intervals.task_scores(twice)

@@ -7,18 +7,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from lib.statistics import verdicts
 from lib.statistics.effects import Comparison, pair
 from lib.statistics.intervals import PROCESSOR_SD, SeedNoise, from_examples, from_runs
-from lib.statistics.verdicts import (
-    EQUIVALENT,
-    HOLDS,
-    NOT_RUN,
-    OPEN,
-    REVERSED,
-    compare,
-    judge,
-    mean_score,
-)
+from lib.statistics.verdicts import EQUIVALENT, HOLDS, NOT_RUN, OPEN, REVERSED, judge
 
 
 def evidence(sd=0.01, df=8, **means):
@@ -117,9 +109,9 @@ def test_more_runs_take_away_the_part_of_the_error_that_is_the_seeds(simulate):
 def test_a_pair_without_scores_has_no_verdict():
     """A missing model must not count as one that scores 0."""
     known = evidence(a=0.6, b=0.5)
-    table = compare([("a", "gone"), ("a", "b")], known).set_index("right")
+    table = verdicts.compare([("a", "gone"), ("a", "b")], known).set_index("right")
     assert table.loc["gone", "verdict"] == NOT_RUN and np.isnan(table.loc["gone", "difference"])
-    assert table.loc["b"].equals(compare([("a", "b")], known).iloc[0][table.columns])
+    assert table.loc["b"].equals(verdicts.compare([("a", "b")], known).iloc[0][table.columns])
 
 
 def test_a_statement_about_models_without_scores_is_refused():
@@ -130,10 +122,12 @@ def test_a_statement_about_models_without_scores_is_refused():
 
 def test_a_model_that_guesses_is_not_above_chance(simulate):
     scores = simulate(np.random.default_rng(0), 3, effects=[0.0, -0.5, 0.25], seeds=1)
-    above, guessing = (mean_score(scores, [name])[1] for name in ("m0", "m1"))
+    above, guessing = (verdicts.mean_score(scores, [name])[1] for name in ("m0", "m1"))
     assert above > 0 > guessing
     # On a pair task, an accuracy of three in four is .5 of the way from chance to 1.
-    score, low, high = mean_score({"task 5": scores["task 5"]}, ["m0"])
+    score, low, high = verdicts.mean_score({"task 5": scores["task 5"]}, ["m0"])
     assert score == pytest.approx(0.5, abs=0.15) and low < score < high
-    both = mean_score(scores, ["m0", "m1"])[0]
-    assert 2 * both == pytest.approx(sum(mean_score(scores, [name])[0] for name in ("m0", "m1")))
+    both = verdicts.mean_score(scores, ["m0", "m1"])[0]
+    assert 2 * both == pytest.approx(
+        sum(verdicts.mean_score(scores, [name])[0] for name in ("m0", "m1"))
+    )
