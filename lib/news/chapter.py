@@ -188,8 +188,7 @@ class News:
         if design.annotated:
             examples = generator.permutation(np.unique(side.pairs)[:, None])
         elif design.loss in ("triplet", "complex"):
-            triplets = draw_triplets(side, own)
-            examples = generator.permutation(triplets)[: settings.triplets]
+            examples = generator.permutation(draw_triplets(side, own))[: settings.triplets]
         else:
             # A word has at least one token. So whole windows, cut to as many tokens as they have
             # words, are equally long and need no padding.
