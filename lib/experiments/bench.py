@@ -202,7 +202,7 @@ class Bench:
         """Make missing models and vectors of texts, and what they need, in one queue of jobs."""
         storing = {model.product.name: model for model in wanted if model.stores_vectors}.values()
         missing = [model for model in storing if not self.store.has_rows(model.product, texts)]
-        missing.sort(key=lambda model: -model.cost)  # else the last ones leave cores idle
+        missing.sort(key=lambda model: -getattr(model, "cost", 0))  # else cores wait at the end
         self._run_jobs([(m.product.label, m.embed_and_unload, (texts,)) for m in missing], "models")
 
     def _run_jobs(self, jobs: list[Job], what: str) -> None:

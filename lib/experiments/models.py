@@ -44,11 +44,6 @@ class Model:
         """The stored table of the model's vectors, whatever the texts."""
         raise NotImplementedError
 
-    @property
-    def cost(self) -> int:
-        """Orders models by how long they take to make."""
-        return 0
-
     def encode(self, texts: Sequence[str]) -> Any:
         """Vectors (texts, dim) of texts, computed now by this process. They may be sparse."""
         raise NotImplementedError
@@ -143,7 +138,7 @@ class ParagraphVector(Model):
 
     @property
     def cost(self) -> int:
-        """By architecture, then size: DBOW trains words, too, in two to three times DM's time."""
+        """Orders models by time: DBOW trains words, too, and takes two to three times DM's."""
         spec = paragraph_vector.parse(self.label, self.width)
         return spec.size + 10_000 * (spec.architecture == "DBOW")
 
