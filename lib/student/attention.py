@@ -7,7 +7,6 @@ results as in `transformers.LongformerModel`.
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -81,13 +80,19 @@ def _attend_fused(q, k, v, half):
 
 def _attend_in_chunks(q, k, v, lengths, half, dropout=0.0):
     """Attend in two products over chunks of `half` tokens, each with the chunks beside it."""
-    half = min(half, max(lengths))  # which reaches as far
-    mask, count = _mask_blocks(tuple(lengths), half, half, half, q.dtype, q.device), len(q)
-    q = _Cut.apply(q * q.shape[-1] ** -0.5, half, 0)
-    k, v = _Cut.apply(k, half, half), _Cut.apply(v, half, half)
-    weights = (q @ k.mT).add_(mask).softmax(-1)
-    weights = nn.functional.dropout(weights, dropout)
-    return (weights @ v).transpose(1, 2).flatten(0, 1)[:count]
+    half, count = min(half, max(lengths)), len(q)  # a wider window reaches as far
+    mask = _mask_blocks(tuple(lengths), half, half, half, q.dtype, q.device)
+
+    def cut(x: Tensor) -> Tensor:  # (chunks, heads, half, dim); the gradients of `_cut` are slow
+        return pad(x, (0, 0, 0, 0, 0, -count % half)).unflatten(0, (-1, half)).transpose(1, 2)
+
+    def reach(x: Tensor) -> Tensor:  # (chunks, heads, 3 half, dim)
+        around = pad(cut(x), (0, 0, 0, 0, 0, 0, 1, 1))
+        return torch.cat([around[:-2], around[1:-1], around[2:]], 2)
+
+    scores = cut(q * q.shape[-1] ** -0.5) @ reach(k).mT
+    weights = nn.functional.dropout(scores.add_(mask).softmax(-1), dropout)
+    return (weights @ reach(v)).transpose(1, 2).flatten(0, 1)[:count]
 
 
 def _cut(x: Tensor, size: int, beside: int) -> Tensor:
@@ -99,41 +104,15 @@ def _cut(x: Tensor, size: int, beside: int) -> Tensor:
     return around.unfold(0, size + 2 * beside, size).mT
 
 
-class _Cut(torch.autograd.Function):
-    """`_cut` with its gradients, of `size` >= `beside`; those of `unfold` would be far slower."""
-
-    @staticmethod
-    def forward(ctx, x, size, beside):
-        ctx.settings = len(x), size, beside
-        return _cut(x, size, beside).contiguous()
-
-    @staticmethod
-    def backward(ctx, grad):
-        count, size, beside = ctx.settings
-        before, total, after = grad.split([beside, size, beside], 2)
-        total = total.clone()
-        total[1:, :, :beside] += after[:-1]
-        total[:-1, :, size - beside :] += before[1:]
-        return total.transpose(1, 2).flatten(0, 1)[:count], None, None
-
-
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)  # as for `_edges`
-def _mask_blocks(
-    lengths: tuple[int, ...], size: int, beside: int, half: int, dtype: torch.dtype, device: Any
-) -> Tensor:
+def _mask_blocks(lengths, size, beside, half, dtype, device):
     """0 where a row of a block sees a key, else -inf: (blocks, 1, size, size + 2 beside)."""
     documents = torch.arange(1, len(lengths) + 1).repeat_interleave(torch.tensor(lengths))
     keys = _cut(documents[:, None, None], size, beside).mT
     rows, places = keys[..., beside : beside + size].mT, torch.arange(-beside, size + beside)
     hidden = (rows != keys) | ((places[beside : beside + size, None] - places).abs() > half)
     return torch.zeros(hidden.shape, dtype=dtype).masked_fill(hidden, -math.inf).to(device)
-
-
-def _mask_window(size: int, half: int, like: Tensor) -> Tensor:
-    """0 where a row sees a key, else -inf: (size, size + 2 half), keys from `half` before row 0."""
-    full = like.new_full((size, size + 2 * half), -math.inf)
-    return full.tril(-1) + full.triu(2 * half + 1)
 
 
 @lru_cache(maxsize=4)
@@ -185,7 +164,8 @@ def _by_head(x: Tensor) -> Tensor:
 def _weights(q, k, lengths, half):
     """Yield (rows, reach, weights) for every block: (heads, rows, keys in reach), in q's dtype."""
     size = CUDA_BLOCK if q.is_cuda else CPU_BLOCK
-    mask = _mask_window(size, half, q)
+    full = q.new_full((size, size + 2 * half), -math.inf)  # keys from `half` before row 0
+    mask = full.tril(-1) + full.triu(2 * half + 1)
     queries, keys = _by_head(q * q.shape[-1] ** -0.5), _by_head(k)
     for start, stop, first, last in _cut_blocks(lengths, half, size):
         rows, reach, count = slice(start, stop), slice(first, last), stop - start
