@@ -32,7 +32,8 @@ def tabulate_settings(label: str, profile: Profile, **searched: str) -> pd.DataF
     """A table of hyperparameters, such as tab4_3: parameter, value (of this run) and published.
     `params/hyperparameters.yaml` says what of the profile, or of what was `searched`, rows show.
     """
-    forms, settings = read_yaml("hyperparameters.yaml")[label], dict(profile) | searched
+    forms, warmup = read_yaml("hyperparameters.yaml")[label], profile.training.warmup_share
+    settings = dict(profile) | {"warmup": f"{100 * warmup:g}%"} | searched
     frame = published.load(label).rename(columns={"value": "published"})
     values = [forms[name].format(**settings) for name in frame["parameter"]]
     frame.insert(1, "value", [_SETTINGS.get(value, value) for value in values])
@@ -123,13 +124,14 @@ def draw_boxplot(
 
 def describe_encoders(profile: Profile) -> str:
     """What our rows "Longformer" and "SBERT" are; empty if they are the thesis' models."""
-    student, limit = profile.student, profile.structural_teacher.max_tokens
+    student, structural = profile.student, profile.structural_teacher
     if student.base == "longformer":
         return ""
     layers = f"{len(student.layers)} layers" if student.layers else "all layers"
     trained = " trained on masked words" if student.language_model else ""
-    model = student.model.removeprefix("gt-")
-    told = f"Longformer is {layers} of {model}{trained}, SBERT is {model} cut at {limit} tokens"
+    base, teacher = (each.removeprefix("gt-") for each in (student.model, structural.model))
+    limit = structural.max_tokens
+    told = f"Longformer is {layers} of {base}{trained}, SBERT is {teacher} cut at {limit} tokens"
     return f"ours: {told}"
 
 

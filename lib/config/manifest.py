@@ -51,6 +51,8 @@ def promised(
     entries: dict[str, Entry], notebook: str, labels: Collection[str] | None = None
 ) -> dict[str, Entry]:
     """The entries that a notebook makes, of the labels that a profile lists (None: of all)."""
+    if unknown := {*(labels or ())} - {*entries}:
+        raise profiles.make_unknown_error("label", min(unknown), entries)
     if notebook == PUBLISHED:  # it redraws what the thesis and the second paper printed
         made = [label for label in entries if label[3:4].isdigit() or label.startswith("news_")]
     else:
@@ -67,6 +69,6 @@ def printed_rounds(rounds: Mapping[str, float | None]) -> dict[str, str]:
     """Round -> its name: "1k" with as many examples as the thesis, else "25 (1k)" or "25% (1k)"."""
     names = {}
     for name, size in rounds.items():
-        told = f"{size:.0%}" if size and size < 1 else size or "all"
+        told = f"{100 * size:g}%" if size and size < 1 else size or "all"
         names[name] = name if ROUNDS.get(name, size) == size else f"{told} ({name})"
     return names

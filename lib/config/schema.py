@@ -38,6 +38,7 @@ def declared(section: str) -> Any:
     return create_model(section, __base__=Settings, **fields)
 
 
+_RATED = r"^(RNN|GRU|LSTM|Transformer|FFN|CNN-[12]|bag|other|tokens)$"  # architectures and parts
 _TASK = r"^[^/.][^/]*/[^/.][^/]*$"
 _NAMED = BeforeValidator(lambda value: {"folder": value} if isinstance(value, str) else value)
 
@@ -143,7 +144,7 @@ class HeadSettings(declared("heads")):  # type: ignore[misc]
 class FinalSettings(declared("final")):  # type: ignore[misc]
     """Chapter 5: longer training, and evaluation with three amounts of labelled data."""
 
-    rounds: Annotated[dict[Text, Count | Share | None], Field(min_length=1)]
+    rounds: Annotated[dict[Literal["1k", "10k", "all"], Count | Share | None], Field(min_length=1)]
     baselines: Texts = ()  # models beside those of grids/beyond.yaml, by identity
 
 
@@ -153,7 +154,7 @@ class NewsSettings(declared("news")):  # type: ignore[misc]
     events: Annotated[str, Field(pattern=_TASK)]
     texts: Filled[Text]
     tokens: Literal["pca", "random"]
-    rates: dict[Text, Share]  # of learning, by design
+    rates: dict[Annotated[str, Field(pattern=_RATED)], Share]  # of learning
 
 
 class Profile(Settings):

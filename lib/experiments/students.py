@@ -107,8 +107,8 @@ class Base(Model):
         inputs["files"] = hash_model(self.section.model)
 
         def tokenize(part: list[str]) -> Arrays:
-            student = share_layers(self.section)
-            ids = [np.array(row, np.int32) for row in student.tokenize(part)]
+            student, most = share_layers(self.section), self.section.max_positions
+            ids = [np.array(row, np.int32) for row in student.tokenize(part, most)]
             whole = tokenize_texts(student.tokenizer, part, verbose=False)
             return {"ids": ids, "whole": np.array([*map(len, whole)])}
 

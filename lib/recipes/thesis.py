@@ -84,6 +84,8 @@ def write_corpus(places: Sequence[str], folder: Path) -> None:
 def _read_rows(place: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of Parquet or JSON Lines files: of the hub, or by a pattern."""
     files = fetch_hub(place) if place.startswith("hf://") else map(Path, sorted(glob.glob(place)))
+    if not (files := [*files]):
+        raise ValueError(f"{place}: no such file")
     return (row for _, row in read_rows(*files))
 
 
@@ -112,7 +114,7 @@ def _read_singles(places: Mapping[str, str]) -> tuple[dict[str, str], dict[str, 
         examples[split] = []
         for number, row in enumerate(_read_rows(place)):
             text_id = f"{split}/{number}"
-            texts[text_id] = _CLASS.sub("", row["text"]) if "arxiv" in place else row["text"]
+            texts[text_id] = _CLASS.sub("", row["text"])
             examples[split].append(((text_id,), str(row["label"])))
     return texts, examples
 

@@ -81,7 +81,8 @@ class Run:
         self.note = self.target.with_suffix(".json")  # of its last run, if that ended whole
         self.last = json.loads(self.note.read_text()) if self.note.is_file() else {}
         self.files = {file for entry in makes.values() for file in entry.paths(profile)}
-        self.data = {os.environ.get("THESIS_DATA", ""), *profile.data_roots} - {""}
+        models = {profile.structural_teacher.model, profile.student.model}  # folders, perhaps
+        self.data = {os.environ.get("THESIS_DATA", ""), *profile.data_roots, *models} - {""}
         kept = os.environ.get("THESIS_KEEP", "")  # a run with --keep may show older products
         self.settings = [sorted(self.data), profile.model_dump(mode="json"), kept]
         minutes = sum(each.minutes for each in makes.values() if each.notebook == path.stem)
@@ -99,7 +100,7 @@ class Run:
         return f"{changed[0]} has changed since its last run" if changed else ""
 
     def sources(self) -> dict[str, float]:
-        """Path -> time of what it is made of, including a person's data; the report's, figures."""
+        """Path -> time of what it is made of, including a person's data and models."""
         files = {file for pattern in SOURCES for file in paths.ROOT.glob(pattern)} | {self.path}
         for root in (paths.ROOT / each for each in self.data):
             inside = glob.iglob(f"{glob.escape(str(root))}/**/*.*", recursive=True)

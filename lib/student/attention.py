@@ -5,8 +5,9 @@ results as in `transformers.LongformerModel`.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
+from itertools import accumulate, pairwise
 
 import torch
 from jaxtyping import Float
@@ -71,8 +72,7 @@ def _attend_fused(q, k, v, half):
     length, block = len(q), max(half, LEAST_FUSED)
     count = math.ceil(length / block) if length > block + 2 * half else 1
     size, beside = math.ceil(length / count), half if count > 1 else 0
-    whole = length <= half + 1
-    mask = None if whole else _mask_blocks((length,), size, beside, half, q.dtype, q.device)
+    mask = None if length <= half + 1 else _make_mask((length,), size, beside, half, q.dtype)
     cut = _cut(q, size, 0), _cut(k, size, beside), _cut(v, size, beside)
     out = scaled_dot_product_attention(*cut, attn_mask=mask)
     return out.transpose(1, 2).flatten(0, 1)[:length]
@@ -81,7 +81,7 @@ def _attend_fused(q, k, v, half):
 def _attend_in_chunks(q, k, v, lengths, half, dropout=0.0):
     """Attend in two products over chunks of `half` tokens, each with the chunks beside it."""
     half, count = min(half, max(lengths)), len(q)  # a wider window reaches as far
-    mask = _mask_blocks(tuple(lengths), half, half, half, q.dtype, q.device)
+    mask = _make_mask(tuple(lengths), half, half, half, q.dtype).to(q.device)
 
     def cut(x: Tensor) -> Tensor:  # (chunks, heads, half, dim); the gradients of `_cut` are slow
         return pad(x, (0, 0, 0, 0, 0, -count % half)).unflatten(0, (-1, half)).transpose(1, 2)
@@ -106,13 +106,13 @@ def _cut(x: Tensor, size: int, beside: int) -> Tensor:
 
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)  # as for `_edges`
-def _mask_blocks(lengths, size, beside, half, dtype, device):
+def _make_mask(lengths, size, beside, half, dtype):
     """0 where a row of a block sees a key, else -inf: (blocks, 1, size, size + 2 beside)."""
     documents = torch.arange(1, len(lengths) + 1).repeat_interleave(torch.tensor(lengths))
     keys = _cut(documents[:, None, None], size, beside).mT
     rows, places = keys[..., beside : beside + size].mT, torch.arange(-beside, size + beside)
     hidden = (rows != keys) | ((places[beside : beside + size, None] - places).abs() > half)
-    return torch.zeros(hidden.shape, dtype=dtype).masked_fill(hidden, -math.inf).to(device)
+    return torch.zeros(hidden.shape, dtype=dtype).masked_fill(hidden, -math.inf)
 
 
 @lru_cache(maxsize=4)
@@ -120,20 +120,6 @@ def _mask_blocks(lengths, size, beside, half, dtype, device):
 def _edges(lengths: tuple[int, ...], device: torch.device) -> Tensor:
     """Start of every document and end of the last, (documents + 1,); shared by all layers."""
     return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32).to(device)
-
-
-def _cut_blocks(lengths: Sequence[int], half: int, size: int) -> Iterator[tuple[int, ...]]:
-    """Cut documents into equally long blocks of at most `size` queries: yield (start, stop), and
-    (first, last) of the keys within their windows.
-    """
-    offset = 0
-    for length in lengths:
-        count = math.ceil(length / size)
-        for i in range(count):
-            start, stop = i * length // count, (i + 1) * length // count
-            first, last = max(0, start - half), min(length, stop + half)
-            yield offset + start, offset + stop, offset + first, offset + last
-        offset += length
 
 
 class _Blocks(torch.autograd.Function):
@@ -162,18 +148,22 @@ def _by_head(x: Tensor) -> Tensor:
 
 
 def _weights(q, k, lengths, half):
-    """Yield (rows, reach, weights) for every block: (heads, rows, keys in reach), in q's dtype."""
+    """Yield (rows, reach, weights) of equally long blocks: (heads, rows, keys in reach)."""
     size = CUDA_BLOCK if q.is_cuda else CPU_BLOCK
     full = q.new_full((size, size + 2 * half), -math.inf)  # keys from `half` before row 0
     mask = full.tril(-1) + full.triu(2 * half + 1)
     queries, keys = _by_head(q * q.shape[-1] ** -0.5), _by_head(k)
-    for start, stop, first, last in _cut_blocks(lengths, half, size):
-        rows, reach, count = slice(start, stop), slice(first, last), stop - start
-        skipped = half - (start - first)  # keys that the document's start takes away
-        seen = mask[:count, skipped : skipped + last - first]
-        weights = torch.baddbmm(seen, queries[:, rows], keys[:, reach].transpose(1, 2))
-        torch.softmax(weights, -1, out=weights)
-        yield rows, reach, weights
+    for length, end in zip(lengths, accumulate(lengths), strict=True):
+        begin, count = end - length, math.ceil(length / size)
+        borders = [begin + part * length // count for part in range(count + 1)]
+        for start, stop in pairwise(borders):
+            first, last = max(begin, start - half), min(end, stop + half)
+            rows, reach = slice(start, stop), slice(first, last)
+            skipped = half - (start - first)  # keys that the document's start takes away
+            seen = mask[: stop - start, skipped : skipped + last - first]
+            weights = torch.baddbmm(seen, queries[:, rows], keys[:, reach].transpose(1, 2))
+            torch.softmax(weights, -1, out=weights)
+            yield rows, reach, weights
 
 
 def _backward(grad, q, k, v, lengths, half):

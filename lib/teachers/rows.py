@@ -70,5 +70,5 @@ def centre_rows(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
 
 
 def join_rows(dense: np.ndarray, lexical: np.ndarray) -> np.ndarray:
-    """(texts, sum of dims) float32: cosines are the mean of both parts'; zero rows stay zero."""
+    """(texts, sum of dims) float32; products are means of both parts' cosines, 0 of a zero row."""
     return np.hstack([scale_rows(dense), scale_rows(lexical)]).astype("f4") * np.float32(0.5**0.5)

@@ -177,7 +177,8 @@ def render_page(name: str, rows: Sequence[tuple], vectors: np.ndarray, facts: Ma
     """
     titles, texts, labels = zip(*rows, strict=True)
     unit, others = scale_rows(np.asarray(vectors, dtype=np.float32)), len(vectors) - 1
-    neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOURS, others)).fit(unit)
+    count = min(NEIGHBOURS, others)
+    neighbours = NearestNeighbors(n_neighbors=count, metric="cosine").fit(unit)
     tsne = TSNE(perplexity=min(30, others / 3), init="random", random_state=0)
     places = MinMaxScaler((0, 1000)).fit_transform(tsne.fit_transform(unit))
     numbers, classes = pd.factorize(np.array(labels, dtype=object), sort=True)

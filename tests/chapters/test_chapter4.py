@@ -57,7 +57,7 @@ def test_the_band_of_figure_4_7_is_that_of_students_of_the_contextual_loss_alone
 
 def test_tables_of_hyperparameters_follow_the_profile():
     changes = {"heads.hidden": 51, "training.accumulation": 3, "final.accumulation": 7}
-    profile = profiles.load("thesis", overrides=changes)
+    profile = profiles.load("thesis", overrides=changes | {"training.warmup_share": 0.005})
 
     def tell(label, profile=profile):
         return chapter4.tabulate_settings(label, profile).set_index("parameter")["value"]
@@ -66,10 +66,17 @@ def test_tables_of_hyperparameters_follow_the_profile():
     assert tell("tab4_3", longer)["Epochs"] == "3130 steps", "which replace the epochs"
     heads, training, final = map(tell, ("tab5_6", "tab4_4", "tab5_2"))
     assert heads["Hidden features"] == "51"
+    assert training["Warmup steps"] == "0.5% of training steps"
     steps = "Gradient accumulation steps"
     assert (training[steps], final[steps]) == ("3", "7")
     mixed = "Mixed-precision training"
     assert final[mixed] == "Yes, where the device supports bfloat16" and heads[mixed] == "No"
+
+
+def test_each_encoder_is_called_by_its_own_name():
+    profile = profiles.load("mini", overrides=["structural_teacher.model=bge"])
+    told = chapter4.describe_encoders(profile)
+    assert "of all-minilm-l6-v2 trained" in told and "SBERT is bge cut at 48 tokens" in told
 
 
 def test_histories_say_what_chance_gives(monkeypatch):

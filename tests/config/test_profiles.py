@@ -74,6 +74,8 @@ REFUSED = [  # overrides, and what is said
     (["corpus.train_documents=150"], "corpus.train_documents is less than documents=1400"),
     (["structural_teacher.max_tokens=24"], "max_structural_len is above structural_teacher"),
     (["corpus.folders=[news, news]"], "expected each seed and folder once"),
+    (["final.rounds={half: .5}"], "final.rounds.half"),
+    (["news.rates={BiGRU: 1e-3}"], "news.rates.BiGRU"),
     (["data_roots=[built,"], "override data_roots: not valid YAML"),
 ]
 

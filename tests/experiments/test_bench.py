@@ -31,7 +31,8 @@ MODELS = ("Longformer", "cosine", "MSE")
 def test_a_student_in_the_same_folder_is_another_model(tmp_path):
     student, folder = make_student(tmp_path), tmp_path / "out"
     section, seen = profiles.load("smoke").student, []
-    section = section.model_copy(update={"base": "longformer", "model": str(folder)})
+    changes = {"base": "longformer", "model": str(folder), "max_positions": 4}
+    section = section.model_copy(update=changes)
     for _ in range(2):
         student.save(folder)
         vectors = share_layers(section).encode(["w1 w2"])
@@ -40,6 +41,8 @@ def test_a_student_in_the_same_folder_is_another_model(tmp_path):
         with torch.no_grad():
             student.embeddings.LayerNorm.weight *= torch.arange(1, 33)
     assert seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1]
+    base = Base(Store(tmp_path / "store"), section, "fp32", [], [], None)
+    assert len(base.tokens(["w1 w2 w3 w4"])["ids"][0]) == 4  # as when it embeds
 
 
 def fail(*_, **__):

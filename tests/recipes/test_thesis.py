@@ -99,6 +99,14 @@ def test_retrieval(root, capsys):
     assert json.loads((folder / "relevant.json").read_text()) == {"A": ["B"], "B": ["A", "NA"]}
 
 
+def test_a_pattern_needs_a_file_and_texts_never_name_their_class(tmp_path):
+    papers, absent = tmp_path / "papers.jsonl", str(tmp_path / "absent*.jsonl")
+    papers.write_text('{"text": "math.AC: a ring", "label": "0"}\n')
+    assert [*thesis._read_singles({"train": str(papers)})[0].values()] == [": a ring"]
+    with pytest.raises(ValueError, match="absent.*: no such file"):
+        thesis.write_corpus([str(papers), absent], tmp_path / "out")
+
+
 def test_a_pickle_with_code_is_refused_unexecuted(root, tmp_path):
     class Evil:
         def __reduce__(self):

@@ -36,6 +36,7 @@ LABELS = {"fig1_1": ("01_first", "figure"), "tab1_2": ("01_first", "table")}
 LABELS |= {"fig2_1": ("02_second", "figure")}
 MANIFEST = "".join(ENTRY.format(label, *made) for label, made in LABELS.items())
 TINY = "extends: mini\nname: tiny\nbuild: null\ndata_roots: [data]\ntasks: {folders: {}}"
+TINY += "\nstructural_teacher: {model: models/mine}"
 FIRST, SECOND = 'save("fig1_1")\nsave("tab1_2")', 'save("fig2_1", str(nb.profile.departures))'
 # What `run_jobs` does in a notebook; `begun` gets a file for each process that sleeps.
 SLEEP = """
@@ -194,6 +195,8 @@ def test_words_choose_a_profile_and_whole_notebooks(words):
     assert " ".join(run.path.stem.partition("_")[0] for run in runs) == CHOSEN[words]
     for run in runs:
         assert run.makes == manifest.promised(manifest.load(), run.path.stem, profile.labels) != {}
+    with pytest.raises(profiles.ParameterError, match="fig4_33.*fig4_3"):
+        manifest.promised(manifest.load(), "01_data_stats", ["fig4_1", "fig4_33"])
 
 
 def test_an_option_that_comes_twice_counts_twice():
@@ -202,7 +205,7 @@ def test_an_option_that_comes_twice_counts_twice():
 
 
 CHANGED = ["params/claims.yaml", "lib/losses/mse.py", "data/news/documents.jsonl"]
-CHANGED += ["data/wikipedia/tasks/topic/train.jsonl"]
+CHANGED += ["data/wikipedia/tasks/topic/train.jsonl", "models/mine/1_Pooling/config.json"]
 CHANGED += ["notebooks/{}.ipynb", "figures/tiny/fig1_1.csv"]
 
 
