@@ -200,7 +200,8 @@ class Bench:
 
     def prepare(self, wanted: Iterable[models.Model], texts: Sequence[str]) -> None:
         """Make missing models and vectors of texts, and what they need, in one queue of jobs."""
-        storing = {model.product.name: model for model in wanted if model.stores_vectors}.values()
+        parts = itertools.chain.from_iterable(getattr(each, "models", (each,)) for each in wanted)
+        storing = {part.product.name: part for part in parts if part.stores_vectors}.values()
         missing = [model for model in storing if not self.store.has_rows(model.product, texts)]
         missing.sort(key=lambda model: -getattr(model, "cost", 0))  # else cores wait at the end
         self._run_jobs([(m.product.label, m.embed_and_unload, (texts,)) for m in missing], "models")

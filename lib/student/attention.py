@@ -99,8 +99,7 @@ def _cut(x: Tensor, size: int, beside: int) -> Tensor:
     """Cut rows into blocks of `size`, each with `beside` more rows at either end, filled with 0:
     (blocks, heads, size + 2 beside, dim).
     """
-    filled = -len(x) % size
-    around = pad(x, (0, 0, 0, 0, beside, beside + filled))
+    around = pad(x, (0, 0, 0, 0, beside, beside + -len(x) % size))
     return around.unfold(0, size + 2 * beside, size).mT
 
 

@@ -147,7 +147,7 @@ def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):
 def test_what_takes_longest_begins_first(make_bench, monkeypatch):
     queued = []
     monkeypatch.setattr("lib.experiments.bench.run_jobs", lambda jobs, _: queued.extend(jobs))
-    bench, labels = make_bench(), ["cosine", "DM;1024;stem;2", "DBOW;100;stem;2", "DM;100;stem;2"]
+    bench, labels = make_bench(), ["cosine", "DM;1024;stem;2", "DM;100;stem;2+DBOW;100;stem;2"]
     bench.prepare([bench.model(label) for label in labels], ["a text"])
     assert [job[0][:7] for job in queued] == ["DBOW;10", "DM;1024", "DM;100;", "cosine,"]
 
