@@ -4,6 +4,7 @@ import copy
 import functools
 import math
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -124,8 +125,14 @@ def share_layers(section: StudentSettings) -> Student:
 @functools.lru_cache(maxsize=1)
 def _load_layers(section: StudentSettings, files: Any) -> Student:
     path = find_model(section.model)
+    if not (files or re.fullmatch("[0-9a-f]{40}", section.revision or "")):
+        raise ValueError(f"student: a hub id needs a revision of 40 digits, not {section.revision}")
     if section.base == "longformer":
-        return Student.from_longformer(path, section.revision)
+        student = Student.from_longformer(path, section.revision)
+        windows = student.config.attention_window
+        if section.layers is not None or section.window not in windows:
+            raise ValueError(f"student: a Longformer keeps all its layers, and windows {windows}")
+        return student
     shape = (section.layers, section.window, section.max_positions)
     return Student.from_encoder(path, *shape, section.revision)
 

@@ -14,7 +14,7 @@ import torch
 from huggingface_hub import snapshot_download
 from safetensors import safe_open
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize
 
 from lib.messages import one_line_errors, quiet_transformers
 from lib.texts import check_texts, normalize_text, tokenize_texts
@@ -60,13 +60,16 @@ class SBERT:
                 folder = Path(snapshot_download(str(source), **pinned))
             if sha256 and (digest := pooch.file_hash(str(folder / WEIGHTS))) != sha256:
                 raise ValueError(f"{WEIGHTS} has sha256 {digest}, not {sha256}; install it again")
-            transformer = Transformer(str(folder), max_seq_length=max_tokens, **options)
+            transformer, *rest = SentenceTransformer(str(folder), device=device, **options)
+            pooling, *norm = rest  # Normalize is left out
+            if [*map(type, norm)] not in ([], [Normalize]) or pooling.pooling_mode != "mean":
+                raise ValueError("expected the mean of token states, perhaps normalised")
+            transformer.max_seq_length = max_tokens
             # transformers fills missing weights with random numbers. The pooler is not used.
             stored = tuple(safe_open(folder / WEIGHTS, "pt").keys())
             for name in transformer.auto_model.state_dict():
                 if not any(key.endswith(name) for key in stored) and "pooler." not in name:
                     raise ValueError(f"it lacks the weight {name}")
-            pooling = Pooling(transformer.get_embedding_dimension(), "mean")
             encoder = SentenceTransformer(modules=[transformer, pooling], device=device)
         return cls(encoder.eval().requires_grad_(False))
 

@@ -49,8 +49,10 @@ def list_models(
     base = Base(store, section, precision, [], [], teacher)
     models = {BASE: base, CUT: teacher, CHUNKS: replace(teacher, chunk=SIZE + 2)}
     if student is not None:
+        loaded = Student.load(student)
         facts = {"base": "longformer", "model": str(student), "revision": None}
-        facts["max_positions"] = Student.load(student).max_positions
+        facts["max_positions"] = loaded.max_positions
+        facts["window"] = loaded.config.attention_window[0]
         models[STUDENT] = replace(base, section=section.model_copy(update=facts))
     models[TFIDF] = Words(store, documents)
     models[LSA] = Words(store, documents, DIM, centred=True)

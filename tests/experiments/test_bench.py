@@ -31,7 +31,8 @@ MODELS = ("Longformer", "cosine", "MSE")
 def test_a_student_in_the_same_folder_is_another_model(tmp_path):
     student, folder = make_student(tmp_path), tmp_path / "out"
     section, seen = profiles.load("smoke").student, []
-    changes = {"base": "longformer", "model": str(folder), "max_positions": 4}
+    changes = {"base": "longformer", "model": str(folder), "max_positions": 4, "layers": None}
+    changes["window"] = student.config.attention_window[0]
     section = section.model_copy(update=changes)
     for _ in range(2):
         student.save(folder)
@@ -43,6 +44,19 @@ def test_a_student_in_the_same_folder_is_another_model(tmp_path):
     assert seen[0][0] != seen[1][0] and seen[0][1] != seen[1][1]
     base = Base(Store(tmp_path / "store"), section, "fp32", [], [], None)
     assert len(base.tokens(["w1 w2 w3 w4"])["ids"][0]) == 4  # as when it embeds
+
+
+def test_a_student_is_the_one_that_the_profile_describes(tmp_path):
+    make_student(tmp_path).save(tmp_path / "out")
+    changes = {"base": "longformer", "model": str(tmp_path / "out"), "layers": None}
+    section = profiles.load("smoke").student.model_copy(update=changes)
+    for wrong in ({"window": 64}, {"layers": (0,)}):
+        with pytest.raises(ValueError, match="keeps all its layers, and windows"):
+            share_layers(section.model_copy(update=wrong))
+    for revision in (None, "main"):
+        moving = {"model": "owner/name", "revision": revision}
+        with pytest.raises(ValueError, match=f"needs a revision of 40 digits, not {revision}"):
+            share_layers(section.model_copy(update=moving))
 
 
 def fail(*_, **__):

