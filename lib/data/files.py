@@ -31,6 +31,7 @@ def read_rows(*files: Path) -> Rows:
 
 def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
     with one_line_errors(f"read {path}"), parquet.ParquetFile(path) as file:
+        _check_names(file.schema_arrow.names)
         for batch in file.iter_batches(1000):
             yield from batch.to_pylist()
 
@@ -46,9 +47,7 @@ def _read_csv(path: Path) -> Iterator[dict[str, str]]:
         unquoted = mark in first and counts == {first.count(mark)}
         file.seek(0)
         reader = csv.reader(file, delimiter=mark, strict=True)
-        names = next(reader)
-        if len({*names}) < len(names):
-            raise ValueError(f"several columns have one name: {', '.join(names)}")
+        _check_names(names := next(reader))
         while True:
             line = reader.line_num + 1
             with one_line_errors(f"parse the row in line {line}"):
@@ -60,6 +59,11 @@ def _read_csv(path: Path) -> Iterator[dict[str, str]]:
                 if unquoted and reader.line_num > line:
                     raise ValueError("quotation marks join lines that are whole rows without them")
             yield dict(zip(names, row, strict=True))
+
+
+def _check_names(names: list[str]) -> None:
+    if len({*names}) < len(names):
+        raise ValueError(f"several columns have one name: {', '.join(names)}")
 
 
 def _read_json(path: Path) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,9 @@ import gzip
 import json
 
 import pandas as pd
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from lib.data.dataset_folder import Documents
 from lib.data.task_files import read_task
@@ -113,6 +115,13 @@ def test_of_a_folder_one_set_of_texts_is_read_and_the_rest_is_named(tmp_path):
     (tmp_path / "d.jsonl").write_text('{"text": "one"}')
     with pytest.raises(ValueError, match=r"expected one table .* found a.txt, b.docx, c.csv"):
         find_dataset_folder(tmp_path)
+
+
+def test_a_parquet_file_with_two_columns_of_one_name_is_refused(tmp_path):
+    columns = [pyarrow.array([each]) for each in ("1", "One", "Two")]
+    parquet.write_table(pyarrow.table(columns, ["id", "text", "text"]), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="a.parquet: .* one name: id, text, text"):
+        read(tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize(
