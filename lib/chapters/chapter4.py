@@ -1,5 +1,6 @@
 """Chapter 4: the records behind its boxplots, their noise, settings, what students were taught."""
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -174,6 +175,7 @@ def tabulate_reruns() -> pd.DataFrame:
     return table.assign(gap=table["first"] - table["second"]).reset_index()
 
 
+@functools.cache
 def measure_rerun_noise(*, without: str = "") -> SeedNoise:
     """How far a published run may be off on one task, from re-runs but those of `without`."""
     return SeedNoise.from_gaps(tabulate_reruns().query("label != @without")["gap"])

@@ -5,6 +5,7 @@ every model sees the same texts. Scores are means, so the variance over groups o
 form, corrected for few seeds and groups. Tasks are not sampled: a finding is about these tasks.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ class TaskScores:
     folds: int = 1  # of cross-validation; 1 if the training texts are never tested
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evidence:
     """Mean scores of models and their uncertainty: the basis of all verdicts."""
 
@@ -125,6 +126,7 @@ class Evidence:
             text_part = texts**2 / max((self.groups - 1) / 2, 1.0)
             return np.where(total > 0, np.sqrt(total), np.nan), total**2 / (text_part + seed_part)
 
+    @functools.lru_cache(maxsize=6)  # noqa: B019  # of a figure, by each readout
     def draws(self, count: int) -> np.ndarray:
         """Draw joint errors, (count, models); independent seeds make the largest error larger."""
         seeds = dict.fromkeys(self.classes, 0.0)
@@ -145,8 +147,9 @@ def task_scores(frame: pd.DataFrame) -> dict[str, TaskScores]:
         # `ValueError` for a repeated record, which would count as another seed.
         runs = rows.pivot(index="seed", columns="model", values="scores")
         scores = {str(model): np.stack([*column.dropna()]) for model, column in runs.items()}
-        first, tested = rows.iloc[0], [np.asarray(each).tolist() for each in rows["groups"]]
-        if rows["chance"].nunique() > 1 or any(each != tested[0] for each in tested):
+        first = rows.iloc[0]
+        alike = all(np.array_equal(each, first["groups"]) for each in rows["groups"])
+        if rows["chance"].nunique() > 1 or not alike:
             raise ValueError(f"task {name!r}: models were judged by other examples")
         facts = first["groups"], float(first["chance"]), int(first["folds"])
         tasks[str(name)] = TaskScores(scores, *facts)
