@@ -101,10 +101,8 @@ def read_tasks(roots: Sequence[Path], section: TaskSettings) -> dict[str, Task]:
 
 def held_out_contents(tasks: Mapping[str, Task]) -> np.ndarray:
     """Return checksums, (texts,) uint64, of all texts that a corpus must not contain."""
-    held_out = (
-        {*map(task.contents.get, task.held_out())} | task.left_out for task in tasks.values()
-    )
-    return np.unique(np.fromiter(itertools.chain(*held_out), np.uint64))
+    parts = ({*map(task.contents.get, task.held_out())} | task.left_out for task in tasks.values())
+    return np.unique(np.fromiter(itertools.chain(*parts), np.uint64))
 
 
 def kind(folder: Path) -> str:

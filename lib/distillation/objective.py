@@ -47,10 +47,10 @@ class Objective(nn.Module):
             self.structural_loss = partial(loss, **arguments)
         if variant.contextual is not None:
             assert contextual_dim is not None
-            label, other = variant.student_projection, variant.contextual_projection
-            self.student_projection = projection.build(projection.scale(str(label), width), dim)
-            label = projection.scale(str(other), width)
-            self.contextual_projection = projection.build(label, contextual_dim)
+            labels = variant.student_projection, variant.contextual_projection
+            ours, theirs = (projection.scale(str(label), width) for label in labels)
+            self.student_projection = projection.build(ours, dim)
+            self.contextual_projection = projection.build(theirs, contextual_dim)
             loss = getattr(losses, variants.CONTEXTUAL_LOSSES[variant.contextual_loss])
             if variant.contextual_loss == "soft_cca":
                 loss = loss(self.student_projection(torch.zeros(1, dim)).shape[1])

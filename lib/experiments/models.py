@@ -45,7 +45,7 @@ class Model:
         raise NotImplementedError
 
     def encode(self, texts: Sequence[str]) -> Any:
-        """Vectors (texts, dim) of texts, computed now by this process. They may be sparse."""
+        """Vectors (texts, dim) of texts, float32 and perhaps sparse, computed by this process."""
         raise NotImplementedError
 
     def embed(self, texts: Sequence[str]) -> Any:
@@ -94,7 +94,6 @@ class Teacher(Model):
         return SBERT.load(find_model(self.section.model), **options)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(texts, dim) float32."""
         encode = functools.partial(self.sbert.encode, batch_size=self.section.batch_size)
         with torch.autocast(find_device(), torch.bfloat16, enabled=self.precision == "bf16"):
             if not self.chunk:
@@ -153,7 +152,6 @@ class ParagraphVector(Model):
         return {"pickle": np.frombuffer(pickle.dumps(model), np.uint8)}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(texts, dim) float32."""
         return self.loaded.encode(texts)
 
 
@@ -224,7 +222,6 @@ class Joined(Model):
         return Product("joined", inputs, MODULES, (), label)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(texts, sum of dims) float32."""
         parts = [np.asarray(model.embed(texts)) for model in self.models]
         return join_rows(*parts) if self.scaled else np.hstack(parts)
 

@@ -102,24 +102,12 @@ def cca(
     if batch < 2:
         return 0 * student.sum(dim=1)  # keeps the graph, so backward() works on such a batch too
     # float64: a rank-deficient covariance needs an epsilon well above the rounding error.
-    x1, x2 = _centred(student.double()), _centred(teacher.double())
+    x1, x2 = (each.double() - each.double().mean(dim=0) for each in (student, teacher))
     half = torch.linalg.solve_triangular(_root(x1, epsilon), _covariance(x1, x2), upper=False)
     whitened = torch.linalg.solve_triangular(_root(x2, epsilon), half.T, upper=False)
     # Others are zero, and their arbitrary vectors would make the gradient random.
     correlations = torch.linalg.svdvals(whitened)[: batch - 1]
     return -correlations.sum().to(student.dtype).expand(batch)
-
-
-def _centred(x: Float[Tensor, "batch dim"]) -> Tensor:
-    """Centre the columns and express wide inputs in a basis of their rows, (batch, <= batch).
-
-    No gradient has to flow through the basis: the correlations depend on x only through x x', and
-    moving x out of the span of its rows changes x x' in second order only.
-    """
-    x = x - x.mean(dim=0)
-    if x.shape[1] > x.shape[0]:
-        x = x @ torch.linalg.qr(x.detach().T).Q
-    return x
 
 
 def _covariance(x: Tensor, y: Tensor) -> Tensor:

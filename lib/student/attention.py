@@ -136,9 +136,23 @@ class _Blocks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
+        """For weights P, the gradients of the scores are P (dP - sum_j P dP)."""
         q, k, v = ctx.saved_tensors
+        scale, wide = q.shape[-1] ** -0.5, torch.promote_types(q.dtype, torch.float32)
+        grad_q = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+        grad_k, grad_v = (torch.zeros(q.shape, dtype=wide, device=q.device) for _ in range(2))
+        to_q, to_k, to_v = (x.transpose(0, 1) for x in (grad_q, grad_k, grad_v))
         with torch.autocast(q.device.type, enabled=False):
-            return *_backward(grad, q, k, v, *ctx.settings), None, None
+            queries, keys, values, grads = (_by_head(x) for x in (q, k, v, grad))
+            for rows, reach, weights in _weights(q, k, *ctx.settings):
+                d_weights = torch.bmm(grads[:, rows], values[:, reach].mT)
+                to_v[:, reach] += torch.bmm(weights.mT, grads[:, rows])
+                # The derivative of softmax in one pass. Autograd would keep every block in memory.
+                scores = torch._softmax_backward_data(d_weights, weights, -1, weights.dtype)
+                to_q[:, rows] = torch.bmm(scores, keys[:, reach])
+                to_k[:, reach] += torch.bmm(scores.mT, queries[:, rows])
+            grads = grad_q.mul_(scale), grad_k.mul_(scale), grad_v
+        return *(x.to(q.dtype) for x in grads), None, None
 
 
 def _by_head(x: Tensor) -> Tensor:
@@ -163,20 +177,3 @@ def _weights(q, k, lengths, half):
             weights = torch.baddbmm(seen, queries[:, rows], keys[:, reach].transpose(1, 2))
             torch.softmax(weights, -1, out=weights)
             yield rows, reach, weights
-
-
-def _backward(grad, q, k, v, lengths, half):
-    """The gradients of q, k and v; those of the scores are P (dP - sum_j P dP) for weights P."""
-    scale, wide = q.shape[-1] ** -0.5, torch.promote_types(q.dtype, torch.float32)
-    grad_q = torch.empty(q.shape, dtype=q.dtype, device=q.device)
-    grad_k, grad_v = (torch.zeros(q.shape, dtype=wide, device=q.device) for _ in range(2))
-    queries, keys, values, grads = (_by_head(x) for x in (q, k, v, grad))
-    to_q, to_k, to_v = (x.transpose(0, 1) for x in (grad_q, grad_k, grad_v))
-    for rows, reach, weights in _weights(q, k, lengths, half):
-        d_weights = torch.bmm(grads[:, rows], values[:, reach].transpose(1, 2))
-        to_v[:, reach] += torch.bmm(weights.transpose(1, 2), grads[:, rows])
-        # The derivative of softmax in one pass. Autograd would keep every block in memory.
-        d_scores = torch.ops.aten._softmax_backward_data(d_weights, weights, -1, weights.dtype)
-        to_q[:, rows] = torch.bmm(d_scores, keys[:, reach])
-        to_k[:, reach] += torch.bmm(d_scores.transpose(1, 2), queries[:, rows])
-    return tuple(x.to(q.dtype) for x in (grad_q.mul_(scale), grad_k.mul_(scale), grad_v))

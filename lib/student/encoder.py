@@ -75,10 +75,8 @@ class SelfAttention(nn.Module):
         self.query, self.key, self.value = (Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
-        q, k, v = (
-            project(x).unflatten(-1, (self.heads, -1))
-            for project in (self.query, self.key, self.value)
-        )
+        maps = self.query, self.key, self.value
+        q, k, v = (project(x).unflatten(-1, (self.heads, -1)) for project in maps)
         dropout = self.dropout.p if self.training else 0.0
         return sliding_window(q, k, v, lengths, self.window, dropout=dropout).flatten(1)
 

@@ -6,7 +6,7 @@ Not normalised: the author's code leaves out Normalize, the last module of the p
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pooch
@@ -47,10 +47,7 @@ class SBERT:
         `source` is a folder, or a model on the hub at `revision`, a full commit. `sha256` is that
         of the weights. `ValueError` in one line if it is missing, damaged or incomplete.
         """
-        # Each of the three would ask at the terminal whether to run code from the folder.
-        distrust: dict[str, Any] = {"trust_remote_code": False}
-        options = {"config_kwargs": distrust, "processor_kwargs": distrust}
-        options["model_kwargs"] = distrust | {"use_safetensors": True, "dtype": torch.float32}
+        options = {"use_safetensors": True, "dtype": torch.float32}
         with one_line_errors(f"use the teacher '{source}'"), quiet_transformers():
             folder = Path(source)
             if not folder.is_dir():
@@ -60,9 +57,9 @@ class SBERT:
                 folder = Path(snapshot_download(str(source), **pinned))
             if sha256 and (digest := pooch.file_hash(str(folder / WEIGHTS))) != sha256:
                 raise ValueError(f"{WEIGHTS} has sha256 {digest}, not {sha256}; install it again")
-            transformer, *rest = SentenceTransformer(str(folder), device=device, **options)
-            pooling, *norm = rest  # Normalize is left out
-            if [*map(type, norm)] not in ([], [Normalize]) or pooling.pooling_mode != "mean":
+            whole = SentenceTransformer(str(folder), device=device, model_kwargs=options)
+            transformer, pooling, *rest = whole  # Normalize is left out
+            if [*map(type, rest)] not in ([], [Normalize]) or pooling.pooling_mode != "mean":
                 raise ValueError("expected the mean of token states, perhaps normalised")
             transformer.max_seq_length = max_tokens
             # transformers fills missing weights with random numbers. The pooler is not used.

@@ -49,10 +49,9 @@ def list_models(
     base = Base(store, section, precision, [], [], teacher)
     models = {BASE: base, CUT: teacher, CHUNKS: replace(teacher, chunk=SIZE + 2)}
     if student is not None:
-        loaded = Student.load(student)
+        own = Student.load(student)
         facts = {"base": "longformer", "model": str(student), "revision": None}
-        facts["max_positions"] = loaded.max_positions
-        facts["window"] = loaded.config.attention_window[0]
+        facts |= {"max_positions": own.max_positions, "window": own.config.attention_window[0]}
         models[STUDENT] = replace(base, section=section.model_copy(update=facts))
     models[TFIDF] = Words(store, documents)
     models[LSA] = Words(store, documents, DIM, centred=True)
@@ -164,6 +163,8 @@ class OwnTexts:
             if isinstance(dense, Teacher):
                 shutil.copytree(find_model(dense.section.model), new / "encoder/dense")
                 normalize_tokenizer(new / "encoder/dense")
+                limit = json.dumps({"max_seq_length": dense.sbert.max_tokens})
+                (new / "encoder/dense/sentence_bert_config.json").write_text(limit)
             elif dense is not None:
                 dense.load().export(new / "encoder/dense")
 
