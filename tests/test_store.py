@@ -143,16 +143,6 @@ def test_a_name_follows_from_inputs_and_those_of_products_among_them(edit_source
     assert build().key == first.key and build().name != first.name
 
 
-def test_versions_of_packages_count_up_to_the_minor_one(monkeypatch):
-    def name(version):
-        monkeypatch.setattr(store.importlib.metadata, "version", lambda _: version)
-        store.read_version.cache_clear()
-        return Product("k", {}, (), ("torch",)).key
-
-    assert name("2.13.0+cpu") == name("2.13.1") != name("2.14.0")
-    store.read_version.cache_clear()
-
-
 def test_what_older_code_made_is_made_again_or_used_to_keep(tmp_path, edit_source):
     Store(tmp_path).get(ONE, lambda: {"x": 1})
     Store(tmp_path).rows(ONE, ["a"], compute)

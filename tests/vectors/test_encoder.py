@@ -10,7 +10,7 @@ import pytest
 
 import lib.encoders
 from lib import embed
-from lib.config import paths
+from lib.config import paths, profiles
 from lib.data.files import write_lines
 from lib.vectors import BOTH, CHUNKS, LSA, SIMPLEST_FIRST
 from tests.student.tiny import make_student
@@ -18,16 +18,20 @@ from tests.vectors.conftest import make_text
 
 TEXTS = [make_text(n, sentences=6 + 9 * (n % 3)) for n in range(8)]  # some have several stretches
 
+LIMITS = ("structural_teacher.max_tokens", "training.max_structural_len")
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Model -> the folder that the command writes for it, of texts and a tiny student."""
+    """Model -> the folder that the command writes for it, by a teacher that reads few tokens."""
     root = tmp_path_factory.mktemp("encoders")
     rows = [{"id": str(n), "text": text} for n, text in enumerate(TEXTS)]
     write_lines(root / "mine/documents.jsonl", rows)
     make_student(root).save(root / "student")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("THESIS_ARTIFACTS", str(root / "artifacts"))
+        few = profiles.load("lab", overrides=dict.fromkeys(LIMITS, 64))
+        patch.setattr("lib.vectors.own.profiles.load", lambda _: few)
         for model in SIMPLEST_FIRST:
             words = [root / "mine", "--out", root / f"{model} out", "--model", model]
             embed.main([*map(str, words), "--student", str(root / "student")])
