@@ -23,7 +23,8 @@ def test_it_searches_pairs_and_maps(tmp_path, artifacts, filled_store, monkeypat
     for number, (name, text) in enumerate([*SUBJECTS.items()] * 6):
         rows.append({"id": number, "text": f"{text} Note {number}.", "title": f"{name} {number}"})
     rows.append({"id": "again", "text": rows[1]["text"].replace(" ", "\n"), "title": "again"})
-    write_lines(tmp_path / "notes/documents.jsonl", rows)
+    write_lines(tmp_path / "notes/table.jsonl", rows)
+    (tmp_path / "notes/left.docx").touch()
     bench = Bench(profiles.load("smoke", overrides={"tasks.limit": 60}), Store(filled_store))
     bench.base.load().export(tmp_path / "student")
     folders = {"folder": str(tmp_path / "notes"), "student": str(tmp_path / "student")}
@@ -40,5 +41,6 @@ def test_it_searches_pairs_and_maps(tmp_path, artifacts, filled_store, monkeypat
     lines = pairs.splitlines()[1:]
     assert len(lines) == 8 and all(line.count("river") in (0, 2) for line in lines), "pairs, too"
     assert "again" not in search + pairs, "a repeated document is left out"
-    assert folders["student"] in "".join(output.get("text", "") for output in outputs)
+    printed = "".join(output.get("text", "") for output in outputs)
+    assert folders["student"] in printed and "1 files not read: left.docx" in printed
     assert sum("image/png" in data for data in shown) == 1
