@@ -128,11 +128,7 @@ def save_sentence_transformer(
     if student.tokenizer is None:
         raise ValueError("a SentenceTransformer needs a tokenizer; set student.tokenizer")
     pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
-    files = {
-        "modules.json": _MODULES,
-        "sentence_bert_config.json": {"max_seq_length": student.max_positions},
-        "1_Pooling/config.json": pooling,
-    }
+    files = {"modules.json": _MODULES, "1_Pooling/config.json": pooling}
     facts = {
         "name": Path(folder).name,
         "card": defaultdict(type(None), card or {}),
@@ -141,7 +137,7 @@ def save_sentence_transformer(
     }
 
     def finish(new: Path) -> None:
-        normalize_tokenizer(new)
+        normalize_tokenizer(new, student.max_positions)
         (new / "1_Pooling").mkdir()
         for name, content in files.items():
             (new / name).write_text(json.dumps(content), encoding="utf-8")
@@ -151,8 +147,10 @@ def save_sentence_transformer(
     save_longformer(student, folder, finish)
 
 
-def normalize_tokenizer(folder: Path) -> None:
-    """Let the tokenizer of a folder read words as `lib.texts.normalize_text` does, by itself."""
+def normalize_tokenizer(folder: Path, longest: int) -> None:
+    """Let a SentenceTransformer's folder read words as `lib.texts.normalize_text` does, and at most
+    `longest` tokens, special ones included.
+    """
     backend = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     steps: list[Any] = [normalizers.Replace(sign, letters) for sign, letters in LIGATURES.items()]
     dropped = DROPPED.pattern.replace(r"\xad", r"\u00ad")  # as Oniguruma spells it
@@ -161,9 +159,12 @@ def normalize_tokenizer(folder: Path) -> None:
     backend.normalizer = normalizers.Sequence(steps)
     backend.save(str(folder / "tokenizer.json"))
     # Other classes of transformers 5 make a normalizer of their own instead of reading this one.
-    path = folder / "tokenizer_config.json"
-    config = json.loads(path.read_text("utf-8")) | {"tokenizer_class": "PreTrainedTokenizerFast"}
-    path.write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
+    own = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": longest}
+    changes = {"tokenizer_config": own, "sentence_bert_config": {"max_seq_length": longest}}
+    for name, values in changes.items():
+        path = folder / f"{name}.json"
+        config = json.loads(path.read_text("utf-8") if path.exists() else "{}") | values
+        path.write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
 
 
 def render_card(template: Path, **values: Any) -> str:

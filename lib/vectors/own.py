@@ -162,9 +162,7 @@ class OwnTexts:
             encoder.save(new / "encoder", name, arrays, counted, card)
             if isinstance(dense, Teacher):
                 shutil.copytree(find_model(dense.section.model), new / "encoder/dense")
-                normalize_tokenizer(new / "encoder/dense")
-                limit = json.dumps({"max_seq_length": dense.sbert.max_tokens})
-                (new / "encoder/dense/sentence_bert_config.json").write_text(limit)
+                normalize_tokenizer(new / "encoder/dense", dense.sbert.max_tokens)
             elif dense is not None:
                 dense.load().export(new / "encoder/dense")
 
