@@ -48,7 +48,9 @@ def run_jobs(jobs: list[Job], what: str) -> None:
         told = "a worker was killed, perhaps for want of memory, or the Dask scheduler is gone"
         raise WorkerError(f"{told}; what was computed is kept") from None
     except KeyboardInterrupt:
-        end_workers()
+        from joblib.externals import loky
+
+        loky.get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
         raise Interrupted("the workers have ended; what was computed is kept, run again") from None
     if errors:
         raise errors[0]
@@ -109,13 +111,6 @@ def _run(sources: str, function: Callable, arguments: tuple) -> None:
             function(*arguments)
     except Exception as error:  # which may not survive the way to the process that waits
         raise WorkerError(f"{type(error).__name__}: {error}") from error
-
-
-def end_workers() -> None:
-    """End the worker processes of this machine at once; `run_jobs` then starts new ones."""
-    from joblib.externals import loky
-
-    loky.get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 def count_processes(asked: int | None = None) -> int:

@@ -18,17 +18,22 @@ def held_out_cca(student: np.ndarray, teacher: np.ndarray, components: int = 10)
     documents: with fewer documents than dimensions, CCA finds perfect correlations in any data.
     Even so, unrelated embeddings score above 0; compare with `chance_cca`.
     """
-    components = min(components, student.shape[1], teacher.shape[1], len(student) // 3)
-    pca = PCA(components, svd_solver="full")
-    reduced = [pca.fit_transform(side.astype(np.float64)) for side in (student, teacher)]
-    return float(cca(*reduced)) / components
+    ours, theirs = _reduce(student, teacher, components)
+    return cca(ours, theirs) / ours.shape[1]
 
 
 def chance_cca(student: np.ndarray, teacher: np.ndarray) -> float:
     """Average `held_out_cca` over 20 random pairings of documents: the score of unrelated ones."""
+    ours, theirs = _reduce(student, teacher)
     generator = np.random.default_rng(0)
-    scores = [held_out_cca(student, generator.permutation(teacher)) for _ in range(20)]
-    return float(np.mean(scores))
+    scores = [cca(ours, generator.permutation(theirs)) for _ in range(20)]
+    return float(np.mean(scores)) / ours.shape[1]
+
+
+def _reduce(student: np.ndarray, teacher: np.ndarray, components: int = 10) -> list[np.ndarray]:
+    most = min(components, student.shape[1], teacher.shape[1], len(student) // 3)
+    pca = PCA(most, svd_solver="full")
+    return [pca.fit_transform(side.astype(np.float64)) for side in (student, teacher)]
 
 
 def contextual_share(

@@ -110,7 +110,10 @@ class Bench:
 
     def examples(self, task: str, split: str, limit: float | None = None) -> Examples:
         """The examples that models are judged by; `limit` reduces those that heads train on."""
-        return read_examples(task, self.tasks[task], split, self.profile.tasks.limit, limit)
+        key, part = (task, split, limit), self.profile.tasks.limit
+        if key not in self.shared:
+            self.shared[key] = read_examples(task, self.tasks[task], split, part, limit)
+        return self.shared[key]
 
     @shared_property
     def corpus(self) -> corpora.Corpus:

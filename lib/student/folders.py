@@ -129,12 +129,8 @@ def save_sentence_transformer(
         raise ValueError("a SentenceTransformer needs a tokenizer; set student.tokenizer")
     pooling = {"word_embedding_dimension": student.dim, "pooling_mode_mean_tokens": True}
     files = {"modules.json": _MODULES, "1_Pooling/config.json": pooling}
-    facts = {
-        "name": Path(folder).name,
-        "card": defaultdict(type(None), card or {}),
-        "student": student,
-        "parameters": sum(parameter.numel() for parameter in student.parameters()),
-    }
+    facts = {"name": Path(folder).name, "card": defaultdict(type(None), card or {})}
+    facts |= {"student": student, "parameters": sum(each.numel() for each in student.parameters())}
 
     def finish(new: Path) -> None:
         normalize_tokenizer(new, student.max_positions)

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from joblib.externals import loky
 from numpy.testing import assert_array_equal
 
-from lib import jobs
 from lib.config import paths, profiles
 from lib.data.files import write_lines
 from lib.distillation.variants import CONTEXTUAL_TEACHERS, LSA
@@ -310,6 +310,6 @@ def test_a_run_that_is_killed_twice_ends_with_the_same_records(make_bench, tmp_p
     monkeypatch.setenv("THESIS_JOBS", "2")
     monkeypatch.setenv("THESIS_ARTIFACTS", str(root))
     given = Bench(undisturbed.profile).run(models, seeds=[0])
-    jobs.end_workers()
+    loky.get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
     pd.testing.assert_frame_equal(given, expected)
     assert [path.name for path in (root / "store").rglob(".*")] == []
