@@ -23,6 +23,7 @@ from pyarrow.feather import read_table, write_feather
 
 from lib.config import paths
 from lib.messages import OneLine
+from lib.texts import check_several
 
 LIB = Path(__file__).parent
 PIECE = 256  # texts that are embedded, and written, at once
@@ -111,7 +112,7 @@ class Store:
         loses at most the piece that it computes. Rows are read from disk when they are indexed.
         """
         if not hasattr(texts, "text_hashes"):
-            texts = [*texts]  # a Series is indexed by its labels
+            texts = [*check_several(texts)]  # a Series is indexed by its labels
         folder, hashes = self.path(product, ".rows"), hash_texts(texts)
         table, places = _open_table(folder, hashes)
         if (places < 0).any():

@@ -45,7 +45,7 @@ def train(given: argparse.Namespace) -> None:
     from lib.store import check_target
 
     variant = variants.parse(given.model)
-    if variant.kind != "student" or variant.pooling != "mean":
+    if variant.kind != "student" or variant.pooling != "mean" or variant.cut:
         raise ValueError(f"{given.model!r} cannot be saved as a student; expected a loss")
     if "WORLD_SIZE" in os.environ and "LOCAL_RANK" not in os.environ:  # it would wait for ever
         raise ValueError("WORLD_SIZE is set without LOCAL_RANK: start processes by torchrun")

@@ -75,8 +75,9 @@ def test_half_a_launcher_is_refused(monkeypatch, capsys, tmp_path):
     assert "LOCAL_RANK" in refused(capsys, ["MSE", "--out", str(tmp_path / "out"), *SMOKE])
 
 
-def test_a_task_without_data_is_refused(capsys, tmp_path):
+def test_a_task_without_data_and_a_cut_student_are_refused(capsys, tmp_path):
     assert "--data" in refused(capsys, ["MSE", "--out", str(tmp_path), "--task", "a/b", *SMOKE])
+    assert "cannot be saved" in refused(capsys, ["MSE;cut", "--out", str(tmp_path), *SMOKE])
 
 
 @pytest.mark.parametrize("name", ["a=b", "[x]", "2023", "a,b.c", "true", "'q'"])

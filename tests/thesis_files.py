@@ -141,9 +141,13 @@ def mpnet(folder):
     tokenizer = train_tokenizer(folder, pieces, MPNetTokenizerFast, 512)
     sizes = {**SIZES, "vocab_size": len(tokenizer), "max_position_embeddings": 514}
     files = saved(folder, tokenizer, MPNetModel(MPNetConfig(**sizes)))
-    kind = "sentence_transformers.models.Transformer"
-    modules = [{"idx": 0, "name": "0", "path": "", "type": kind}]
-    files |= {"modules.json": json.dumps(modules).encode(), "1_Pooling/config.json": b"{}"}
+    parts, kind = ("Transformer", "Pooling", "Normalize"), "sentence_transformers.models."
+    modules = [{"path": f"{n}_{part}", "type": kind + part} for n, part in enumerate(parts)]
+    modules = [each | {"idx": n, "name": str(n)} for n, each in enumerate(modules)]
+    modules[0]["path"] = ""
+    pooling = {"word_embedding_dimension": SIZES["hidden_size"], "pooling_mode_mean_tokens": True}
+    files["modules.json"] = json.dumps(modules).encode()
+    files["1_Pooling/config.json"] = json.dumps(pooling).encode()
     files["sentence_bert_config.json"] = b'{"max_seq_length": 384, "do_lower_case": false}'
     return files
 

@@ -109,7 +109,7 @@ def kind(folder: Path) -> str:
     """Tell from its files whether a task is a classification, retrieval or clustering."""
     kinds = [kind for kind, files in FILES.items() if (folder / files[0]).is_file()]
     found = sorted(file.name for file in folder.glob("[!.]*") if file.suffix != ".md")
-    if len(kinds) != 1 or not {*found} <= {*itertools.chain(*FILES.values())}:
+    if len(kinds) != 1 or not {*found} <= {*FILES[kinds[0]]}:
         raise ValueError(f"{folder}: expected one of {[*FILES.values()]}, found {found}")
     return kinds[0]
 

@@ -39,8 +39,8 @@ _STUDENT = re.compile(
         ;(?P<dimension>{"|".join(map(re.escape, _PARTS))})
         ;S:(?P<student>[^;]+);C:(?P<contextual>[^;]+)
         (;(?P<mask>None|{MASK_LABEL});λ=(?P<lam>\d+(\.\d+)?))?
+        (;(?P<contextual_loss>{"|".join(CONTEXTUAL_LOSSES)}))?
     )?
-    (;(?P<contextual_loss>{"|".join(CONTEXTUAL_LOSSES)}))?
     (?P<cls>;\[CLS\])?
     """,
     re.VERBOSE,

@@ -122,6 +122,8 @@ def judge_models(
     repeats, trials = heads.repeats if heads else 1, []
     for name, seed, vectors in models:
         data = (read_vectors(vectors), examples.inputs, examples.labels)
+        if (count := data[0].shape[0]) != len(examples.texts):
+            raise ValueError(f"{name}: {count} vectors of {len(examples.texts)} texts")
         for head, part in itertools.product(range(repeats), examples.parts):
             trials.append(Trial(*data, *part, HEAD_SEEDS * seed + head, name))
     if heads:

@@ -24,7 +24,7 @@ from lib.store import Arrays, Product, Rows, Store, hash_arrays, hash_file, hash
 from lib.teachers import paragraph_vector
 from lib.teachers.rows import centre_rows, cut_text, join_rows, mean_of_chunks, scale_rows
 from lib.teachers.words import Lexical
-from lib.texts import normalize_text
+from lib.texts import check_several, normalize_text
 
 PACKAGES = ("torch", "transformers", "tokenizers", "sentence-transformers")
 MODULES = ("experiments.models", "teachers", "texts")
@@ -97,7 +97,7 @@ class Teacher(Model):
         encode = functools.partial(self.sbert.encode, batch_size=self.section.batch_size)
         with torch.autocast(find_device(), torch.bfloat16, enabled=self.precision == "bf16"):
             if not self.chunk:
-                return encode([cut_text(text) for text in texts])
+                return encode([cut_text(text) for text in check_several(texts)])
             size = self.chunk - self.sbert.tokenizer.num_special_tokens_to_add()
             return mean_of_chunks(self.sbert.tokenizer, encode, texts, size)
 
@@ -111,7 +111,7 @@ class Teacher(Model):
 
     def cut(self, texts: Sequence[str]) -> list[str]:
         """The normal form of each text, up to the end of the last token that SBERT reads."""
-        texts = [*map(normalize_text, texts)]
+        texts = [*map(normalize_text, check_several(texts))]
         options = {"truncation": True, "max_length": self.sbert.max_tokens, "verbose": False}
         read = self.sbert.tokenizer(texts, return_offsets_mapping=True, **options)
         ends = [max(end for _, end in offsets) for offsets in read["offset_mapping"]]

@@ -24,7 +24,7 @@ from lib.store import Arrays, Product, Rows, hash_arrays, hash_texts
 from lib.student import Student, masked_words
 from lib.student.cls import ClsStudent
 from lib.teachers.rows import cut_text
-from lib.texts import tokenize_texts
+from lib.texts import check_several, tokenize_texts
 
 RANKS = int(os.environ.get("WORLD_SIZE", 1))  # processes that train one student, by torchrun
 MEASUREMENTS = 4  # of a student with a contextual teacher: after each quarter of its training
@@ -74,7 +74,7 @@ class Base(Model):
     def encode(self, texts: Sequence[str], trained: Any = None) -> np.ndarray:
         """(texts, dim) float32, by this student or by a `trained` copy of it."""
         student = self._loaded if trained is None else trained
-        read = [cut_text(text) for text in texts]
+        read = [cut_text(text) for text in check_several(texts)]
         ids = share_layers(self.section).tokenize(read, self.read)
         return student.encode(ids, precision=self.precision)
 
@@ -129,9 +129,8 @@ def _load_layers(section: StudentSettings, files: Any) -> Student:
         raise ValueError(f"student: a hub id needs a revision of 40 digits, not {section.revision}")
     if section.base == "longformer":
         student = Student.from_longformer(path, section.revision)
-        windows = student.config.attention_window
-        if section.layers is not None or section.window not in windows:
-            raise ValueError(f"student: a Longformer keeps all its layers, and windows {windows}")
+        if section.layers is not None or section.window not in student.config.attention_window:
+            raise ValueError(f"student needs layers null, window {student.config.attention_window}")
         return student
     shape = (section.layers, section.window, section.max_positions)
     return Student.from_encoder(path, *shape, section.revision)

@@ -96,9 +96,8 @@ class Run:
         missing = sorted(file.name for file in {self.target, *self.files} if not file.is_file())
         if missing and not self.profile.only:  # with `only`, a figure may have nothing to show
             return f"{missing[0]} is missing"
-        made = [file for file in self.files if file.is_file()]
-        if edited := [f for f in made if f.stat().st_mtime > self.note.stat().st_mtime]:
-            return f"{min(edited).name} was written by something else"
+        if any(f.is_file() and f.stat().st_mtime > self.note.stat().st_mtime for f in self.files):
+            return "a figure or table was written by something else"
         changed = sorted(name for name, _ in self.last["sources"].items() ^ self.sources().items())
         return f"{changed[0]} has changed since its last run" if changed else ""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lib.texts import has_token, normalize_text
+from lib.texts import check_several, has_token, normalize_text
 
 SIZE = 126  # tokens of a piece without the two special tokens: all-MiniLM was trained on 128
 MOST = 500  # pieces of a text that are read
@@ -41,7 +41,7 @@ def mean_of_chunks(
     `encode` maps texts of at most `size` tokens, without special ones, to (texts, dim).
     """
     means, waiting = [], list[list[tuple[str, int]]]()  # pieces and tokens of each text
-    for number, text in enumerate(map(normalize_text, texts), start=1):
+    for number, text in enumerate(map(normalize_text, check_several(texts)), start=1):
         places = split_text(tokenizer, text, size)
         waiting.append([(text[start:end], tokens) for start, end, tokens in places])
         if sum(map(len, waiting)) < TOGETHER and number < len(texts):

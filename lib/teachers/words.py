@@ -11,7 +11,7 @@ from scipy.sparse.linalg import aslinearoperator, eigsh
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lib.teachers.rows import scale_rows
-from lib.texts import TERMS, normalize_text
+from lib.texts import TERMS, check_several, normalize_text
 
 DIM = 256  # directions of LSA for a person's own texts
 MANY = 100  # from so many documents on, words that only one of them has count as rare
@@ -78,4 +78,4 @@ class Lexical:
 
     def weigh(self, texts: Sequence[str]) -> sparse.csr_array:
         """TF-IDF, (texts, words) with rows of norm 1, or 0 without a known word."""
-        return sparse.csr_array(self.vectorizer.transform(texts))
+        return sparse.csr_array(self.vectorizer.transform(check_several(texts)))

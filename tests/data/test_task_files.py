@@ -141,6 +141,7 @@ IN_TRAIN = [{"a": 50, "b": 51, "label": 1}, {"a": 4, "b": 3, "label": 1}]
         (LINKS, [PAIR, {"a": "1", "b": "0", "label": 0}], r"\('0', '1'\) .* have two labels"),
         (LINKS, [PAIR, {**PAIR, "label": ["a", "b"]}], "train.jsonl:2: .*expected one name, got"),
         ("links/dev.jsonl", [PAIR], r"found \['dev.jsonl', "),
+        ("events/test.jsonl", [PAIR], r"found \['clusters.jsonl', 'test.jsonl'"),
         ("links/test.jsonl.gz", [PAIR], r"found \['test.jsonl', 'test.jsonl.gz', "),
         ("links/test.jsonl", [{"a": 40, "b": 41, "label": 7}], "all of them in train.jsonl"),
         ("links/test.jsonl", IN_TRAIN, r"\('3', '4'\) are in two splits"),

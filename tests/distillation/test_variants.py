@@ -5,7 +5,7 @@ import torch
 
 from lib import losses, published
 from lib.distillation import objective, variants
-from lib.distillation.variants import CONTEXTUAL_TEACHERS, MM_MSE, Variant, parse
+from lib.distillation.variants import MM_MSE, Variant, parse
 
 EVERY_KIND = [
     "Longformer",
@@ -64,7 +64,8 @@ def test_an_objective_needs_no_other_function(label, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "label", ["cosin", "cosine;512d;S:1;C:-", "cosine;100d;S:768;C:768;λ=2", "SBERT;cut", ""]
+    "label",
+    ["cosin", "cosine;512d;S:1;C:-", "cosine;100d;S:768;C:768;λ=2", "SBERT;cut", "", "MSE;cca"],
 )
 def test_an_unknown_label_says_what_is_known(label):
     with pytest.raises(ValueError, match="unknown model.*expected Longformer"):
@@ -75,9 +76,3 @@ def test_every_published_model_is_a_variant_under_its_own_identity():
     for figure in published.CHAPTER_4:
         for identity in published.load(figure)["identity"].unique():
             assert parse(identity).identity == identity, figure
-
-
-def test_no_two_contextual_teachers_share_a_width():
-    """Students name their teacher by its width alone: one would train in the place of the other."""
-    widths = [short.split(";")[1] for short in CONTEXTUAL_TEACHERS]
-    assert len({*widths}) == len(widths)

@@ -5,7 +5,6 @@ import math
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib.evaluation import metrics
@@ -13,13 +12,6 @@ from lib.evaluation import metrics
 
 def draw(seed, *shape):
     return np.random.default_rng(seed).normal(size=shape)
-
-
-def test_normalized_accuracy_by_hand():
-    accuracies = {"task": ["IMDB"] * 2 + ["PAN"] * 3, "accuracy": [0.8, 0.6, 0.3, 0.5, 0.4]}
-    frame = pd.DataFrame(accuracies, index=[7, 3, 3, 1, 0])  # any index, repeated labels too
-    result = metrics.normalized_accuracy(frame["accuracy"], frame["task"])
-    np.testing.assert_allclose(result, [1, 0.6 / 0.8, 0.3 / 0.5, 1, 0.4 / 0.5])
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ def test_scores_are_in_the_order_of_tested_examples_and_chance_is_their_largest_
     for classifier in readouts.CLASSIFIERS:
         expected = judge(vectors, examples, classifier)
         np.testing.assert_array_equal(judge(vectors, shuffled, classifier), expected)
+        with pytest.raises(ValueError, match="160 vectors of 80 texts"):
+            judge(np.tile(vectors, (2, 1)), examples, classifier)
 
 
 def test_heads_of_several_models_are_trained_side_by_side_and_alone_alike():

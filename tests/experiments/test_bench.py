@@ -51,7 +51,7 @@ def test_a_student_is_the_one_that_the_profile_describes(tmp_path):
     changes = {"base": "longformer", "model": str(tmp_path / "out"), "layers": None}
     section = profiles.load("smoke").student.model_copy(update=changes)
     for wrong in ({"window": 64}, {"layers": (0,)}):
-        with pytest.raises(ValueError, match="keeps all its layers, and windows"):
+        with pytest.raises(ValueError, match="needs layers null, window"):
             share_layers(section.model_copy(update=wrong))
     for revision in (None, "main"):
         moving = {"model": "owner/name", "revision": revision}
@@ -141,6 +141,15 @@ def test_one_text_more_computes_that_text(make_bench, monkeypatch, label):
     after = model.embed([*known, "a text more"])[:]
     assert asked == ["a text more"]
     assert_array_equal(after[:3], before)
+
+
+@pytest.mark.parametrize("label", ["Longformer", "SBERT", "SBERT, mean of chunks", "TF-IDF"])
+def test_what_is_no_list_of_texts_is_refused(make_bench, label):
+    model, texts = make_bench().model(label), ["one river", "two rivers"]
+    for wrong in (pd.DataFrame({"id": [1, 2], "text": texts}), dict.fromkeys(texts), texts[0]):
+        for call in (model.encode, model.embed):
+            with pytest.raises(ValueError, match="expected a list of texts"):
+                call(wrong)
 
 
 def test_one_failing_model_does_not_stop_the_others(make_bench, monkeypatch):

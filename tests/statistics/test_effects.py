@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.statistics.effects import Comparison, corrected_runs, pair
+from lib.statistics.effects import corrected_runs
 
 ROWS = [("a", 0, 0.8, 0.5), ("a", 1, 0.4, 0.3), ("b", 0, 0.3, 0.2)]
 TABLE = pd.DataFrame(ROWS, columns=["model", "seed", "IMDB", "PAN"])
@@ -23,10 +23,3 @@ def test_a_repeated_run_is_refused():
     repeated = pd.concat([SCORES, SCORES.tail(1)])
     with pytest.raises(ValueError, match="duplicate"):
         corrected_runs(repeated.assign(chance=0.5))
-
-
-def test_an_effect_is_left_minus_right():
-    single = pair("a", "b")
-    assert (single.left, single.right, single.weights) == ("a", "b", {"a": 1, "b": -1})
-    shared = Comparison({"a": 0.5, "b": 0.5}, {"b": 0.5, "c": 0.5}, "", "", 0.1)
-    assert shared.weights == {"a": 0.5, "b": 0, "c": -0.5} and shared.turned().offset == -0.1
