@@ -164,7 +164,7 @@ def _read_examples(folder: Path, known: set[str]) -> pd.DataFrame:
         if path.suffix == ".json":
             with one_line_errors(f"read {path}"):
                 found = json.loads(path.read_bytes(), object_pairs_hook=list)  # repeated keys, too
-                pairs = [(a, b if isinstance(b, list) else [b]) for a, b in found]
+                pairs = [(a, b if b and isinstance(b, list) else [b]) for a, b in found]
             ends = ((a, b) for a, targets in pairs for b in targets)
             rows = ((path, {"a": a, "b": b, "label": "relevant"}) for a, b in ends)
         for where, fields in rows:

@@ -147,6 +147,7 @@ IN_TRAIN = [{"a": 50, "b": 51, "label": 1}, {"a": 4, "b": 3, "label": 1}]
         ("links/test.jsonl", IN_TRAIN, r"\('3', '4'\) are in two splits"),
         ("related/relevant.json", [{"0": ["77"]}], "relevant.json: expected 2 different"),
         ("related/relevant.json", [{"0": "12"}], "relevant.json: .*'b': '12'"),
+        ("related/relevant.json", [{"0": ["13"], "1": []}], r"relevant.json: .*got \[\]"),
         ("related/relevant.json", ["{"], "relevant.json: "),
         ("events/clusters.jsonl", TWICE, "have two labels"),
     ],
